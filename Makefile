@@ -1,0 +1,58 @@
+# Two commands: `make demo` and `make test`. Each sets itself up in .venv and needs only Python, make and a C compiler.
+
+SHELL := /bin/sh
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+export STALLMARK_HOME ?= $(CURDIR)/.stallmark
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint lock clean python compiler browser
+
+demo: $(VENV)/installed compiler
+	$(BIN)/stallmark run demo
+
+test: $(VENV)/installed-dev compiler browser lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/installed: requirements.lock pyproject.toml | python
+	@echo "Installing Stallmark into $(VENV) (about a minute) …"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "Python cannot make a virtual environment: apt-get install python3-venv, then try again."; exit 1; }
+	@$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
+	@echo "Installing what the tests need …"
+	@$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@
+
+python:
+	@test -n "$(PYTHON)" || { echo "Stallmark needs Python 3.11 or later: apt-get install python3 python3-venv."; exit 1; }
+
+compiler:
+	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || \
+		{ echo "The emulated disk needs a C compiler: apt-get install gcc libc6-dev."; exit 1; }
+
+# The browser tests skip, and say so, where this cannot install one.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && echo "Installing Chromium for the browser tests …" && \
+		apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+		echo "No Chromium here and no right to install one: the browser tests will skip."
+
+# The locks hold for Linux, macOS and Windows and every Python from 3.11.
+lock: $(VENV)/installed-dev
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra build pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra build --extra dev \
+		-c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .stallmark

@@ -1,0 +1,1 @@
+"""How the database is driven and observed: engines, virtual users, collectors, run record, analysis, report."""

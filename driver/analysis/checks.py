@@ -1,0 +1,91 @@
+"""What makes a step invalid, as sentences."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stallmark.driver.analysis.counters import Counters
+from stallmark.driver.analysis.driver_bound import little_gap
+from stallmark.driver.analysis.interval import Interval
+from stallmark.driver.analysis.io import Io, over
+from stallmark.driver.analysis.load import Load
+from stallmark.driver.analysis.thresholds import (
+    COVERED,
+    FAILED,
+    FOREIGN_BUSY,
+    FOREIGN_FLOOR_PER_S,
+    FOREIGN_IO,
+)
+from stallmark.driver.analysis.words import percent
+
+
+def invalid_sentences(
+    load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool, manifest: Mapping[str, Any]
+) -> Iterator[str]:
+    """Why the figures of an interval must not be compared; nothing when they may."""
+    if interval.cut:
+        planned = "" if interval.planned_s is None else f" of {interval.planned_s:g} planned"
+        yield f"The run ended early: this step was measured for {interval.seconds} s{planned}."
+    for name, counters in (
+        ("I/O of data files", io.data),
+        ("I/O of the log", io.wal),
+        ("the data device", io.data_device),
+        ("the log's device", io.wal_device),
+    ):
+        yield from _lost(name, counters, interval)
+    foreign = foreign_share(io, interval)
+    if foreign is not None and foreign > FOREIGN_IO:
+        yield (
+            f"Somebody else used the storage: {percent(foreign)} of what was read was not read for this run."
+        )
+    done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
+    if failed > FAILED * (done + failed):
+        yield (
+            f"{percent(failed / (done + failed))} of the transactions failed; latencies describe the others "
+            "only."
+        )
+    elif arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
+        yield gap
+    for condition in manifest.get("conditions") or []:
+        if not condition.get("holds", True):
+            yield f"The data were wrong after the run: the condition “{condition['name']}” does not hold."
+
+
+def foreign_share(io: Io, interval: Interval) -> float | None:
+    """Share of reads that were not ours: the larger of other databases' blocks and, on a real data device,
+    other programs' bytes. None where neither is known, or where so little was read that it delays nobody.
+    """
+    shares = [s for s in (_of_databases(io, interval), _of_device(io, interval)) if s is not None]
+    return max(shares, default=None)
+
+
+def _of_databases(io: Io, interval: Interval) -> float | None:
+    own, other = over(io.own_database, interval), over(io.other_databases, interval)
+    if own is None or other is None or own.broken or other.broken:
+        return None
+    foreign = other["blocks_read"]
+    share = foreign / max(own["blocks_read"] + foreign, 1)
+    return None if share > FOREIGN_IO and foreign / other.seconds <= FOREIGN_FLOOR_PER_S else share
+
+
+def _of_device(io: Io, interval: Interval) -> float | None:
+    """Bytes read from a real device beyond the server's own; an emulated one serves nobody else."""
+    server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
+    if io.emulated or server is None or device is None or server.broken or device.broken:
+        return None
+    if not device["read_bytes"]:
+        return 0.0
+    ours = server["read_bytes"] / server.seconds + (temp["read_bytes"] / temp.seconds if temp else 0)
+    share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
+    busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
+    return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
+
+
+def _lost(name: str, counters: Counters | None, interval: Interval) -> Iterator[str]:
+    if counters is None:
+        return
+    delta = over(counters, interval)
+    covered = delta.seconds if delta else 0.0
+    if delta and delta.broken:
+        yield f"The counters of {name} began again inside the measured interval: what they count is unknown."
+    elif covered < COVERED * interval.seconds:
+        yield f"The counters of {name} were read for {covered:.0f} s of {interval.seconds} s measured."

@@ -1,0 +1,105 @@
+"""All runs of an experiment: what varies between them, and their summaries."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from stallmark.driver.analysis.cautions import cautions
+from stallmark.driver.analysis.findings import findings
+from stallmark.driver.analysis.interval import measured_intervals, recorded_seconds
+from stallmark.driver.analysis.io import read_io
+from stallmark.driver.analysis.load import read_load
+from stallmark.driver.analysis.series import make_series
+from stallmark.driver.analysis.steps import summarise_step
+from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.driver.analysis.waits import read_waits
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.record import Record
+
+
+def summarise(records: Sequence[Record]) -> ExperimentSummary:
+    """Summarise the runs in the order given. Raises StallmarkError when there is none."""
+    if not records:
+        raise StallmarkError("There is no run record to summarise.")
+    variants = Counter(_variant(record) for record in records)
+    runs = [
+        summarise_run(record, f"run{number}", repeated=variants[_variant(record)] > 1)
+        for number, record in enumerate(records, 1)
+    ]
+    steps = [step for run in runs for step in run.steps]
+    scenario = records[0].manifest.get("scenario") or {}
+    axis = find_axis(steps)
+    return ExperimentSummary(
+        scenario=scenario.get("name") or "",
+        title=scenario.get("title") or scenario.get("name") or "",
+        answers=scenario.get("answers") or "",
+        emulated=any(step.emulated for step in steps),
+        axis=axis,
+        runs=runs,
+        findings=findings(axis, runs),
+        cautions=cautions(runs),
+    )
+
+
+def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
+    """`key` begins the keys of its steps; `repeated` when its variant ran more than once."""
+    manifest = record.manifest
+    seconds = recorded_seconds(record)
+    intervals = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
+    seconds = max([seconds, *(interval.end for interval in intervals)])
+    load = read_load(record, seconds, intervals)
+    io = read_io(record)
+    waits = read_waits(record, intervals)
+    series = make_series(load, io)
+    title = _variant(record) or record.folder.name
+    return RunSummary(
+        folder=record.folder.name,
+        title=f"{title}, repeat {manifest.get('repeat') or 1}" if repeated else title,
+        started=manifest.get("started") or "",
+        manifest=manifest,
+        incomplete_because=record.incomplete_because,
+        steps=[
+            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index), series)
+            for i in intervals
+        ],
+        series=series,
+        collectors_off={
+            collector.get("title") or name: collector["unavailable"]
+            for name, collector in (manifest.get("collectors") or {}).items()
+            if collector.get("unavailable")
+        },
+        collector_cost_share=_collector_cost(record, seconds),
+        growth_share=_growth(record),
+        conditions=list(manifest.get("conditions") or []),
+    )
+
+
+def find_axis(steps: Sequence[StepSummary]) -> str:
+    """What varies: users before the buffer pool before the device, because a ramp is within a run and a
+    pool's sweep usually ends with one variant on another device."""
+    for axis, values in (
+        ("users", {step.users for step in steps}),
+        ("buffer_pool", {step.buffer_pool_bytes for step in steps}),
+        ("device", {step.device for step in steps}),
+    ):
+        if len(values) > 1:
+            return axis
+    return "variant"
+
+
+def _variant(record: Record) -> str:
+    return (record.manifest.get("variant") or {}).get("name") or ""
+
+
+def _collector_cost(record: Record, seconds: int) -> float | None:
+    """CPU of the collectors as a share of one core."""
+    spent, sampled = 0.0, False
+    for batch in record.batches("collector_cost", ["cpu_us"]):
+        spent += batch.column(0).to_numpy().sum() / 1e6
+        sampled = sampled or batch.num_rows > 0
+    return spent / seconds if sampled and seconds else None
+
+
+def _growth(record: Record) -> float | None:
+    size = record.manifest.get("database") or {}
+    before, after = size.get("bytes_before"), size.get("bytes_after")
+    return after / before - 1 if before and after is not None else None

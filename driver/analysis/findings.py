@@ -1,0 +1,184 @@
+"""A few honest sentences on what was found, most important first. Invalid steps are never compared."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from stallmark.driver.analysis.points import Point, group, labels, points
+from stallmark.driver.analysis.summary import RunSummary
+from stallmark.driver.analysis.thresholds import READS_DIFFER, REPLICATES, SAME
+from stallmark.driver.analysis.words import factor, listed, number, per_second, per_transaction, percent
+
+
+def findings(axis: str, runs: Sequence[RunSummary]) -> list[str]:
+    return list(_findings(axis, runs))
+
+
+def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
+    steps = [step for run in runs for step in run.steps]
+    broken = [run.title for run in runs if any(not c.get("holds", True) for c in run.conditions)]
+    if broken:
+        yield f"The data were wrong after {listed(broken)}: no figure of such a run means anything."
+    if not steps:
+        yield "Nothing was measured: no run reached the end of its warm-up."
+        return
+    valid = [step for step in steps if not step.invalid and step.tps > 0]
+    if len(valid) < len(steps):
+        yield f"{len(steps) - len(valid)} of {len(steps)} measured steps are not compared; each says why."
+    found = points(valid)
+    if axis == "users":
+        yield from _users(found)
+    if axis == "buffer_pool":
+        yield from _pools(found)
+    if axis in ("buffer_pool", "device"):
+        yield from _devices(found)
+    if axis == "variant":
+        yield from _variants(found)
+    yield from _bottleneck(found)
+    if bound := [point for point in found if any(step.driver_bound for step in point.steps)]:
+        names = listed(labels(bound, found))
+        yield (
+            f"The driver was the bottleneck in {names}: the server could have done more than the figures say."
+        )
+    if len(found) > 1:
+        yield from _certainty(found)
+
+
+def _pools(found: Sequence[Point]) -> Iterator[str]:
+    """Smallest against largest buffer pool on each device."""
+    devices = _by_device(found)
+    for device, same in devices.items():
+        same = sorted(same, key=lambda point: point.first.buffer_pool_bytes or 0)
+        if len({point.first.buffer_pool_bytes for point in same}) < 2:
+            continue
+        small, large = same[0], same[-1]
+        where = f"On {device}, growing" if len(devices) > 1 else "Growing"
+        yield (
+            f"{where} the buffer pool from {small.pool} to {large.pool} {_throughput(small, large)}"
+            f"{_reads(small, large)}."
+        )
+        if len(same) > 2 and large.tps > small.tps * (1 + SAME):
+            before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)
+            yield (
+                f"The largest single gain, {factor(after.tps / before.tps)}, lies between {before.pool} and "
+                f"{after.pool}."
+            )
+
+
+def _devices(found: Sequence[Point]) -> Iterator[str]:
+    """The same buffer pool on different devices, and the law that its reads per transaction should not
+    differ."""
+    for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.users)):
+        by_device = list(_by_device(same).items())
+        for (slow_name, slow), (fast_name, fast) in pairwise(by_device):
+            a, b = slow[0], fast[0]
+            yield (
+                f"With the same buffer pool of {a.pool}, {fast_name} gave {per_second(b.tps)} against "
+                f"{per_second(a.tps)} on {slow_name} ({factor(b.tps / a.tps)})."
+            )
+            before, after = a.reads_per_transaction, b.reads_per_transaction
+            if (
+                before is None
+                or after is None
+                or abs(after - before) <= READS_DIFFER * max(before, after, 0.1)
+            ):
+                continue
+            yield (
+                f"Physical reads per transaction differ there ({per_transaction(before)} and "
+                f"{per_transaction(after)}) though pool and transactions are the same: the pool had not "
+                "filled, or "
+                "something besides the device changed."
+            )
+
+
+def _users(found: Sequence[Point]) -> Iterator[str]:
+    """Where throughput stops growing with the users."""
+    variants = group(found, lambda point: point.first.variant)
+    for same in variants:
+        same = sorted(same, key=lambda point: point.first.users)
+        if len(same) < 2:
+            continue
+        who = f"{same[0].first.variant}: " if len(variants) > 1 else ""
+        few, best = same[0], max(same, key=lambda point: point.tps)
+        yield (
+            f"{who}{_count(few)} committed {per_second(few.tps)}; the most was {per_second(best.tps)} with "
+            f"{_count(best)} ({factor(best.tps / few.tps)})."
+        )
+        knee = next(point for point in same if point.tps >= best.tps * (1 - SAME))
+        last = same[-1]
+        if knee is last or knee.latency_mean_ms is None or last.latency_mean_ms is None:
+            continue
+        yield (
+            f"{who}{_count(knee)} already reached {percent(knee.tps / best.tps)} of the most; more users "
+            "only queue: "
+            f"the mean latency went from {number(knee.latency_mean_ms)} to {number(last.latency_mean_ms)} ms "
+            "with "
+            f"{_count(last)}."
+        )
+
+
+def _variants(found: Sequence[Point]) -> Iterator[str]:
+    if len(found) < 2:
+        for point in found:
+            yield f"{point.first.variant} committed {per_second(point.tps)}."
+        return
+    worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
+    if best.tps <= worst.tps * (1 + SAME):
+        yield f"All variants committed alike: {per_second(worst.tps)} to {per_second(best.tps)}."
+        return
+    yield (
+        f"{best.first.variant} committed most, {per_second(best.tps)}; {worst.first.variant} least, "
+        f"{per_second(worst.tps)} ({factor(best.tps / worst.tps)} between them)."
+    )
+
+
+def _bottleneck(found: Sequence[Point]) -> Iterator[str]:
+    """Where storage limits, and the sentence of every step in which it does not."""
+    judged = [point for point in found if point.first.device_verdict]
+    limited = [point for point in judged if point.first.device_is_bottleneck]
+    if limited and len(limited) == len(judged) > 1:
+        yield "Storage is the bottleneck in every step."
+    elif limited:
+        yield f"Storage is the bottleneck in {listed(labels(limited, found))}."
+    for point in judged:
+        if point.first.device_is_bottleneck is False:
+            sentence = point.first.device_verdict or ""
+            yield f"{labels([point], found)[0]}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _certainty(found: Sequence[Point]) -> Iterator[str]:
+    fewest = min(len(point.steps) for point in found)
+    if fewest == 1:
+        yield "With one run per variant this is indicative only."
+    else:
+        most = max(point.spread for point in found)
+        few = "" if fewest >= REPLICATES else f", and fewer than {REPLICATES} runs give no verdict"
+        yield f"Runs of the same variant differed by up to {percent(most)}{few}."
+
+
+def _throughput(a: Point, b: Point) -> str:
+    verb = "raised" if b.tps > a.tps else "lowered"
+    change = (
+        f"committed transactions from {per_second(a.tps)} to {per_second(b.tps)} ({factor(b.tps / a.tps)})"
+    )
+    if abs(b.tps / a.tps - 1) <= SAME:
+        return f"hardly changed committed transactions ({per_second(a.tps)} and {per_second(b.tps)})"
+    return f"{verb} {change}"
+
+
+def _reads(a: Point, b: Point) -> str:
+    before, after = a.reads_per_transaction, b.reads_per_transaction
+    if before is None or after is None:
+        return ""
+    texts = per_transaction(before), per_transaction(after)
+    if texts[0] == texts[1]:
+        return f"; physical reads per transaction stayed at {texts[0]}"
+    verb = "fell" if after < before else "rose"
+    return f"; physical reads per transaction {verb} from {texts[0]} to {texts[1]}"
+
+
+def _by_device(found: Sequence[Point]) -> dict[str, list[Point]]:
+    return {same[0].first.device: same for same in group(found, lambda point: point.first.device)}
+
+
+def _count(point: Point) -> str:
+    return f"{point.first.users} users" if point.first.users != 1 else "1 user"

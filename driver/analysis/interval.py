@@ -1,0 +1,75 @@
+"""Which seconds of a run are measured.
+
+Counts of the driver and of the wait sampler are kept per whole second, so a measured interval is the whole
+seconds inside [measure_s, end_s). Everything else (counters, CPU) is taken over exactly these seconds.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stallmark.driver.record import Record
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
+
+    index: int
+    begin: int
+    end: int
+    planned_s: float | None
+    cut: bool
+
+    @property
+    def seconds(self) -> int:
+        return self.end - self.begin
+
+    def of(self, per_second: np.ndarray) -> np.ndarray:
+        return per_second[self.begin : self.end]
+
+
+def recorded_seconds(record: Record) -> int:
+    """Whole seconds the record holds.
+
+    When a run is cut, its users still finish what they had begun, and the second in which it happened is
+    partial: what counts ends with the last whole second that the collectors saw, or one before the driver's
+    last.
+    """
+    last = max(_latest(record, "users", "second"), _latest(record, "transactions", "second"))
+    if record.incomplete_because is None:
+        return int(last) + 1
+    sampled = math.floor(_latest(record, "collector_cost", "t"))
+    return max(0, min(int(last) + 1, sampled) if sampled >= 0 else int(last))
+
+
+def _latest(record: Record, table: str, column: str) -> float:
+    """-1 when the table is empty."""
+    latest = -1.0
+    for batch in record.batches(table, [column]):
+        if batch.num_rows:
+            latest = max(latest, float(batch.column(0).to_numpy().max()))
+    return latest
+
+
+def measured_intervals(manifest: Mapping[str, Any], recorded: int, cut: bool) -> list[Interval]:
+    """The intervals of the steps that were reached. A step without one whole measured second is left out.
+
+    `recorded` is the number of whole seconds there are, `cut` whether the run ended early.
+    """
+    intervals = []
+    for index, step in enumerate(manifest.get("steps") or []):
+        if step.get("measure_s") is None:
+            continue
+        begin = math.ceil(step["measure_s"])
+        planned = step.get("end_s")
+        whole = math.floor(planned) if planned is not None else recorded
+        # A complete run in which nothing happened at the end still lasted: silence is a measurement.
+        end = min(whole, recorded) if cut else whole
+        if end > begin:
+            planned_s = None if planned is None else planned - step["measure_s"]
+            intervals.append(Interval(index, begin, end, planned_s, cut and (planned is None or end < whole)))
+    return intervals

@@ -1,0 +1,99 @@
+"""What the driver counted: transactions, users and errors, per second and per measured interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.driver.analysis.interval import Interval
+from stallmark.driver.analysis.latency import Latencies
+from stallmark.driver.analysis.summary import ErrorSummary
+from stallmark.driver.record import Record
+
+_COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
+_USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
+
+
+@dataclass
+class Load:
+    """`counts[transaction][column]` is an array per second; `latency[(interval, transaction)]` is merged."""
+
+    seconds: int
+    counts: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    latency: dict[tuple[int, str], Latencies] = field(default_factory=dict)
+    service: dict[tuple[int, str], Latencies] = field(default_factory=dict)
+    users: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)  # by executor
+
+    def all(self, column: str) -> np.ndarray:
+        """A count per second over all transaction types."""
+        return self._sum([counts[column] for counts in self.counts.values()])
+
+    def user_sum(self, column: str) -> np.ndarray:
+        """A column of the users' table per second over all executors."""
+        return self._sum([users[column] for users in self.users.values()])
+
+    def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
+
+
+def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Load:
+    """One pass over the driver's tables; each histogram inside a measured interval is decoded once."""
+    load = Load(seconds)
+    interval_of = np.full(seconds, -1)
+    for interval in intervals:
+        interval_of[interval.begin : interval.end] = interval.index
+    for batch in record.batches("transactions", ["second", "transaction", *_COUNTS, "latency", "service"]):
+        batch = _within(batch, seconds)
+        second = batch.column("second").to_numpy()
+        names = batch.column("transaction").to_pylist()
+        for name in sorted(set(names)):
+            rows = np.array([n == name for n in names])
+            counts = load.counts.setdefault(name, {column: np.zeros(seconds) for column in _COUNTS})
+            for column in _COUNTS:
+                np.add.at(counts[column], second[rows], batch.column(column).to_numpy()[rows])
+        where = interval_of[second]
+        _merge(load.latency, where, names, batch.column("latency"))
+        _merge(load.service, where, names, batch.column("service"))
+    for batch in record.batches("users", ["second", "executor", *_USER_SUMS]):
+        batch = _within(batch, seconds)
+        second, executor = batch.column("second").to_numpy(), batch.column("executor").to_numpy()
+        for number in np.unique(executor):
+            rows = executor == number
+            sums = load.users.setdefault(int(number), {name: np.zeros(seconds) for name in _USER_SUMS})
+            for column in _USER_SUMS:
+                np.add.at(sums[column], second[rows], batch.column(column).to_numpy()[rows])
+    return load
+
+
+def read_errors(record: Record, interval: Interval) -> list[ErrorSummary]:
+    """Errors of an interval by class and code, most frequent first."""
+    found: dict[tuple[str, str], ErrorSummary] = {}
+    for batch in record.batches(
+        "errors", ["second", "error_class", "code", "attempts", "given_up", "message"]
+    ):
+        second = batch.column("second").to_numpy()
+        inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
+        for row in batch.take(pa.array(inside)).to_pylist():
+            key = row["error_class"], row["code"]
+            before = found.get(key) or ErrorSummary(*key, attempts=0, given_up=0, message=row["message"])
+            found[key] = ErrorSummary(
+                *key, before.attempts + row["attempts"], before.given_up + row["given_up"], before.message
+            )
+    return sorted(found.values(), key=lambda error: (-error.attempts, error.error_class, error.code))
+
+
+def _within(batch: pa.RecordBatch, seconds: int) -> pa.RecordBatch:
+    """Without the partial last second of a run that was cut."""
+    return batch.filter(pa.compute.less(batch.column("second"), seconds))
+
+
+def _merge(
+    into: dict[tuple[int, str], Latencies], where: np.ndarray, names: Sequence[str], blobs: pa.Array
+) -> None:
+    for interval, name, blob in zip(where.tolist(), names, blobs.to_pylist(), strict=True):
+        if interval < 0:
+            continue
+        if (merged := into.get((interval, name))) is None:
+            merged = into[interval, name] = Latencies.empty()
+        merged.merge(blob)

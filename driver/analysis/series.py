@@ -1,0 +1,34 @@
+"""Per-second lines of one run for the charts."""
+
+import numpy as np
+
+from stallmark.driver.analysis.io import SERVER, Io, per_second_mean, summed
+from stallmark.driver.analysis.load import Load
+from stallmark.driver.analysis.summary import Series
+
+
+def make_series(load: Load, io: Io) -> Series:
+    """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
+    measured."""
+    seconds = load.seconds
+    unknown = np.full(seconds, np.nan)
+    rise = io.data.per_second(seconds) if io.data else {}
+
+    def rate(names: tuple[str, ...]) -> np.ndarray:
+        found = summed(rise, names)
+        return unknown if found is None else found
+
+    reads, writes = rate(SERVER.reads), rate(SERVER.writes)
+    read_stall = rate(SERVER.read_ms)
+    done = load.all("committed") + load.all("rolled_back")
+    return Series(
+        second=np.arange(seconds),
+        tps=load.all("committed"),
+        read_ms=per_second_mean(read_stall, reads),
+        write_ms=per_second_mean(rate(SERVER.write_ms), writes),
+        read_stall_ms_per_s=read_stall,
+        users=load.user_sum("running"),
+        latency_mean_ms=per_second_mean(load.all("latency_us") / 1000, done),
+        data_iops=reads + writes,
+        data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
+    )

@@ -1,0 +1,201 @@
+"""One step of one run: every quantity over its measured interval."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stallmark.driver.analysis.checks import foreign_share, invalid_sentences
+from stallmark.driver.analysis.correlation import correlate_changes
+from stallmark.driver.analysis.counters import Delta
+from stallmark.driver.analysis.driver_bound import driver_bound
+from stallmark.driver.analysis.interval import Interval
+from stallmark.driver.analysis.io import DEVICE, SERVER, Io, device_of, is_emulated, over, summarise_io
+from stallmark.driver.analysis.latency import Latencies
+from stallmark.driver.analysis.load import Load, read_errors
+from stallmark.driver.analysis.summary import (
+    Correlation,
+    IoSummary,
+    Series,
+    StepSummary,
+    TransactionSummary,
+)
+from stallmark.driver.analysis.verdict import device_verdict
+from stallmark.driver.analysis.waits import Waits
+from stallmark.driver.record import Record
+
+
+def summarise_step(
+    record: Record, key: str, interval: Interval, load: Load, io: Io, waits: Waits | None, series: Series
+) -> StepSummary:
+    manifest = record.manifest
+    step = manifest["steps"][interval.index]
+    arrivals = step.get("arrivals") or "closed"
+    transactions = [_transaction(load, interval, name) for name in sorted(load.counts)]
+    latency, service = _merged(load.latency, interval), _merged(load.service, interval)
+    total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
+    tps = total["committed"] / interval.seconds
+    data = summarise_io(io.data, interval, SERVER, "server")
+    wait_share = waits.shares() if waits else None
+    cpu = cpu_busy(over(io.host, interval))
+    busy = _device_busy(over(io.data_device, interval), device_of(manifest, "data"))
+    verdict = device_verdict(
+        wait_share,
+        data_busy=busy if _busy_saturates(device_of(manifest, "data")) else None,
+        wal_busy=_device_busy(over(io.wal_device, interval), device_of(manifest, "wal"))
+        if _busy_saturates(device_of(manifest, "wal"))
+        else None,
+        cpu_busy=cpu,
+        wal_apart=io.wal_device is not None,
+    )
+    bound = driver_bound(load, interval, arrivals)
+    pool = (manifest.get("memory") or {}).get("reached_bytes")
+    size = (manifest.get("database") or {}).get("bytes_before")
+    return StepSummary(
+        key=key,
+        run=record.folder.name,
+        variant=(manifest.get("variant") or {}).get("name") or "",
+        repeat=manifest.get("repeat") or 1,
+        step=step.get("name") or f"{step['users']} users",
+        users=step["users"],
+        buffer_pool_bytes=pool,
+        buffer_pool_share=pool / size if pool and size else None,
+        device=_device_name(manifest),
+        emulated=is_emulated(manifest),
+        measured_s=interval.seconds,
+        warm_up_s=step["measure_s"] - (step.get("begin_s") or 0),
+        tps=tps,
+        committed=total["committed"],
+        rolled_back=total["rolled_back"],
+        failed=total["failed"],
+        retries=total["retries"],
+        latency_mean_ms=_mean_ms(total),
+        latency_ms=latency.summary(),
+        service_ms=service.summary(),
+        transactions=transactions,
+        data_io=data,
+        wal_io=summarise_io(io.wal, interval, io.wal_names, "server"),
+        device_io=summarise_io(io.data_device, interval, DEVICE, "device"),
+        wal_device_io=summarise_io(io.wal_device, interval, DEVICE, "device"),
+        reads_per_transaction=data.reads / data.seconds / tps if data and tps else None,
+        hit_share=_hit_share(over(io.own_database, interval)),
+        read_stall_ms_per_s=_read_stall(io, data, interval),
+        wait_share=wait_share,
+        top_waits=waits.top() if waits else [],
+        cpu_busy_share=cpu,
+        correlations=list(_correlations(series, interval)),
+        errors=read_errors(record, interval),
+        driver_bound=bound,
+        device_verdict=verdict.sentence if verdict else None,
+        invalid=list(invalid_sentences(load, io, interval, arrivals, bound is not None, manifest)),
+        foreign_io_share=foreign_share(io, interval),
+        device_is_bottleneck=verdict.limits if verdict else None,
+        device_busy_share=busy,
+        device_late_share=_late(over(io.data_device, interval)),
+        checkpoints=_checkpoints(over(io.checkpoints, interval)),
+        cut=interval.cut,
+    )
+
+
+_TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
+
+
+def cpu_busy(host: Delta | None) -> float | None:
+    """Share of the host's CPU time that was neither idle nor waiting for I/O. Stolen time counts as busy: it
+    was asked for and not given."""
+    if host is None or host.broken:
+        return None
+    total = sum(host.values.values())
+    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
+    return 1 - idle / total if total else None
+
+
+def _transaction(load: Load, interval: Interval, name: str) -> TransactionSummary:
+    total = {column: int(interval.of(load.counts[name][column]).sum()) for column in _TOTALS}
+    key = interval.index, name
+    return TransactionSummary(
+        name=name,
+        committed=total["committed"],
+        rolled_back=total["rolled_back"],
+        failed=total["failed"],
+        retries=total["retries"],
+        tps=total["committed"] / interval.seconds,
+        latency_mean_ms=_mean_ms(total),
+        latency_ms=load.latency.get(key, Latencies.empty()).summary(),
+        service_ms=load.service.get(key, Latencies.empty()).summary(),
+    )
+
+
+def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:
+    merged = Latencies.empty()
+    for (index, _), latencies in histograms.items():
+        if index == interval.index:
+            merged.add(latencies)
+    return merged
+
+
+def _mean_ms(total: Mapping[str, int]) -> float | None:
+    done = total["committed"] + total["rolled_back"]
+    return total["latency_us"] / done / 1000 if done else None
+
+
+def _hit_share(database: Delta | None) -> float | None:
+    """Of the blocks our database asked for. The server's I/O view cannot tell: one read there is several
+    blocks."""
+    if database is None or database.broken:
+        return None
+    asked = database["blocks_hit"] + database["blocks_read"]
+    return database["blocks_hit"] / asked if asked else None
+
+
+def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | None:
+    delta = over(io.data, interval)
+    if data is None or delta is None or "read_stall_ms" not in delta.values:
+        return None
+    return delta["read_stall_ms"] / delta.seconds
+
+
+def _device_busy(device: Delta | None, described: Mapping[str, Any]) -> float | None:
+    """An emulated device counts service time summed over its spindles, a real one time with anything under
+    way."""
+    if device is None or device.broken or "busy_ms" not in device.values:
+        return None
+    spindles = described.get("spindles") or 1
+    return min(1.0, device["busy_ms"] / 1000 / device.seconds / spindles)
+
+
+def _late(device: Delta | None) -> float | None:
+    if device is None or device.broken or "late" not in device.values:
+        return None
+    done = device["reads"] + device["writes"] + device.values.get("syncs", 0.0)
+    return device["late"] / done if done else None
+
+
+def _checkpoints(delta: Delta | None) -> int | None:
+    """Where the server does not count those that did something, all: under a load that writes they all do."""
+    if delta is None or delta.broken:
+        return None
+    return round(
+        delta.values.get("done", delta.values.get("timed", 0.0) + delta.values.get("requested", 0.0))
+    )
+
+
+def _busy_saturates(described: Mapping[str, Any]) -> bool:
+    return "spindles" in described or bool(described.get("rotational"))
+
+
+def _device_name(manifest: Mapping[str, Any]) -> str:
+    device = device_of(manifest, "data")
+    if is_emulated(manifest):
+        spindles = device["spindles"]
+        return f"EMULATED {spindles} spindle{'s' if spindles != 1 else ''}, {device['read_ms']:g} ms"
+    return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
+
+
+def _correlations(series: Series, interval: Interval) -> Iterator[Correlation]:
+    tps = interval.of(series.tps)
+    for right, name, unit in (
+        (series.read_ms, "mean read time", "ms per I/O"),
+        (series.read_stall_ms_per_s, "read stall", "stall-ms per second"),
+    ):
+        found = correlate_changes(tps, interval.of(right), "transactions per second", name, unit)
+        if found:
+            yield found

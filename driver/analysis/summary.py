@@ -1,0 +1,188 @@
+"""What the analysis says of an experiment: plain values with their units, `None` where nothing was measured.
+
+The report, the terminal table and `--json` all show these values and compute none of their own.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
+
+
+@dataclass(frozen=True)
+class TransactionSummary:
+    """One transaction type in one step's measured interval. Percentiles the sample is too small for are None."""
+
+    name: str
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    tps: float  # committed per second
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
+    service_ms: dict[str, float | None]  # the same: started to ended
+
+
+@dataclass(frozen=True)
+class IoSummary:
+    """I/O of the server (`source` "server") or of the device ("device"), summed over the measured interval.
+
+    Means are volume-weighted: Δstall / Δcount. `interval_mean_ms` is the mean of the per-second means, which is
+    what monitoring tools draw; the two differ and both are named where shown.
+    """
+
+    source: str
+    seconds: float
+    reads: int
+    read_bytes: int
+    read_ms: float | None
+    read_interval_mean_ms: float | None
+    writes: int
+    write_bytes: int
+    write_ms: float | None
+    write_interval_mean_ms: float | None
+    syncs: int | None
+    sync_ms: float | None
+
+    @property
+    def iops(self) -> float:
+        return (self.reads + self.writes) / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        """10^6 bytes per second, reads and writes."""
+        return (self.read_bytes + self.write_bytes) / self.seconds / 1e6
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Correlation of the per-second changes of two series, with its 95 % interval (Fisher z)."""
+
+    left: str
+    right: str
+    right_unit: str  # "ms per I/O" or "stall-ms per second"
+    n: int
+    r: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """One step of one run. `key` identifies it among all steps of the report."""
+
+    key: str
+    run: str  # folder name of the record
+    variant: str
+    repeat: int
+    step: str
+    users: int
+    buffer_pool_bytes: int | None  # as reached on the server
+    buffer_pool_share: float | None  # of the database's size at the start
+    device: str  # "EMULATED 8 spindles, 4 ms" or the block device's name
+    emulated: bool
+    measured_s: float
+    warm_up_s: float
+    tps: float
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]
+    service_ms: dict[str, float | None]
+    transactions: list[TransactionSummary]
+    data_io: IoSummary | None  # server, data files
+    wal_io: IoSummary | None
+    device_io: IoSummary | None
+    wal_device_io: IoSummary | None
+    reads_per_transaction: float | None  # physical, data files, per committed transaction
+    hit_share: float | None  # of block requests answered by the pool
+    read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
+    wait_share: dict[str, float] | None  # WAIT_CLASSES -> share of the users' sampled time, sums to 1
+    top_waits: list[tuple[str, float]]  # (event, share)
+    cpu_busy_share: float | None  # of the host
+    correlations: list[Correlation]
+    errors: list[ErrorSummary]
+    driver_bound: str | None  # a sentence when the driver was the bottleneck
+    device_verdict: (
+        str | None
+    )  # a sentence: is the device the bottleneck? "The device is not the bottleneck: …"
+    invalid: list[str]  # sentences: epoch change inside the interval, foreign I/O above 5 %, …
+    foreign_io_share: float | None
+    device_is_bottleneck: bool | None = (
+        None  # what device_verdict says; None: one limit among others, or unknown
+    )
+    device_busy_share: float | None = (
+        None  # data device: of its spindles' time when emulated, else of elapsed time
+    )
+    device_late_share: float | None = None  # of an emulated device's I/Os, for which the real one was slower
+    checkpoints: int | None = None  # that did something, within the measured interval
+    cut: bool = False  # measured for less than planned, because the run ended early
+
+
+@dataclass(frozen=True)
+class Series:
+    """Per-second lines of one run for the charts; NaN where nothing is known. All arrays have equal length."""
+
+    second: np.ndarray
+    tps: np.ndarray
+    read_ms: np.ndarray
+    write_ms: np.ndarray
+    read_stall_ms_per_s: np.ndarray
+    users: np.ndarray
+    latency_mean_ms: np.ndarray
+    data_iops: np.ndarray
+    data_mb_per_s: np.ndarray
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    folder: str
+    title: str  # "cap 5 %" or "cap 5 %, repeat 2"
+    started: str  # UTC, ISO 8601
+    manifest: dict[str, Any]
+    incomplete_because: str | None
+    steps: list[StepSummary]
+    series: Series
+    collectors_off: dict[str, str]  # collector title -> why it measured nothing
+    collector_cost_share: float | None  # of one core
+    growth_share: float | None  # of the database over the run
+    conditions: list[dict[str, Any]]  # {"name", "holds", "offending", "seconds", "detail"}
+
+
+@dataclass(frozen=True)
+class ExperimentSummary:
+    """Everything the report shows."""
+
+    scenario: str
+    title: str
+    answers: str
+    emulated: bool  # any run on an emulated device
+    axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
+    runs: list[RunSummary]
+    findings: list[str] = field(default_factory=list)  # one sentence each, most important first
+    cautions: list[str] = field(default_factory=list)  # what the reader must not conclude
+
+    @property
+    def steps(self) -> list[StepSummary]:
+        return [step for run in self.runs for step in run.steps]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the series, for `--json`."""
+        result = asdict(self)
+        for run in result["runs"]:
+            del run["series"]
+        return result

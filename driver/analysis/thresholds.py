@@ -1,0 +1,105 @@
+"""Every bound the analysis judges by, in one place, each with its reason."""
+
+# The driver. ------------------------------------------------------------------------------------------------
+
+DRIVER_OVERHEAD = 0.05
+"""Share of a closed loop's user time that was neither think time nor inside a call (design.md, 2). Below it
+the throughput a perfect driver would reach is at most 5 % higher: the size of effect we do not report
+either."""
+
+EXECUTOR_CPU = 0.90
+"""Of one core. Python holds one interpreter lock per process: at 90 % the queue for it is as long as an M/M/1
+queue at 0.9, nine others wait, and users start late whatever the server does."""
+
+LAG_SHARE = 0.05
+LAG_FLOOR_MS = 0.2
+"""Mean start delay of the driver against the mean latency. Latency counts from the scheduled start, so the
+lag is in it: 5 % is the error we accept elsewhere. Waking a sleeping thread costs 0.05-0.1 ms on an idle
+Linux host, so twice that is never called the driver's fault."""
+
+LITTLE = 0.05
+"""Users ≈ TPS × (latency + think time) must close within this in a closed loop; both sides are counted, so a
+larger gap means that seconds, users or transactions are missing from the record."""
+
+# Is the comparison valid? -----------------------------------------------------------------------------------
+
+FOREIGN_IO = 0.05
+"""Share of blocks read for other databases (design.md, 7)."""
+
+FOREIGN_FLOOR_PER_S = 5.0
+"""Blocks per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below 5
+% of the slowest device there is, however small our own share is because the pool answers everything."""
+
+FOREIGN_BUSY = 0.05
+"""A real device less busy than this delays nobody, whoever else reads from it."""
+
+LATE = 0.05
+"""Share of an emulated device's I/Os for which the real one was slower: the emulation was not what it
+says."""
+
+COVERED = 0.90
+"""Share of the measured interval a collector must have seen. Samples at 1 s miss at most a second at either
+end, so a smaller share means that sampling stopped, not that the ends did not fall on samples."""
+
+GAP_S = 3.0
+"""Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed."""
+
+FAILED = 0.01
+"""Share of transactions given up above which a step's latencies describe a selection of the easy ones."""
+
+GROWTH = 0.05
+"""Growth of the database over a run above which later runs or seconds faced another database (design.md,
+8)."""
+
+CHECKPOINTS = 3
+"""Fewer in a measured interval and its writes are an accident of where the interval began (design.md, 9)."""
+
+# What is the bottleneck? ------------------------------------------------------------------------------------
+
+DEVICE_LIMITS = 0.5
+DEVICE_FREE = 0.2
+"""Share of the users' *progressing* time (neither idle in the client nor queued for another transaction's
+lock) spent in I/O and WAL. Those waiting for a lock wait for a holder who is himself progressing, so they add
+nothing of their own. By Amdahl's law a device of no latency at all would give at most 1 / (1 − share): above
+one half more than everything else together, below one fifth at most 1.25 times the throughput."""
+
+PROGRESS_FLOOR = 0.05
+"""Less progressing time than this and the load asks too little of the server to find any bottleneck in it."""
+
+DEVICE_QUEUES = 0.5
+"""Busy share below which an I/O is served longer than it queues (M/M/1: the queue is ρ / (1 − ρ)
+services)."""
+
+DEVICE_BUSY = 0.9
+"""Busy share at which queueing is ten times the service. Used for emulated devices and rotational ones only:
+a flash device serves many requests at once and shows 100 % long before it is saturated."""
+
+CPU_BUSY = 0.9
+"""Share of the host's CPUs above which the CPU, not the device, is called the limit."""
+
+# Can the times be compared? ---------------------------------------------------------------------------------
+
+SCHEDULING_MS = 2.0
+SCHEDULING_CPU = 0.7
+"""Below 2 ms or above 70 % CPU the server's mean read time is up to twice the device's, because a backend
+waits for a CPU after its I/O is done (measured: reference/postgres.md)."""
+
+# Statistics -------------------------------------------------------------------------------------------------
+
+SAMPLES_BEYOND = 10
+"""A percentile p is given when 1/(1 − p) · 10 transactions were seen: ten lie beyond it, and their number,
+and with it where the percentile lies, is known to about a third (1/√10)."""
+
+CORRELATION_PAIRS = 10
+"""Fewer pairs of seconds and the 95 % interval spans more than half of all possible values."""
+
+SAME = 0.05
+"""Throughputs closer than this are called alike; single runs on one machine differ by 2-5 % on their own."""
+
+READS_DIFFER = 0.2
+"""Relative difference of physical reads per transaction between devices at one buffer pool. They are a matter
+of pool and transactions alone, so they should agree; a pool that is still filling makes them differ by some
+percent."""
+
+REPLICATES = 3
+"""Runs per variant below which there is no verdict (design.md, 9)."""

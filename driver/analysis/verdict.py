@@ -1,0 +1,89 @@
+"""Is the device the bottleneck? Derived from where users spent their time, and the device's and host's
+load."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stallmark.driver.analysis.thresholds import (
+    CPU_BUSY,
+    DEVICE_BUSY,
+    DEVICE_FREE,
+    DEVICE_LIMITS,
+    DEVICE_QUEUES,
+    PROGRESS_FLOOR,
+)
+from stallmark.driver.analysis.words import listed, percent
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`limits`: True, False, or None where the device is one limit among others or the load shows none."""
+
+    limits: bool | None
+    sentence: str
+
+
+def device_verdict(
+    waits: Mapping[str, float] | None,
+    data_busy: float | None,
+    wal_busy: float | None,
+    cpu_busy: float | None,
+    wal_apart: bool,
+) -> Verdict | None:
+    """Judge the device on which users waited most.
+
+    `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated.
+    `wal_apart`: the log lies on a device of its own. None where too little is known to say anything.
+    """
+    if waits is None:
+        return _without_waits(data_busy, cpu_busy)
+    of_log = wal_apart and waits["wal"] > waits["io"]
+    device, busy = ("log's device", wal_busy) if of_log else ("device", data_busy)
+    progressing = 1 - waits["client"] - waits["lock"]
+    if progressing < PROGRESS_FLOOR:
+        idle = "in the client" if waits["client"] >= waits["lock"] else "waiting for each other's locks"
+        share = percent(max(waits["client"], waits["lock"]))
+        return Verdict(
+            None, f"The load says nothing about the device: users spent {share} of their time {idle}."
+        )
+    loads = _loads(device, busy, cpu_busy)
+    facts = _times(waits) + (f" while {loads}" if loads else "")
+    share_of_device = (waits["io"] + waits["wal"]) / progressing
+    if share_of_device >= DEVICE_LIMITS:
+        if busy is not None and busy < DEVICE_QUEUES:
+            return Verdict(
+                True, f"The latency of the {device} itself is the bottleneck, more than its queue: {facts}."
+            )
+        return Verdict(True, f"The {device} is the bottleneck: {facts}.")
+    if share_of_device <= DEVICE_FREE:
+        return Verdict(False, f"The {device} is not the bottleneck: {facts}.")
+    return Verdict(None, f"The {device} is one limit among others: {facts}.")
+
+
+def _without_waits(busy: float | None, cpu_busy: float | None) -> Verdict | None:
+    loads = _loads("device", busy, cpu_busy)
+    if busy is None:
+        return None
+    if busy >= DEVICE_BUSY:
+        return Verdict(True, f"The device is the bottleneck: {loads}.")
+    if busy < DEVICE_QUEUES and cpu_busy is not None and cpu_busy >= CPU_BUSY:
+        return Verdict(False, f"The device is not the bottleneck: {loads}.")
+    return None
+
+
+def _times(waits: Mapping[str, float]) -> str:
+    said = [f"users spent {percent(waits['io'])} of their time in I/O of data files"]
+    if waits["wal"] >= 0.01:
+        said.append(f"{percent(waits['wal'])} in writing the log")
+    if waits["lock"] >= 0.05:
+        said.append(f"{percent(waits['lock'])} waiting for locks")
+    return listed(said)
+
+
+def _loads(device: str, busy: float | None, cpu_busy: float | None) -> str:
+    said = []
+    if busy is not None:
+        said.append(f"the {device} was {percent(busy)} busy")
+    if cpu_busy is not None:
+        said.append(f"the host's CPUs were {percent(cpu_busy)} busy")
+    return listed(said)

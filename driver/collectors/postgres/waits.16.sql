@@ -1,0 +1,11 @@
+-- A role without pg_read_all_stats sees that a session of another role exists, but neither its start nor its state.
+SELECT state,
+       wait_event_type AS event_type,
+       wait_event AS event,
+       backend_start IS NULL AS hidden,
+       count(*)::int AS users
+  FROM pg_stat_activity
+ WHERE application_name = 'stallmark-user'
+   AND backend_type IS DISTINCT FROM 'parallel worker'
+   AND datname = current_database()
+ GROUP BY state, wait_event_type, wait_event, backend_start IS NULL

@@ -1,0 +1,110 @@
+"""What the virtual users wait for, seen by looking at their sessions ten times a second."""
+
+from collections import Counter
+
+import pyarrow as pa
+
+from stallmark.driver.collectors.base import Row
+from stallmark.driver.collectors.postgres.connection import CollectorConnection
+from stallmark.driver.collectors.postgres.counters import PostgresCollector, no_privilege
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+
+_HIDDEN = "the sessions of the virtual users are hidden from it"
+
+
+def wait_class(state: str | None, event_type: str | None, event: str | None) -> tuple[str, str]:
+    """The class of a session's wait (io, lock, wal, cpu, client, other) and its name, "IO:DataFileRead".
+
+    A session that is not executing waits for its client, whatever it seems to do at that instant. Writing and
+    syncing WAL is "wal" and not "io", and so is queueing for it.
+    """
+    if state is None or state == "starting":
+        return "other", "starting"
+    if state.startswith("idle"):
+        return "client", state
+    if event_type is None or event is None:
+        return "cpu", "CPU"
+    name = f"{event_type}:{event}"
+    is_wal = event.upper().startswith("WAL")
+    match event_type:
+        case "IO" | "LWLock" if is_wal:
+            return "wal", name
+        case "IO":
+            return "io", name
+        case "IPC" if event.upper() == "BUFFERIO":  # another session reads the same block
+            return "io", name
+        case "Lock":
+            return "lock", name
+        case "Client":
+            return "client", name
+    return "other", name
+
+
+class Waits(PostgresCollector):
+    name = "waits"
+    title = "Waits of the users"
+    help = (
+        "What each virtual user's session was doing: I/O, lock, WAL, CPU or its client, seen at a random "
+        "instant of every tenth of a second and counted per second (pg_stat_activity). Samples / polls is a "
+        "mean number of users."
+    )
+    interval_s = 0.1
+    polling = True
+    columns = pa.schema(
+        [
+            ("second", pa.int32()),
+            ("wait_class", pa.string()),
+            ("event", pa.string()),
+            ("samples", pa.int32()),
+            ("polls", pa.int32()),
+        ]
+    )
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._second = 0
+        self._polls = 0
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._hidden_users()
+
+    def sample(self, now: float) -> list[Row]:
+        sessions = self.connection.rows(self.sql)
+        if any(row["hidden"] for row in sessions):
+            raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
+        rows = self.finish() if int(now) != self._second else []
+        self._second = int(now)
+        self._polls += 1
+        for row in sessions:
+            self._seen[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
+        return rows
+
+    def finish(self) -> list[Row]:
+        rows = [
+            {
+                "second": self._second,
+                "wait_class": kind,
+                "event": event,
+                "samples": samples,
+                "polls": self._polls,
+            }
+            for (kind, event), samples in sorted(self._seen.items())
+        ]
+        self._polls = 0
+        self._seen.clear()
+        return rows
+
+    def _hidden_users(self) -> str | None:
+        """A role always sees its own sessions, so without pg_read_all_stats only a trial tells."""
+        with self.engine.cursor() as cursor:
+            if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
+                return None
+            user = self.engine.session()
+            try:
+                rows = cursor.execute(self.sql).fetchall()
+            finally:
+                user.close()
+            hidden = [column.name for column in cursor.description].index("hidden")
+            return no_privilege(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None

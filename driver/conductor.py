@@ -1,0 +1,143 @@
+"""The conductor: Locust spawns and stops the users, follows the load shape and shows its web page.
+
+Run as `python -m stallmark.driver.conductor FD`, because Locust patches the standard library of its process for
+gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor, and Locust's
+statistics are fed from the executors' histograms.
+"""
+
+from locust import LoadTestShape, User, task  # isort: skip  (patches the process: before everything else)
+import logging
+import sys
+import time
+from typing import Any
+
+import gevent
+from hdrh.histogram import HdrHistogram
+from locust.env import Environment
+from locust.stats import StatsEntry
+
+from stallmark.driver.fleet import Fleet
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, Step
+from stallmark.driver.wire import Channel, Closed, inherited_channel
+
+
+class VirtualUserHandle(User):
+    """A Locust user that stands for a virtual user in an executor."""
+
+    fleet: Fleet
+
+    def on_start(self) -> None:
+        self.number = self.fleet.start_user()
+
+    @task
+    def be_driven(self) -> None:
+        gevent.sleep(3600)
+
+    def on_stop(self) -> None:
+        self.fleet.stop_user(self.number)
+
+
+class PlannedShape(LoadTestShape):
+    """The steps of the plan as a Locust load shape."""
+
+    plan: Plan
+    start_ns: int
+
+    def tick(self) -> tuple[int, float] | None:
+        second = (time.monotonic_ns() - self.start_ns) / 1e9
+        if second >= self.plan.end_s:
+            return None
+        step = self.plan.step_at(second)
+        return step.users, spawn_rate(self.plan, step)
+
+
+def spawn_rate(plan: Plan, step: Step) -> float:
+    """Users per second that reach the step's number within its ramp."""
+    index = plan.steps.index(step)
+    change = abs(step.users - (plan.steps[index - 1].users if index else 0)) or 1
+    return change / step.ramp_s if step.ramp_s >= 1 else float(change)
+
+
+class Conductor:
+    """One run: told the plan by the parent, ends with it or when told to."""
+
+    def __init__(self, parent: Channel, order: dict[str, Any]):
+        self._parent = parent
+        steps = tuple(Step(**step) for step in order["plan"]["steps"])
+        self._plan = Plan(steps, Arrivals(**order["plan"]["arrivals"]), order["plan"]["seed"])
+        self._fleet = Fleet(self._plan, order["executor"], self._deliver)
+        VirtualUserHandle.fleet = self._fleet
+        PlannedShape.plan = self._plan
+        self._environment = Environment(user_classes=[VirtualUserHandle], shape_class=PlannedShape())
+        self._runner = self._environment.create_local_runner()
+        self._web = None
+        if order["web_port"]:
+            self._web = self._environment.create_web_ui("127.0.0.1", order["web_port"])
+
+    def run(self) -> None:
+        self._parent.send("ready")
+        _, fields = self._parent.receive()
+        PlannedShape.start_ns = fields["start_ns"]
+        self._fleet.go(fields["start_ns"])
+        self._runner.start_shape()
+        self._environment.events.test_stop.add_listener(lambda **_: self._parent.send("stopped"))
+        try:
+            self._parent.receive()  # "quit"
+        finally:
+            self._runner.quit()
+            self._fleet.quit()
+            if self._web:
+                self._web.stop()
+        self._parent.send("finished")
+
+    def _deliver(self, kind: str, **fields: Any) -> None:
+        if kind == "report":
+            for row in fields["transactions"]:
+                feed(self._environment, row)
+        self._parent.send(kind, **fields)
+
+
+def feed(environment: Environment, row: dict[str, Any]) -> None:
+    """Add a row of the `transactions` table to Locust's statistics, which know whole milliseconds."""
+    done = row["committed"] + row["rolled_back"]
+    now = int(time.time())
+    times: dict[int, int] = {}
+    if done:
+        counts = HdrHistogram.decode(row["latency"], b64_wrap=False)
+        for item in counts.get_recorded_iterator():
+            rounded = _as_locust_rounds(item.value_iterated_to / 1000)
+            times[rounded] = times.get(rounded, 0) + item.count_at_value_iterated_to
+    data: Any = {
+        "name": row["transaction"], "method": "SQL", "last_request_timestamp": time.time(), "start_time": time.time(),
+        "num_requests": done + row["failed"], "num_none_requests": 0, "num_failures": row["failed"],
+        "total_response_time": row["latency_us"] / 1000, "total_content_length": 0,
+        "max_response_time": max(times, default=0), "min_response_time": min(times, default=None),
+        "response_times": times, "num_reqs_per_sec": {now: done + row["failed"]},
+        "num_fail_per_sec": {now: row["failed"]} if row["failed"] else {},
+    }  # fmt: skip
+    stats = environment.stats
+    entry = StatsEntry.unserialize(data, stats)
+    stats.get(row["transaction"], "SQL").extend(entry)
+    stats.total.extend(entry)
+
+
+def _as_locust_rounds(milliseconds: float) -> int:
+    """Two significant digits, as StatsEntry.log keeps them."""
+    if milliseconds < 100:
+        return round(milliseconds)
+    return int(round(milliseconds, -1 if milliseconds < 1000 else -2 if milliseconds < 10000 else -3))
+
+
+def main() -> None:
+    logging.getLogger("locust").setLevel(logging.ERROR)
+    parent = inherited_channel(sys.argv[1])
+    try:
+        _, order = parent.receive()
+        Conductor(parent, order).run()
+    except Closed:
+        pass  # the parent has gone, and the executors go with us
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Drives one run: starts the conductor, follows the timeline, and writes what arrives into the record."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from select import select
+from typing import Any
+
+from stallmark.driver.children import start_child
+from stallmark.driver.engines.errors import ErrorClass, StallmarkError
+from stallmark.driver.plan import Plan, Step
+from stallmark.driver.record import RecordWriter
+from stallmark.driver.tally import USER_SUMS, merge
+from stallmark.driver.wire import Closed
+
+READY_LIMIT_S = 60
+FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
+SETTLED_AFTER_S = 2  # executors report four times a second: later than this nothing comes for a second
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the run looks like at this moment, for people who wait."""
+
+    elapsed_s: float
+    step: Step
+    tps: float  # committed in the last whole second
+    errors: int  # failed attempts since the start
+
+
+class Interrupted(Exception):
+    """The run ended before its plan did; the sentence says why."""
+
+
+@dataclass
+class Merger:
+    """Merges the executors' partial rows into one row per second (and transaction, or executor)."""
+
+    writer: RecordWriter
+    committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    errors: int = 0
+    _transactions: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
+    _users: dict[tuple[int, int], dict] = field(default_factory=dict)
+
+    def add(self, report: dict[str, list[dict[str, Any]]]) -> None:
+        for row in report["transactions"]:
+            self._transactions[row["second"], row["transaction"]].append(row)
+            self.committed[row["second"]] += row["committed"]
+        for row in report["users"]:
+            if known := self._users.get((row["second"], row["executor"])):
+                for name in ("running", "cpu_us", *USER_SUMS):
+                    known[name] += row[name]
+                known["lag_max_us"] = max(known["lag_max_us"], row["lag_max_us"])
+            else:
+                self._users[row["second"], row["executor"]] = row
+        self.errors += sum(row["attempts"] for row in report["errors"])
+        self.writer.append("errors", report["errors"])
+
+    def write_before(self, second: float) -> None:
+        """Write and forget the rows of all seconds before `second`."""
+        due = sorted(key for key in self._transactions if key[0] < second)
+        self.writer.append("transactions", [_merged(self._transactions.pop(key)) for key in due])
+        due_users = sorted(key for key in self._users if key[0] < second)
+        self.writer.append("users", [self._users.pop(key) for key in due_users])
+
+
+def _merged(rows: list[dict]) -> dict:
+    sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
+    total = {name: sum(row[name] for row in rows) for name in sums}
+    latency = merge([row["latency"] for row in rows])
+    alike = all(row["latency"] == row["service"] for row in rows)
+    service = latency if alike else merge([row["service"] for row in rows])
+    return rows[0] | total | {"latency": latency, "service": service}
+
+
+class Drive:
+    """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it."""
+
+    def __init__(self, plan: Plan, order: dict[str, Any], writer: RecordWriter, web_port: int | None = None):
+        self._plan = plan
+        self._merger = Merger(writer)
+        self._process, self._channel = start_child("stallmark.driver.conductor")
+        self._channel.send("order", plan=asdict(plan), executor=order, web_port=web_port)
+        self._ended = False
+        self.start_ns = 0
+
+    def start(self) -> None:
+        """Wait for the executors, then start the clock."""
+        try:
+            if not select([self._channel], [], [], READY_LIMIT_S)[0]:
+                raise StallmarkError(
+                    f"The load driver was not ready within {READY_LIMIT_S} s: the machine is overloaded."
+                )
+            self._channel.receive()
+        except Closed:
+            raise StallmarkError("The load driver could not start; its message stands above.") from None
+        self.start_ns = time.monotonic_ns()
+        self._channel.send("go", start_ns=self.start_ns)
+
+    def clock(self) -> float:
+        """Seconds since the run's start. Monotonic: a wall clock set back changes nothing."""
+        return (time.monotonic_ns() - self.start_ns) / 1e9
+
+    def follow(self, show: Callable[[Progress], None], check: Callable[[], None]) -> None:
+        """Until the plan's end. `check` is called several times a second and may raise Interrupted."""
+        while (now := self.clock()) < self._plan.end_s:
+            self._receive(timeout=min(0.2, self._plan.end_s - now))
+            self._merger.write_before(self.clock() - SETTLED_AFTER_S)
+            check()
+            second = int(self.clock()) - 1
+            show(
+                Progress(
+                    self.clock(),
+                    self._plan.step_at(self.clock()),
+                    self._merger.committed[second],
+                    self._merger.errors,
+                )
+            )
+
+    def finish(self) -> None:
+        """Stop the users, take their last reports and end all processes; after anything that happened."""
+        try:
+            self._channel.send("quit")
+            deadline = time.monotonic() + FAREWELL_S
+            while not self._ended and time.monotonic() < deadline:
+                self._receive(timeout=0.5, farewell=True)
+        except Closed:
+            pass
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._channel.close()
+            self._merger.write_before(float("inf"))
+
+    def _receive(self, timeout: float, farewell: bool = False) -> None:
+        if not select([self._channel], [], [], timeout)[0]:
+            return
+        try:
+            kind, fields = self._channel.receive()
+        except Closed:
+            if farewell:
+                raise
+            raise Interrupted(
+                "the load driver's conductor was killed; what it had reported is kept"
+            ) from None
+        if kind == "report":
+            self._merger.add(fields)
+            for row in fields["errors"]:
+                if ErrorClass(row["error_class"]).fatal and not farewell:
+                    raise Interrupted(
+                        f"the server lost data: {row['message']} ({row['code']}); check its storage"
+                    )
+        elif kind == "finished":
+            self._ended = True
+        elif not farewell:
+            raise Interrupted(_why(kind, fields))
+
+
+def _why(kind: str, fields: dict[str, Any]) -> str:
+    if kind == "died":
+        return f"executor process {fields['pid']} was killed, and its users with it"
+    if kind == "lost":
+        return f"virtual user {fields['user']} lost the server: {fields['message']}"
+    return "the run was stopped from the web page"

@@ -1,0 +1,175 @@
+"""The interface of a database engine: what the rooms above may ask of a server.
+
+Engines are the ground floor: they know SQL dialects, settings and error codes, nothing of workloads or runs.
+What an engine cannot do on the server at hand it says in `cannot`, and nobody guesses in its place.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+
+class Session(Protocol):
+    """One virtual user's connection: prepared statements, one round trip each, autocommit."""
+
+    server_pid: int
+
+    def prepare(self, name: str, sql: str) -> None:
+        """Parse `sql` (positional parameters) under `name`."""
+
+    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
+        """Execute a prepared statement and return its rows.
+
+        Raises CallFailed. If the connection breaks while a call that `commits` is under way, the class is
+        UNKNOWN_OUTCOME: the server may or may not have committed.
+        """
+
+    def cancel(self) -> None:
+        """Ask the server to give up the call under way; from any thread."""
+
+    def close(self) -> None: ...
+
+
+class BulkWriter(Protocol):
+    """Writes Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
+
+    def write(self, table: str, rows: pa.Table) -> None: ...
+
+    def execute(self, sql: str) -> None: ...
+
+    def commit(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ServerIdentity:
+    """What a server says of itself. `version` is (major, minor)."""
+
+    product: str
+    version: tuple[int, int]
+    version_text: str
+
+    def __str__(self) -> str:
+        return f"{self.product} {self.version_text}"
+
+
+class Engine(ABC):
+    """A server and one database on it."""
+
+    dialect: ClassVar[str]
+    """Names the SQL files beside a transaction: `transfer.postgresql.sql`."""
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A control connection (DB-API, autocommit) for DDL, checks and collectors."""
+
+    @abstractmethod
+    def session(self) -> Session:
+        """A connection for one virtual user."""
+
+    @abstractmethod
+    def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
+
+    @abstractmethod
+    def spec(self) -> dict:
+        """Everything another process needs to open this engine. Holds secrets: pass it through a pipe only."""
+
+    @abstractmethod
+    def identity(self) -> ServerIdentity: ...
+
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """Configuration that decides I/O, as the server reports it, for the manifest."""
+
+    @abstractmethod
+    def bytes_used(self) -> int:
+        """Size of the database at this moment, in bytes."""
+
+    @abstractmethod
+    def free_bytes(self) -> int | None:
+        """Free space where the data lies; None where the server cannot say."""
+
+    def cannot(self, what: str) -> str | None:
+        """Why this engine cannot do `what` on this server, as a sentence; None when it can.
+
+        `what` is one of: cap_memory, cold_cache, prefill, restore, emulated_device, place_files, device_counters.
+        """
+        return None
+
+    # What only an engine with a server of its own, or with the right to change one, can do.
+
+    def cap_memory(self, size_bytes: int) -> int:
+        """Cap the buffer pool and return the reached size in bytes."""
+        raise NotImplementedError(self.cannot("cap_memory"))
+
+    def emulate(self, models: Mapping[str, Any] | None) -> None:
+        """Put the server on emulated devices ("data", "wal"), or back on the real ones."""
+        if models:
+            raise NotImplementedError(self.cannot("emulated_device"))
+
+    def emulated_devices(self) -> Mapping[str, Any]:
+        """The models of the emulated devices in use, by name."""
+        return {}
+
+    def directories(self) -> Mapping[str, Path]:
+        """Where "data" and "wal" lie on this machine; empty for a server that is not ours."""
+        return {}
+
+    def gone(self) -> str | None:
+        """A sentence when a server of ours has ended by itself."""
+        return None
+
+    def engage_devices(self) -> None:
+        """Emulated devices, if any, are slow from now on."""
+
+    def relax_devices(self) -> None:
+        """Emulated devices, if any, are as fast as the real ones from now on."""
+
+    def kept_for_restore(self) -> bool:
+        """Is there a copy that `restore` can bring back?"""
+        return False
+
+    def keep_for_restore(self) -> None:
+        """Keep the database as it is now, for `restore`."""
+        raise NotImplementedError(self.cannot("restore"))
+
+    def restore(self) -> None:
+        raise NotImplementedError(self.cannot("restore"))
+
+    def checkpoint(self) -> None:
+        """Write out what is dirty, so that every run starts from the same state."""
+
+    def buffer_pool_bytes(self) -> int | None:
+        """The buffer pool as the server has it now."""
+        return None
+
+    def close(self) -> None:
+        """Give back what this engine holds: a server of our own is stopped."""
+
+    def drop_caches(self) -> None:
+        raise NotImplementedError(self.cannot("cold_cache"))
+
+    def prefill(self, schema: str) -> int:
+        """Read the tables and indexes of `schema` into the pool; return the bytes it read."""
+        raise NotImplementedError(self.cannot("prefill"))
+
+    def execute(self, sql: str) -> None:
+        with self.cursor() as cursor:
+            cursor.execute(sql)
+
+    def query(self, sql: str, parameters: Sequence | Mapping | None = None) -> list[tuple]:
+        with self.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return cursor.fetchall()
+
+    @contextmanager
+    def cursor(self) -> Iterator[Any]:
+        connection = self.connect()
+        try:
+            yield connection.cursor()
+        finally:
+            connection.close()

@@ -1,0 +1,43 @@
+"""What can go wrong on a server, in words that are the same for every engine."""
+
+from enum import StrEnum
+
+
+class StallmarkError(Exception):
+    """A sentence for the user: what happened and what to do. Shown without a traceback."""
+
+
+class ErrorClass(StrEnum):
+    """How a failed call is counted. `retryable` ones are tried again with the same inputs."""
+
+    DEADLOCK = "deadlock"
+    LOCK_TIMEOUT = "lock timeout"
+    SERIALIZATION = "serialization"
+    TIMEOUT = "timeout"
+    CONNECTION_LOST = "connection lost"
+    UNKNOWN_OUTCOME = "unknown outcome"
+    OUT_OF_SPACE = "out of space"
+    STORAGE = "storage"
+    OTHER = "other"
+
+    @property
+    def retryable(self) -> bool:
+        return self in (ErrorClass.DEADLOCK, ErrorClass.LOCK_TIMEOUT, ErrorClass.SERIALIZATION)
+
+    @property
+    def fatal(self) -> bool:
+        """The storage lost or damaged data: the run stops and gives no verdict."""
+        return self is ErrorClass.STORAGE
+
+
+class CallFailed(Exception):
+    """A statement failed on the server. Carries the class it is counted under and the server's own code."""
+
+    def __init__(self, kind: ErrorClass, code: str, message: str):
+        super().__init__(f"{kind} ({code}): {message}")
+        self.kind = kind
+        self.code = code
+        self.message = message
+
+    def __reduce__(self):
+        return CallFailed, (self.kind, self.code, self.message)

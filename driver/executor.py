@@ -1,0 +1,142 @@
+"""The executor: a plain process whose threads are virtual users.
+
+Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
+about four times a second. It ends when its parent does.
+"""
+
+import random
+import select
+import sys
+import time
+from collections import deque
+from typing import Any
+
+from stallmark.driver.deck import deal
+from stallmark.driver.engines import open_engine
+from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.tally import SECOND_NS, error_rows, transaction_rows, user_rows
+from stallmark.driver.virtual_user import Failure, Sample, VirtualUser
+from stallmark.driver.wire import Channel, Closed, inherited_channel
+from stallmark.transactions import find_workload
+
+REPORT_EVERY_S = 0.25
+LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
+
+# The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
+# user's Python hold up the answers that have arrived for the others.
+SWITCH_INTERVAL_S = 0.0005
+
+
+class Executor:
+    """The users of this process and what they have reported."""
+
+    def __init__(self, channel: Channel, order: dict[str, Any]):
+        self._channel = channel
+        self._number: int = order["number"]
+        self._engine = open_engine(order["engine"])
+        self._workload = find_workload(order["workload"])
+        self._scale = order["scale"]
+        self._arrivals = Arrivals(**order["arrivals"])
+        self._seed = f"{order['seed']}/{self._number}"
+        self._start_ns = time.monotonic_ns()  # until "go" says when the run starts
+        self._queue: OpenLoop | None = None
+        if self._arrivals.kind != "closed":
+            rng = random.Random(self._seed)
+            self._queue = OpenLoop(self._arrivals, order["share"], rng)
+        self._users: dict[int, VirtualUser] = {}
+        self._leaving: list[VirtualUser] = []
+        self._events: deque[Sample | Failure] = deque()
+        self._reported_ns = time.monotonic_ns()
+        self._cpu_ns = time.process_time_ns()
+
+    def run(self) -> None:
+        next_report = time.monotonic() + REPORT_EVERY_S
+        while True:
+            patience = max(0.0, next_report - time.monotonic())
+            if select.select([self._channel], [], [], patience)[0]:
+                kind, fields = self._channel.receive()
+                if kind == "quit":
+                    break
+                self._obey(kind, fields)
+            if time.monotonic() >= next_report:
+                self._send_report()
+                next_report += REPORT_EVERY_S
+        self._finish()
+
+    def _obey(self, kind: str, fields: dict[str, Any]) -> None:
+        if kind == "go":
+            self._start_ns = self._reported_ns = fields["start_ns"]
+            return
+        for number in fields["users"]:
+            self._start(number) if kind == "start" else self._stop(number)
+
+    def _start(self, number: int) -> None:
+        rng = random.Random(f"{self._seed}/{number}")
+        pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
+        cards = deal(self._workload.deck, rng)
+        user = VirtualUser(
+            number, self._engine, self._workload, self._scale, pacing, cards, rng, self._events.append
+        )
+        self._users[number] = user
+        user.start()
+
+    def _stop(self, number: int) -> None:
+        if user := self._users.pop(number, None):
+            user.stop()
+            self._leaving.append(user)
+
+    def _finish(self) -> None:
+        for number in list(self._users):
+            self._stop(number)
+        deadline = time.monotonic() + LAST_CALL_S
+        for user in self._leaving:
+            user.join(max(0.0, deadline - time.monotonic()))
+        for user in self._leaving:
+            user.cancel()
+        for user in self._leaving:
+            user.join(1.0)
+        self._send_report()
+        self._channel.send("bye", unfinished=sum(user.is_alive() for user in self._leaving))
+
+    def _send_report(self) -> None:
+        events = [self._events.popleft() for _ in range(len(self._events))]
+        samples = [event for event in events if isinstance(event, Sample)]
+        failures = [event for event in events if isinstance(event, Failure)]
+        self._channel.send(
+            "report",
+            transactions=transaction_rows(samples, self._start_ns),
+            users=self._user_rows(samples),
+            errors=error_rows(failures, self._start_ns),
+        )
+        for user in [user for user in self._users.values() if user.lost]:
+            del self._users[user.number]
+            self._channel.send("lost", user=user.number, message=str(user.lost))
+
+    def _user_rows(self, samples: list[Sample]) -> list[dict[str, Any]]:
+        now, cpu = time.monotonic_ns(), time.process_time_ns()
+        rows = user_rows(samples, self._start_ns)
+        row = rows[(now - self._start_ns) // SECOND_NS]
+        self._leaving = [user for user in self._leaving if user.is_alive()]
+        row["running"] = (len(self._users) + len(self._leaving)) * (now - self._reported_ns) / SECOND_NS
+        row["cpu_us"] = (cpu - self._cpu_ns) // 1000
+        self._reported_ns, self._cpu_ns = now, cpu
+        return [
+            {"second": second, "executor": self._number, "running": 0.0, "cpu_us": 0} | row
+            for second, row in rows.items()
+        ]
+
+
+def main() -> None:
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    channel = inherited_channel(sys.argv[1])
+    try:
+        _, order = channel.receive()
+        executor = Executor(channel, order)
+        channel.send("ready")
+        executor.run()
+    except Closed:
+        pass  # the parent has gone; daemon threads and their connections go with us
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""The plan of one run's load: steps on a fixed timeline, known to every process before the first user starts."""
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stallmark.driver.pacing import Arrivals
+
+USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
+
+
+@dataclass(frozen=True)
+class Step:
+    """Seconds count from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up lasts until
+    `measure_s`; measured is `measure_s` to `end_s`."""
+
+    name: str
+    users: int
+    begin_s: float
+    ramp_s: float
+    measure_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`rate` of open arrivals counts all users together, whatever the step."""
+
+    steps: tuple[Step, ...]
+    arrivals: Arrivals
+    seed: int
+
+    @property
+    def end_s(self) -> float:
+        return self.steps[-1].end_s
+
+    @property
+    def most_users(self) -> int:
+        return max(step.users for step in self.steps)
+
+    @property
+    def executors(self) -> int:
+        """Executor processes: no more than cores, and few users in each."""
+        return min(os.cpu_count() or 1, math.ceil(self.most_users / USERS_PER_EXECUTOR))
+
+    def step_at(self, second: float) -> Step:
+        """The step in force; the last one after the end."""
+        return next((step for step in self.steps if second < step.end_s), self.steps[-1])
+
+
+def timeline(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
+    """Steps of equal length one after the other; each ramps from the users of the one before."""
+    steps: list[Step] = []
+    for count in users:
+        begin = steps[-1].end_s if steps else 0.0
+        measure = begin + ramp_s + warm_up_s
+        steps.append(Step(f"{count} users", count, begin, ramp_s, measure, measure + measure_s))
+    return tuple(steps)

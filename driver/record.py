@@ -1,0 +1,217 @@
+"""The run record: one folder per run, `manifest.json` and one Parquet file per table.
+
+While the run lasts every table is an Arrow stream that grows by a batch at a time, because a Parquet file cut
+short cannot be read at all. Closing the record turns the streams into Parquet; a record that was cut is read
+from its streams and loses at most the last batch.
+
+All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole
+second they fall in (`second`); the manifest says when that start was, in UTC.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stallmark.driver.engines.errors import StallmarkError
+
+FORMAT = 1
+ROWS_AT_ONCE = 1 << 16  # a day's table does not fit in memory
+
+TRANSACTIONS = pa.schema(
+    [
+        ("second", pa.int32()),  # in which they ended
+        ("transaction", pa.string()),
+        ("committed", pa.int32()),
+        ("rolled_back", pa.int32()),  # intended, part of the workload
+        ("failed", pa.int32()),  # given up after the bounded retries
+        ("retries", pa.int32()),
+        (
+            "latency_us",
+            pa.int64(),
+        ),  # sum over committed and rolled back, scheduled to ended, retries included
+        ("service_us", pa.int64()),  # sum, started to ended
+        ("latency", pa.binary()),  # HDR histogram (V2, compressed) of µs, 3 significant digits
+        ("service", pa.binary()),
+    ]
+)
+USERS = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("executor", pa.int16()),
+        ("running", pa.float32()),  # users alive, averaged over the second
+        ("busy_us", pa.int64()),  # sum of time inside calls
+        ("think_us", pa.int64()),  # sum of intended think and pacing time that passed
+        (
+            "lag_us",
+            pa.int64(),
+        ),  # sum of started − scheduled where a user was free to start: the driver's own delay
+        ("lag_max_us", pa.int64()),
+        ("cpu_us", pa.int64()),  # CPU time of the executor process
+    ]
+)
+ERRORS = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("transaction", pa.string()),
+        ("error_class", pa.string()),  # ErrorClass
+        ("code", pa.string()),
+        ("attempts", pa.int32()),  # calls that failed so
+        ("given_up", pa.int32()),  # of these, transactions that were not tried again
+        ("message", pa.string()),  # the first of the second
+    ]
+)
+COLLECTOR_COST = pa.schema(
+    [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
+)
+TABLES: dict[str, pa.Schema] = {
+    "transactions": TRANSACTIONS,
+    "users": USERS,
+    "errors": ERRORS,
+    "collector_cost": COLLECTOR_COST,
+}
+
+
+class RecordWriter:
+    """Appends to a record. Tables of collectors are added with `add_table` before their first row."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]):
+        folder.mkdir(parents=True, exist_ok=False)
+        self.folder = folder
+        self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running"} | manifest
+        self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        for name, schema in TABLES.items():
+            self.add_table(name, schema)
+        self.save_manifest()
+
+    def add_table(self, name: str, schema: pa.Schema) -> None:
+        sink = pa.OSFile(str(self.folder / f"{name}.arrows"), "wb")
+        self._streams[name] = sink, pa.ipc.new_stream(sink, schema)
+        self._schemas[name] = schema
+
+    def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        if not rows:
+            return
+        sink, stream = self._streams[name]
+        stream.write_batch(pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name]))
+        sink.flush()
+
+    def save_manifest(self) -> None:
+        """Write whole or not at all: a reader may look at any moment."""
+        draft = self.folder / "manifest.json.new"
+        draft.write_text(json.dumps(self.manifest, indent=2, default=str) + "\n")
+        os.replace(draft, self.folder / "manifest.json")
+
+    def close(self, incomplete_because: str | None = None) -> None:
+        for name, (sink, stream) in self._streams.items():
+            stream.close()
+            sink.close()
+            source = self.folder / f"{name}.arrows"
+            _to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
+            source.unlink()
+        self._streams.clear()
+        self.manifest["status"] = "incomplete" if incomplete_because else "complete"
+        self.manifest["incomplete_because"] = incomplete_because
+        self.save_manifest()
+
+
+class Record:
+    """A record opened for reading, complete or cut short."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        try:
+            self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+        except FileNotFoundError:
+            raise StallmarkError(f"{folder} is not a run record: it has no manifest.json.") from None
+        except json.JSONDecodeError as error:
+            raise StallmarkError(f"{folder}/manifest.json is damaged ({error}).") from None
+        if self.manifest.get("format") != FORMAT:
+            raise StallmarkError(
+                f"{folder} has record format {self.manifest.get('format')}, this version reads format {FORMAT}."
+            )
+
+    @property
+    def incomplete_because(self) -> str | None:
+        if self.manifest["status"] == "running":
+            return "the run was cut: Stallmark was killed before it could close the record"
+        return self.manifest.get("incomplete_because")
+
+    def tables(self) -> list[str]:
+        return sorted({p.stem for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows")})
+
+    def table(self, name: str) -> pa.Table:
+        """One table; empty (of the known schema, if there is one) when the run never wrote it."""
+        if (path := self.folder / f"{name}.parquet").exists():
+            return pq.read_table(path)
+        if (path := self.folder / f"{name}.arrows").exists():
+            parts = list(_read_stream(path))
+            return pa.concat_tables(parts) if parts else _empty(name)
+        return _empty(name)
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table, a batch of rows at a time.
+
+        Strings may come dictionary-encoded; columns that the table does not have are left out.
+        """
+        if (path := self.folder / f"{name}.parquet").exists():
+            schema = pq.read_schema(path)
+            strings = [field.name for field in schema if pa.types.is_string(field.type)]
+            with pq.ParquetFile(path, read_dictionary=strings, memory_map=True) as file:
+                yield from file.iter_batches(ROWS_AT_ONCE, columns=[c for c in columns if c in schema.names])
+        elif (path := self.folder / f"{name}.arrows").exists():
+            for part in _read_stream(path):
+                some = part.select([c for c in columns if c in part.column_names])
+                yield from some.combine_chunks().to_batches()
+
+
+def _empty(name: str) -> pa.Table:
+    return TABLES[name].empty_table() if name in TABLES else pa.table({})
+
+
+def find_records(paths: Sequence[Path]) -> list[Record]:
+    """The records in `paths`, each a run's folder or one that holds several, in the order they were run."""
+    folders = []
+    for path in paths:
+        if not path.exists():
+            raise StallmarkError(f"{path} does not exist.")
+        here = (
+            [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
+        )
+        if not here:
+            raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
+        folders += here
+    records = [Record(folder) for folder in dict.fromkeys(folders)]
+    return sorted(records, key=lambda record: (record.manifest["started"], record.folder.name))
+
+
+def _read_stream(path: Path) -> Iterator[pa.Table]:
+    """The rows of a stream, some 65,000 at a time; at least one table, unless not even its schema was written."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    try:
+        with pa.ipc.open_stream(path) as reader:
+            yield reader.schema.empty_table()
+            for batch in reader:
+                waiting.append(batch)
+                rows += batch.num_rows
+                if rows >= ROWS_AT_ONCE:
+                    yield pa.Table.from_batches(waiting)
+                    waiting, rows = [], 0
+    except (pa.ArrowInvalid, OSError):
+        pass  # the end of a stream that was cut: what was read whole is kept
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> None:
+    draft = target.with_suffix(".parquet.new")
+    with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        for rows in _read_stream(source):
+            writer.write_table(rows)
+    os.replace(draft, target)

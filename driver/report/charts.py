@@ -1,0 +1,350 @@
+"""Figures against the axis of the experiment, as Plotly JSON with the words and numbers that go with them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, StepSummary
+from stallmark.driver.report import units
+from stallmark.driver.report.labels import EMULATED, Axis, Panel, panels, step_labels
+from stallmark.driver.report.look import (
+    NEUTRAL,
+    KeyItem,
+    Look,
+    axis,
+    layout,
+    looks,
+    note,
+    plain,
+    value_axis,
+)
+
+GAP = 0.1  # of a figure's width, between emulated and bare panels
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart and all that is said with it. `plotly` holds "data" and "layout"; no text in it is mark-up."""
+
+    id: str
+    title: str
+    unit: str
+    emulated: bool
+    summary: str  # what a reader who cannot see it would want to know
+    method: str
+    plotly: dict[str, Any]
+    header: list[str]
+    rows: list[list[str]]
+    key: list[KeyItem] = field(default_factory=list)
+    reading: str = ""  # a line under the title of a chart that needs no key
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of a chart: a value of every step, and how it is told from its neighbours."""
+
+    name: str
+    value: Callable[[StepSummary], float | None]
+    dash: str = "solid"
+    opacity: float = 1.0
+
+
+def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """What the experiment asks: each quantity against the axis."""
+    return [
+        axis_figure(
+            experiment,
+            "tps",
+            "Transactions per second",
+            "committed per second",
+            [Metric("TPS", lambda s: s.tps)],
+            "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
+            f"measured interval ({_range([s.measured_s for s in experiment.steps], units.seconds)}, "
+            f"{_range([s.committed for s in experiment.steps], units.number)} commits).",
+        ),
+        axis_figure(
+            experiment,
+            "latency",
+            "Latency percentiles",
+            "ms",
+            percentiles(lambda s: s.latency_ms),
+            "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the "
+            "whole measured interval. A percentile the sample is too small for is not drawn.",
+        ),
+        axis_figure(
+            experiment,
+            "reads",
+            "Physical reads per transaction",
+            "reads of data files per commit",
+            [Metric("reads per transaction", lambda s: s.reads_per_transaction)],
+            "Reads of data files that left the server, over the measured interval, divided by its commits.",
+        ),
+        axis_figure(
+            experiment,
+            "read-ms",
+            "Read time as the server saw it",
+            "ms per read",
+            [
+                Metric("volume-weighted mean", lambda s: s.data_io and s.data_io.read_ms),
+                Metric("mean of intervals", lambda s: s.data_io and s.data_io.read_interval_mean_ms, "dot", 0.55),
+            ],
+            "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of "
+            "the per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones.",
+        ),
+        axis_figure(
+            experiment,
+            "iops",
+            "I/O operations per second",
+            "reads and writes of data files per second",
+            [Metric("IOPS", lambda s: rate(s.data_io, "iops"))],
+            "Reads and writes of data files as the server counts them, over the measured interval; the log is "
+            "not in it.",
+        ),
+        axis_figure(
+            experiment,
+            "mb",
+            "Bandwidth",
+            "MB/s, 10⁶ bytes",
+            [Metric("MB/s", lambda s: rate(s.data_io, "mb_per_s"))],
+            "Bytes read from and written to data files as the server counts them, over the measured interval.",
+        ),
+    ]
+
+
+def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """Latency of every transaction type; none when there is one type, whose latency is that of the step."""
+    names = list(dict.fromkeys(t.name for s in experiment.steps for t in s.transactions))
+    if len(names) < 2:
+        return []
+
+    def of(name: str) -> Callable[[StepSummary], dict[str, float | None]]:
+        return lambda s: next((t.latency_ms for t in s.transactions if t.name == name), {})
+
+    return [
+        axis_figure(
+            experiment,
+            f"transaction-{number}",
+            name,
+            "ms",
+            percentiles(of(name)),
+            "Latency of this transaction type, scheduled to ended, retries included (HDR histogram).",
+            height=250,
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+def percentiles(of: Callable[[StepSummary], dict[str, float | None]]) -> list[Metric]:
+    return [
+        Metric("p50", lambda s: of(s).get("p50"), "solid", 1.0),
+        Metric("p95", lambda s: of(s).get("p95"), "dash", 0.75),
+        Metric("p99", lambda s: of(s).get("p99"), "dot", 0.5),
+    ]
+
+
+def axis_figure(
+    experiment: ExperimentSummary,
+    id: str,
+    title: str,
+    unit: str,
+    metrics: Sequence[Metric],
+    method: str,
+    height: int = 290,
+) -> Figure:
+    """One chart: a line per emulated variant or device, real devices in a panel of their own."""
+    at = Axis.of(experiment)
+    seen = looks([s.variant for s in experiment.steps])
+    parts = panels(experiment.steps)
+    tops = [max((v for s in p.steps for m in metrics if _known(v := m.value(s))), default=0.0) for p in parts]
+    own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
+    figure = layout(height, bargap=0.45 if len(metrics) == 1 else 0.25)
+    if not any(p.title for p in parts):
+        figure["margin"]["t"] = 24
+    data: list[dict[str, Any]] = []
+    for number, (panel, (left, right)) in enumerate(zip(parts, _domains(parts), strict=True)):
+        suffix = str(number + 1) if number else ""
+        places = {s.key: i for i, s in enumerate(panel.steps)}
+        for metric in metrics:
+            traces = _lines if at.numeric else _bars
+            data += [
+                trace | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+                for trace in traces(at, panel, places, metric, seen, len(metrics) > 1)
+            ]
+        figure[f"xaxis{suffix}"] = _x_axis(at, panel, places) | {"domain": [left, right], "anchor": f"y{suffix}"}
+        shown = own_scale or number == 0
+        figure[f"yaxis{suffix}"] = value_axis(tops[number] if own_scale else max(tops), anchor=f"x{suffix}") | (
+            {} if shown else {"showticklabels": False}
+        )
+        words = f"<b>{plain(panel.title, 34 if right - left > 0.5 else 16)}</b>" if panel.title else ""
+        if words:
+            figure["annotations"].append(note(words, x=left, y=1, yshift=20))
+        unit_words = unit if number == 0 else ("own scale" if own_scale else "same scale")
+        figure["annotations"].append(note(plain(unit_words), x=left, y=1, yshift=5))
+    labels = step_labels(experiment)
+    return Figure(
+        id=id,
+        title=title,
+        unit=unit,
+        emulated=any(p.emulated for p in parts),
+        summary=_summary(parts, metrics, labels, own_scale),
+        method=method,
+        plotly={"data": data, "layout": figure},
+        header=["step", *(m.name for m in metrics), "measured", "commits"],
+        rows=[
+            [
+                emulated_label(s, labels),
+                *(units.number(m.value(s)) for m in metrics),
+                units.seconds(s.measured_s),
+                units.count(s.committed),
+            ]
+            for s in experiment.steps
+        ],
+        key=metric_key(metrics, at.numeric),
+        reading=_reading(parts, metrics[0], labels) if len(metrics) == 1 else "",
+    )
+
+
+def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
+    if len(metrics) < 2:
+        return []
+    return [
+        KeyItem(m.name, NEUTRAL, m.dash) if lines else KeyItem(m.name, NEUTRAL, None, "bar", opacity=m.opacity)
+        for m in metrics
+    ]
+
+
+def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
+    return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
+
+
+def rate(io: IoSummary | None, name: str) -> float | None:
+    """A per-second property of `io`; None when nothing was measured, or for no time at all."""
+    return getattr(io, name) if io is not None and io.seconds > 0 else None
+
+
+def _lines(
+    at: Axis, panel: Panel, places: dict[str, int], metric: Metric, seen: dict[str, Look], several: bool
+) -> list[dict[str, Any]]:
+    """Users: a line per variant and repeat. Buffer pool: a line per device and repeat through its variants."""
+    by_users = at.kind == "users"
+    groups: dict[tuple[str, int], list[StepSummary]] = {}
+    for step in panel.steps:
+        groups.setdefault((step.variant if by_users else step.device, step.repeat), []).append(step)
+    traces = []
+    for (name, _), steps in groups.items():
+        steps = sorted(steps, key=lambda s: at.x(s, places[s.key]))
+        words = [plain(at.labels[s.key]) + (f" · {metric.name}" if several else "") for s in steps]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": plain(metric.name if several else name),
+                "x": [at.x(s, places[s.key]) for s in steps],
+                "y": [_value(metric.value(s)) for s in steps],
+                "text": [f"{units.number(metric.value(s))}  {w}" for s, w in zip(steps, words, strict=True)],
+                "hovertemplate": "%{text}<extra></extra>",
+                "cliponaxis": False,
+                "line": {
+                    "color": seen[name].colour if by_users else NEUTRAL,
+                    "width": 1.75,
+                    "dash": metric.dash,
+                },
+                "marker": {
+                    "size": 8,
+                    "color": [seen[s.variant].colour for s in steps],
+                    "symbol": [seen[s.variant].symbol + ("-open" if unsound(s) else "") for s in steps],
+                },
+            }
+        )
+    return traces
+
+
+def _bars(
+    at: Axis, panel: Panel, places: dict[str, int], metric: Metric, seen: dict[str, Look], several: bool
+) -> list[dict[str, Any]]:
+    steps = panel.steps
+    return [
+        {
+            "type": "bar",
+            "name": plain(metric.name),
+            "x": [places[s.key] for s in steps],
+            "y": [_value(metric.value(s)) for s in steps],
+            "text": [f"{units.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps],
+            "textposition": "none",
+            "hovertemplate": "%{text}<extra></extra>",
+            "marker": {"color": [seen[s.variant].colour for s in steps], "opacity": metric.opacity},
+        }
+    ]
+
+
+def unsound(step: StepSummary) -> bool:
+    return bool(step.invalid or step.driver_bound)
+
+
+def _x_axis(at: Axis, panel: Panel, places: dict[str, int]) -> dict[str, Any]:
+    ticks = {at.x(s, places[s.key]): at.tick(s) for s in panel.steps}
+    values = sorted(ticks)
+    low, high = values[0], values[-1]
+    result = axis(tickvals=values, ticktext=[ticks[v] for v in values], tickfont={"size": 11}, tickangle=0)
+    if at.logarithmic:
+        margin = max(0.12, (math.log10(high) - math.log10(low)) * 0.08)
+        return result | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
+    margin = max((high - low) * 0.06, 0.6 if not at.numeric else high * 0.05)
+    return result | {"range": [low - margin, high + margin]} | ({} if at.numeric else {"tickangle": "auto"})
+
+
+def _domains(parts: Sequence[Panel]) -> list[tuple[float, float]]:
+    if len(parts) == 1:
+        return [(0.0, 1.0)]
+    first, second = (len({s.key for s in p.steps}) for p in parts)
+    share = min(max(second / (first + second), 0.17), 0.5)
+    return [(0.0, (1 - GAP) * (1 - share)), (1 - (1 - GAP) * share, 1.0)]
+
+
+def _summary(
+    parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[str, str], own_scale: bool
+) -> str:
+    sentences = []
+    for panel in parts:
+        for metric in metrics:
+            values = [(v, labels[s.key]) for s in panel.steps if _known(v := metric.value(s))]
+            where = f"{panel.title}: " if panel.title else ""
+            what = f"{metric.name} " if len(metrics) > 1 else ""
+            sentences.append(f"{where}{what}{_extremes(values) if values else 'not measured'}.")
+    if own_scale:
+        sentences.append("The bare device is drawn on its own scale.")
+    return " ".join(sentences)
+
+
+def _extremes(values: list[tuple[float, str]]) -> str:
+    """The lowest and the highest value, in the order of the steps."""
+    numbers = [value for value, _ in values]
+    if len(numbers) > 1 and units.number(min(numbers)) == units.number(max(numbers)):
+        return f"{units.number(numbers[0])} at every step"
+    ends = sorted({numbers.index(min(numbers)), numbers.index(max(numbers))})
+    return " to ".join(f"{units.number(values[i][0])} at {values[i][1]}" for i in ends)
+
+
+def _reading(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> str:
+    """One line for sighted readers: the extremes, emulated and bare."""
+    texts = []
+    for panel in parts:
+        if values := [(v, labels[s.key]) for s in panel.steps if _known(v := metric.value(s))]:
+            texts.append(_extremes(values))
+    return "; ".join(texts) or "Not measured."
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _value(value: float | None) -> float | None:
+    """A value for JSON: 6 significant digits, null when unknown."""
+    return float(f"{value:.6g}") if value is not None and math.isfinite(value) else None
+
+
+def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
+    low, high = write(min(values, default=0)), write(max(values, default=0))
+    return low if low == high else f"{low} to {high}"

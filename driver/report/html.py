@@ -1,0 +1,183 @@
+"""Writes an experiment as one HTML file that needs no network."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.driver.report import columns, environment, labels, tables, units
+from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
+from stallmark.driver.report.columns import Mark
+from stallmark.driver.report.look import KeyItem, Look, looks
+from stallmark.driver.report.shares import correlation_figures, wait_figure
+from stallmark.driver.report.timeline import time_figures
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step in the summary table. Cells are text and whether a percentile is missing for want of samples."""
+
+    name: str
+    device: str
+    emulated: bool
+    look: Look
+    cells: list[tuple[str, bool]]
+    marks: list[Mark]
+
+    @property
+    def words(self) -> list[tuple[str, bool]]:
+        return list(dict.fromkeys((mark.word, mark.serious) for mark in self.marks))
+
+
+def write_report(experiment: ExperimentSummary, target: Path) -> Path:
+    """Write the report to `target` (created with its folders, replaced whole) and return it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(target.name + ".new")
+    draft.write_text(render(experiment), encoding="utf-8")
+    os.replace(draft, target)
+    return target
+
+
+def render(experiment: ExperimentSummary) -> str:
+    """The report as text."""
+    groups = figure_groups(experiment)
+    figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
+    rows = summary_rows(experiment)
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            experiment=experiment,
+            headline=headline(experiment),
+            banner=banner(experiment),
+            columns=columns.SUMMARY,
+            rows=rows,
+            missing_percentile=any(missing for row in rows for _, missing in row.cells),
+            explained=explained(rows),
+            variants=variant_key(experiment),
+            groups=groups,
+            tables=tables,
+            environment=environment,
+            emulated_word=labels.EMULATED,
+            figures=Markup(_script_json(figures)),
+            plotly=Markup(get_plotlyjs()),
+            style=Markup((HERE / "report.css").read_text()),
+            script=Markup((HERE / "report.js").read_text()),
+        )
+    )
+
+
+def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
+    waits = wait_figure(experiment)
+    return {
+        "axis": axis_figures(experiment),
+        "time": time_figures(experiment),
+        "waits": [waits] if waits else [],
+        "correlation": correlation_figures(experiment),
+        "transactions": transaction_figures(experiment),
+    }
+
+
+def headline(experiment: ExperimentSummary) -> list[str]:
+    """What was run, in a line under the title."""
+    manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
+    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    runs, steps = len(experiment.runs), experiment.steps
+    variants = len({s.variant for s in steps})
+    users = sorted({s.users for s in steps})
+    return [
+        text
+        for text in (
+            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
+            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else "",
+            f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
+            experiment.runs[0].started.replace("T", " ")[:16] + " UTC" if experiment.runs else "",
+        )
+        if text
+    ]
+
+
+def banner(experiment: ExperimentSummary) -> str | None:
+    """What is emulated, in a sentence; None when nothing is."""
+    steps = experiment.steps
+    emulated = [s for s in steps if s.emulated]
+    if not (experiment.emulated or emulated):
+        return None
+    runs = len({s.run for s in emulated})
+    which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
+    devices = list(dict.fromkeys(labels.device(s).removeprefix(labels.EMULATED).strip() for s in emulated))
+    what = f" ({'; '.join(d for d in devices if d)})" if any(devices) else ""
+    return (
+        f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
+        "to such a device; they measure no product."
+    )
+
+
+def summary_rows(experiment: ExperimentSummary) -> list[Row]:
+    names, seen = labels.step_labels(experiment), looks([s.variant for s in experiment.steps])
+
+    def row(step: StepSummary) -> Row:
+        return Row(
+            names[step.key],
+            labels.device(step).removeprefix(labels.EMULATED).strip() if step.emulated else step.device,
+            step.emulated,
+            seen[step.variant],
+            [(c.write(step), c.missing_percentile(step)) for c in columns.SUMMARY],
+            columns.marks(experiment, step),
+        )
+
+    return [row(step) for step in experiment.steps]
+
+
+def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
+    """Every mark's sentence once, with the steps it holds for and whether one of them is emulated."""
+    found: dict[Mark, list[Row]] = {}
+    for row in rows:
+        for mark in row.marks:
+            found.setdefault(mark, []).append(row)
+    return [
+        (
+            mark,
+            "All steps." if 1 < len(held) == len(rows) else "; ".join(row.name for row in held) + ".",
+            any(row.emulated for row in held),
+        )
+        for mark, held in found.items()
+    ]
+
+
+def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
+    """The key that holds for every chart against the axis; none for a single variant."""
+    emulated = {s.variant: s.emulated for s in experiment.steps}
+    seen = looks(list(emulated))
+    if len(seen) < 2:
+        return []
+    return [KeyItem(name, look.colour, None, look.symbol, emulated[name]) for name, look in seen.items()]
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("stallmark.driver.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"units": units}
+    return templates
+
+
+def _script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

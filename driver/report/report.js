@@ -1,0 +1,47 @@
+// Draws the figures once. Colours of text and axes come from the style sheet, so a theme redraws nothing.
+(() => {
+  const root = document.documentElement;
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const charts = Object.keys(figures).map((id) => document.getElementById(id));
+  const config = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
+
+  // With a view box a chart scales as a drawing wherever it cannot be drawn again.
+  const scalable = (chart) => {
+    const { width, height } = chart._fullLayout;
+    for (const svg of chart.querySelectorAll("svg.main-svg")) svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    chart.style.setProperty("--ratio", width / height);
+  };
+  for (const chart of charts) {
+    const { data, layout } = figures[chart.id];
+    Plotly.newPlot(chart, data, layout, config).then(() => {
+      scalable(chart);
+      chart.on("plotly_afterplot", () => scalable(chart));
+    });
+  }
+
+  // On paper charts are drawn at the width they get there (A4, 13 mm margins, two columns), so that text stays
+  // readable; where a browser does not tell that it prints, the view box scales them.
+  const paper = { wide: 690, half: 335 };
+  addEventListener("beforeprint", () => {
+    for (const chart of charts) {
+      const width = chart.closest(".grid") ? paper.half : paper.wide;
+      Plotly.relayout(chart, { width, autosize: false });
+    }
+  });
+  addEventListener("afterprint", () => {
+    for (const chart of charts) Plotly.relayout(chart, { width: null, autosize: true });
+  });
+
+  const dark = () =>
+    root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const button = document.getElementById("theme");
+  const name = () => (button.textContent = dark() ? "Light" : "Dark");
+  button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    name();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", name);
+  name();
+
+  document.getElementById("print").addEventListener("click", () => print());
+})();

@@ -1,0 +1,239 @@
+"""Throughput and stall over time: one figure for emulated devices, one for real ones."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.driver.report import units
+from stallmark.driver.report.charts import Figure
+from stallmark.driver.report.labels import EMULATED, Panel, panels
+from stallmark.driver.report.look import DASHES, KeyItem, axis, layout, looks, note, plain, value_axis
+
+POINTS = 2000
+ROWS = 12
+LINES = (
+    ("tps", "TPS", "committed transactions per second"),
+    ("read_ms", "read time", "read time, ms per read of a data file"),
+    ("read_stall_ms_per_s", "read stall", "read stall, ms summed over all users per second"),
+)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of a run's series: warm-up, or measured."""
+
+    first: int
+    last: int  # exclusive
+    measured: bool
+
+
+def time_figures(experiment: ExperimentSummary) -> list[Figure]:
+    seen = looks([s.variant for s in experiment.steps])
+    result = []
+    for panel in panels(experiment.steps):
+        folders = {s.run for s in panel.steps}
+        runs = [run for run in experiment.runs if run.folder in folders and len(run.series.second)]
+        if runs:
+            result.append(_figure(panel, runs, seen))
+    return result
+
+
+def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
+    span = max(float(run.series.second[-1] - run.series.second[0]) for run in runs)
+    divisor, unit = (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
+    widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
+    figure = layout(570, margin={"l": 56, "r": 14, "t": 52, "b": 46})
+    figure["xaxis"] = axis(
+        title={"text": f"{unit} since measuring began", "font": {"size": 11}, "standoff": 6},
+        anchor="y3",
+        zeroline=False,
+    )
+    data = []
+    tops = [0.0] * len(LINES)
+    for run in runs:
+        steps = [s for s in panel.steps if s.run == run.folder]
+        look = seen[steps[0].variant]
+        dash = DASHES[(steps[0].repeat - 1) % len(DASHES)]
+        begin = measuring_began(run)
+        for stretch in stretches(run):
+            pick = slice(stretch.first, stretch.last)
+            x = bucket_means(run.series.second[pick], widths[run.folder])
+            for row, (name, _, _) in enumerate(LINES):
+                y = bucket_means(getattr(run.series, name)[pick], widths[run.folder])
+                known = y[np.isfinite(y)]
+                tops[row] = max(tops[row], float(known.max()) if len(known) else 0.0)
+                data.append(
+                    {
+                        "type": "scatter",
+                        "mode": "lines",
+                        "name": plain(run.title, 28) + ("" if stretch.measured else " (warm-up)"),
+                        "x": _json((x - begin) / divisor, 6),
+                        "y": _json(y),
+                        "hovertemplate": "%{y:,.3~r}",
+                        "line": {"color": look.colour, "width": 1.5 if stretch.measured else 1, "dash": dash},
+                        "opacity": 1.0 if stretch.measured else 0.65,
+                        "xaxis": "x",
+                        "yaxis": f"y{row + 1}" if row else "y",
+                    }
+                )
+    for row, (_, _, title) in enumerate(LINES):
+        top = 1 - row * 0.355
+        figure[f"yaxis{row + 1}" if row else "yaxis"] = value_axis(
+            tops[row], domain=[max(top - 0.29, 0), top], anchor="x", nticks=5
+        )
+        figure["annotations"].append(note(title, x=0, y=top, yshift=4 if row else 18))
+    if panel.title:
+        figure["annotations"].append(note(f"<b>{plain(panel.title, 44)}</b>", x=0, y=1, yshift=34))
+    _mark_warm_up(figure, runs, divisor)
+    widest = max(widths.values())
+    drawn = f"Drawn as means of {units.seconds(widest)} each." if widest > 1 else "Every second is drawn."
+    return Figure(
+        id="time-emulated" if panel.emulated else "time",
+        title="Throughput and read stall over time" + (f", {panel.title}" if not panel.emulated and panel.title else ""),
+        unit="",
+        emulated=panel.emulated,
+        summary=_summary(runs, panel),
+        method="Per-second counters; all runs begin at the start of their first measured interval. Warm-up is "
+        "shaded and drawn thin, and is in none of the figures above. " + drawn,
+        plotly={"data": data, "layout": figure},
+        header=["run", unit, "users", *(name for _, name, _ in LINES)],
+        rows=list(_rows(panel, runs, divisor)),
+        key=[
+            KeyItem(
+                run.title,
+                seen[variant].colour,
+                DASHES[(run.steps[0].repeat - 1) % len(DASHES)],
+            )
+            for run in runs
+            for variant in [run.steps[0].variant]
+        ],
+        wide=True,
+    )
+
+
+def bucket_width(samples: int, parts: int) -> int:
+    """Samples per drawn point, so that `parts` stretches together give at most POINTS points."""
+    return max(1, math.ceil(samples / max(POINTS - parts, 1)))
+
+
+def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
+    """Means of `width` neighbours each, ignoring NaN; NaN where a bucket holds nothing else."""
+    values = np.asarray(values, dtype=float)
+    if width == 1 or not len(values):
+        return values
+    padded = np.full(math.ceil(len(values) / width) * width, np.nan)
+    padded[: len(values)] = values
+    buckets = padded.reshape(-1, width)
+    known = np.isfinite(buckets)
+    counts = known.sum(axis=1)
+    sums = np.where(known, buckets, 0.0).sum(axis=1)
+    return np.divide(sums, counts, out=np.full(len(buckets), np.nan), where=counts > 0)
+
+
+def measuring_began(run: RunSummary) -> float:
+    return min((float(s["measure_s"]) for s in run.manifest.get("steps", [])), default=0.0)
+
+
+def stretches(run: RunSummary) -> list[Stretch]:
+    """The run's seconds cut at the borders of warm-up and measured intervals, each sharing its border point."""
+    second = run.series.second
+    measured = np.zeros(len(second), dtype=bool)
+    steps = run.manifest.get("steps", [])
+    for step in steps:
+        measured |= (second >= step["measure_s"]) & (second < step["end_s"])
+    if not steps:
+        measured[:] = True
+    borders = [0, *(np.flatnonzero(np.diff(measured)) + 1), len(second)]
+    return [
+        Stretch(int(first), int(last), bool(measured[first]))
+        for first, last in zip(borders, borders[1:], strict=False)
+        if last > first
+    ]
+
+
+def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: int) -> None:
+    """Shade warm-ups where all runs share them, and name the steps; else only the thin lines tell."""
+    plans = [[(s["begin_s"], s["measure_s"], s["end_s"]) for s in r.manifest.get("steps", [])] for r in runs]
+    shared = min(plans, key=len)
+    if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
+        return
+    zero = measuring_began(runs[0])
+    several = len(shared) > 1
+    for number, ((begin, measure, end), step) in enumerate(
+        zip(shared, runs[0].manifest["steps"], strict=False)
+    ):
+        if measure > begin:
+            figure["shapes"] += [
+                {
+                    "type": "rect",
+                    "xref": "x",
+                    "yref": f"y{row + 1} domain" if row else "y domain",
+                    "x0": (begin - zero) / divisor,
+                    "x1": (measure - zero) / divisor,
+                    "y0": 0,
+                    "y1": 1,
+                    "line": {"width": 0},
+                    "fillcolor": "#888",
+                    "opacity": 0.1,
+                    "layer": "below",
+                }
+                for row in range(len(LINES))
+            ]
+        if number == 0 and measure > begin:
+            figure["annotations"].append(
+                note(
+                    "warm-up",
+                    x=(begin - zero) / divisor,
+                    y=1,
+                    xref="x",
+                    yshift=2,
+                    font={"size": 10},
+                )
+            )
+        if several:
+            figure["annotations"].append(
+                note(
+                    f"{step['users']}" if number else f"users: {step['users']}",
+                    x=((measure + end) / 2 - zero) / divisor,
+                    y=1,
+                    xref="x",
+                    xanchor="center",
+                    yshift=2,
+                    font={"size": 10},
+                )
+            )
+
+
+def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
+    """A coarse table of the lines: means of at most about ROWS buckets a run."""
+    for run in runs:
+        width = math.ceil(len(run.series.second) / ROWS)
+        begin = measuring_began(run)
+        name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
+        columns = [bucket_means(getattr(run.series, n), width) for n in ("second", "users", *(c for c, _, _ in LINES))]
+        for second, users, *values in zip(*columns, strict=True):
+            yield [
+                name,
+                units.number((second - begin) / divisor),
+                units.number(users),
+                *(units.number(v) for v in values),
+            ]
+
+
+def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
+    where = f"{panel.title}: " if panel.title else ""
+    parts = []
+    for run in runs:
+        steps = run.steps
+        tps = units.number(steps[0].tps) if len(steps) == 1 else f"{len(steps)} steps"
+        seconds = units.seconds(float(len(run.series.second)))
+        parts.append(f"{run.title}, {seconds}, {tps}" + (" TPS measured" if len(steps) == 1 else ""))
+    return where + "; ".join(parts) + "."
+
+
+def _json(values: np.ndarray, digits: int = 4) -> list[float | None]:
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values.tolist()]

@@ -1,0 +1,76 @@
+"""How numbers are written, in one place for the report and the terminal.
+
+Three significant digits below 1,000, whole numbers with thousands separators from there on. `None` and NaN are
+written as an en dash: nothing was measured, which is not the same as zero.
+"""
+
+import math
+
+import humanize
+
+NONE = "–"
+NBSP = "\u00a0"
+TOO_SMALL = "sample too small for this percentile"
+
+
+def number(value: float | None) -> str:
+    """A measured quantity, without its unit."""
+    if value is None or math.isnan(value):
+        return NONE
+    value = float(f"{value:.3g}") if abs(value) < 1000 else value
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    decimals = 2 - math.floor(math.log10(abs(value)))
+    return f"{value:.{decimals}f}"
+
+
+def count(value: int | None) -> str:
+    """A count: every digit matters."""
+    return NONE if value is None else f"{value:,d}"
+
+
+def share(value: float | None) -> str:
+    """A share of one as a percentage; what is not all of it is never written as 100 %."""
+    if value is None or math.isnan(value):
+        return NONE
+    percent = value * 100
+    if 99.95 <= percent < 100:
+        return f">99.9{NBSP}%"
+    if 0 < abs(percent) < 0.05:
+        return f"<0.1{NBSP}%"
+    return f"{percent:.0f}{NBSP}%" if percent == round(percent) else f"{percent:.1f}{NBSP}%"
+
+
+def size(value: int | None) -> str:
+    """Memory and files: KiB, MiB, GiB."""
+    if value is None:
+        return NONE
+    amount, unit = humanize.naturalsize(value, binary=True, format="%.6f").split()
+    return f"{_short(float(amount))}{NBSP}{unit}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: 45 s, 10 min, 24 h."""
+    if value is None or math.isnan(value):
+        return NONE
+    for length, unit in ((3600, "h"), (60, "min")):
+        if value >= 2 * length:
+            return f"{_short(value / length)}{NBSP}{unit}"
+    return f"{_short(value)}{NBSP}s"
+
+
+def difference(left: float | None, right: float | None) -> float | None:
+    """How far `right` lies from `left`, as a share of `left`; None when there is nothing to compare."""
+    if left is None or right is None or left == 0:
+        return None
+    return right / left - 1
+
+
+def signed_share(value: float | None) -> str:
+    return NONE if value is None else f"{value * 100:+.1f}{NBSP}%".replace("-", "−")
+
+
+def _short(value: float) -> str:
+    """Three significant digits, and no zeros after the point."""
+    text = number(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,1 @@
+"""How the tables are filled: pure batch generators, the load plan, the ledger that makes a load resumable."""

@@ -1,0 +1,114 @@
+"""A crew of loader processes: hands out batches, takes the answers, and leaves no process behind.
+
+Plain processes and pipes, not `multiprocessing`: its children import the parent's main module again, which
+under Locust means a patched standard library.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from queue import SimpleQueue
+from typing import IO, Any
+
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders.plan import Batch, Scale
+
+
+@dataclass(frozen=True)
+class Loaded:
+    batch: Batch
+    rows: int
+    bytes: int
+
+
+def load(
+    engine: Engine, workload: str, seed: int, scale: Scale, batches: Iterable[Batch], workers: int
+) -> Iterator[Loaded]:
+    """Load `batches` with `workers` processes; yields each as it is committed.
+
+    Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.
+    """
+    order = {"engine": engine.spec(), "workload": workload, "seed": seed, "scale": dict(scale)}
+    waiting = iter(batches)
+    answers: SimpleQueue[tuple[_Worker, str]] = SimpleQueue()
+    crew: list[_Worker] = []
+    try:
+        for batch in islice(waiting, workers):
+            crew.append(_Worker(order, answers))
+            crew[-1].give(batch)
+        busy = len(crew)
+        while busy:
+            worker, line = answers.get()
+            answer: dict[str, Any] = json.loads(line) if line else {"failed": worker.obituary()}
+            if "failed" in answer:
+                raise StallmarkError(
+                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {answer['failed']}. "
+                    "Nothing of this batch was kept; the same build again continues with what is missing."
+                )
+            loaded = Loaded(worker.batch, answer["rows"], answer["bytes"])
+            if (following := next(waiting, None)) is None:
+                busy -= 1
+            else:
+                worker.give(following)
+            yield loaded
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+@dataclass(eq=False)
+class _Worker:
+    order: dict[str, Any]
+    answers: "SimpleQueue[tuple[_Worker, str]]"
+    batch: Batch = field(init=False)
+    _process: subprocess.Popen = field(init=False)
+    _complaints: IO[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "stallmark.loaders.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._send(self.order)
+
+    def give(self, batch: Batch) -> None:
+        self.batch = batch
+        self._send(batch)
+
+    def end(self) -> None:
+        """End the process now; the server rolls back a batch that is under way."""
+        self._process.kill()
+        self._process.wait()
+        self._complaints.close()
+
+    def obituary(self) -> str:
+        code = self._process.wait()
+        self._complaints.seek(0)
+        last = self._complaints.read().strip().splitlines()[-1:]
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        return f"the loader process {self._process.pid} {how}" + "".join(f" ({line})" for line in last)
+
+    def _send(self, message: Any) -> None:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died: the end of its output says so
+
+    def _listen(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            self.answers.put((self, line))
+        self.answers.put((self, ""))

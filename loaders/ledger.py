@@ -1,0 +1,79 @@
+"""Reading and writing what Stallmark notes in a database: its identity, and the batches that are in."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from stallmark.driver.engines.base import Engine
+from stallmark.loaders.plan import Batch
+from stallmark.schema.deploy import connected
+from stallmark.schema.ledger import DATABASE, LEDGER
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a database holds, as far as it decides the data."""
+
+    workload: str
+    version: int
+    scale: Mapping[str, Any]
+    seed: int
+    options: Mapping[str, Any]
+
+    def differences(self, wanted: "Identity") -> list[str]:
+        """What differs from `wanted`, each as "scale is …, asked is …"."""
+        return [
+            f"its {name} is {_said(mine)}, asked is {_said(theirs)}"
+            for name in ("workload", "version", "scale", "seed", "options")
+            if (mine := getattr(self, name)) != (theirs := getattr(wanted, name))
+        ]
+
+
+def read(engine: Engine) -> tuple[Identity, bool] | None:
+    """The identity of a database and whether it is complete; None when Stallmark never built in it."""
+    with connected(engine) as connection:
+        if not sa.inspect(connection).has_table(DATABASE.name, DATABASE.schema):
+            return None
+        row = connection.execute(sa.select(DATABASE)).one_or_none()
+    if row is None:
+        return None
+    identity = Identity(row.workload, row.version, json.loads(row.scale), row.seed, json.loads(row.options))
+    return identity, row.complete
+
+
+def write(engine: Engine, identity: Identity) -> None:
+    with connected(engine) as connection:
+        connection.execute(
+            sa.insert(DATABASE).values(
+                only_row=1,
+                workload=identity.workload,
+                version=identity.version,
+                scale=json.dumps(dict(identity.scale), sort_keys=True),
+                seed=identity.seed,
+                options=json.dumps(dict(identity.options), sort_keys=True),
+                complete=False,
+            )
+        )
+
+
+def complete(engine: Engine) -> None:
+    with connected(engine) as connection:
+        connection.execute(sa.update(DATABASE).values(complete=True))
+
+
+def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:
+    """The batches that are in, with their rows and bytes."""
+    with connected(engine) as connection:
+        if not sa.inspect(connection).has_table(LEDGER.name, LEDGER.schema):
+            return {}
+        rows = connection.execute(sa.select(LEDGER)).all()
+    return {Batch(row.table_group, row.batch): (row.row_count, row.byte_count) for row in rows}
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {value[key]}" for key in sorted(value)) or "none"
+    return str(value)

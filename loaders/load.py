@@ -1,0 +1,189 @@
+"""Build a workload's database: created, continued where a build stopped, or reused as it is."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import humanize
+import sqlalchemy as sa
+
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders import crew, ledger
+from stallmark.loaders.ledger import Identity
+from stallmark.loaders.plan import Loader, Part, Plan, Scale, loader_for
+from stallmark.schema import deploy, size
+from stallmark.schema.ledger import METADATA as OWN_TABLES
+
+LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
+
+
+class Workload(Protocol):
+    """What a build needs of a workload (`transactions.workload.Workload` has it)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def metadata(self) -> sa.MetaData: ...
+    def sql(self, name: str, dialect: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a build is. `bytes` are those sent to the server; after the load only `phase` changes."""
+
+    phase: str
+    rows: int
+    rows_total: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    outcome: str  # created, continued, reused
+    complete: bool  # false when other parts are still to be loaded
+    rows: int  # loaded by this build
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """What of the wanted database is there: absent, half-loaded or complete."""
+
+    state: str
+    batches: int
+    batches_total: int
+
+    def __str__(self) -> str:
+        if self.state == "half-loaded":
+            return (
+                f"half-loaded: {self.batches:,} of {self.batches_total:,} batches are in; "
+                "the same build again completes it"
+            )
+        return self.state
+
+
+def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Recognition:
+    """Compare the database with what is asked for.
+
+    Raises StallmarkError, naming the difference, when it holds anything else.
+    """
+    loader = loader_for(workload.name)
+    wanted = _identity(workload, loader, scale, seed)
+    total = len(Plan(loader.groups(wanted.scale)).batches())
+    found = ledger.read(engine)
+    if found is None:
+        _refuse_foreign_tables(engine, workload)
+        return Recognition("absent", 0, total)
+    identity, complete = found
+    if differences := identity.differences(wanted):
+        raise StallmarkError(
+            f"The database holds another one than asked for: {'; '.join(differences)}. "
+            "Ask for what it holds, name another database, or drop this one."
+        )
+    return Recognition("complete" if complete else "half-loaded", len(ledger.batches(engine)), total)
+
+
+def build(
+    engine: Engine,
+    workload: Workload,
+    scale: Scale,
+    seed: int,
+    *,
+    workers: int,
+    part: Part | None = None,
+    progress: Callable[[Progress], Any] = lambda _: None,
+) -> BuildResult:
+    """Make the database what is asked for, or say why not.
+
+    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also
+    makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk, or a
+    failed batch. May be killed at any moment and called again.
+    """
+    started = time.monotonic()
+    loader = loader_for(workload.name)
+    identity = _identity(workload, loader, scale, seed)
+    plan = Plan(loader.groups(identity.scale))
+    with deploy.exclusive(engine):
+        found = recognise(engine, workload, scale, seed)
+        if found.state == "complete":
+            return BuildResult("reused", True, 0, time.monotonic() - started)
+        _check_space(engine, workload, plan, found)
+        deploy.create_tables(engine, OWN_TABLES)
+        if found.state == "absent":
+            ledger.write(engine, identity)
+        deploy.create_tables(engine, deploy.take_apart(workload.metadata).tables)
+    rows = _load(engine, workload, identity, plan, workers, part, progress)
+    outcome = "created" if found.state == "absent" else "continued"
+    with deploy.exclusive(engine):
+        loaded = ledger.batches(engine)
+        complete = set(plan.batches()) <= loaded.keys()
+        if complete and recognise(engine, workload, scale, seed).state != "complete":
+            total = sum(plan.rows.values())
+            counts = total, total, sum(sent for _, sent in loaded.values())
+            procedures = workload.sql("procedures", engine.dialect)
+            deploy.finish(
+                engine,
+                workload.metadata,
+                procedures,
+                workers=workers,
+                step=lambda phase: progress(Progress(phase, *counts)),
+            )
+            ledger.complete(engine)
+    return BuildResult(outcome, complete, rows, time.monotonic() - started)
+
+
+def _load(
+    engine: Engine,
+    workload: Workload,
+    identity: Identity,
+    plan: Plan,
+    workers: int,
+    part: Part | None,
+    progress: Callable[[Progress], Any],
+) -> int:
+    done = ledger.batches(engine)
+    missing = [batch for batch in plan.batches(part) if batch not in done]
+    before = sum(rows for rows, _ in done.values())
+    sent = sum(sent for _, sent in done.values())
+    rows = 0
+    total = sum(plan.rows.values())
+    progress(Progress("load", before, total, sent))
+    for loaded in crew.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
+        rows += loaded.rows
+        sent += loaded.bytes
+        progress(Progress("load", before + rows, total, sent))
+    return rows
+
+
+def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Identity:
+    if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
+        raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
+    return Identity(workload.name, workload.version, loader.scale(scale), seed, dict(loader.options))
+
+
+def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
+    schema = str(workload.metadata.schema)
+    with deploy.connected(engine) as connection:
+        found = sa.inspect(connection).get_table_names(schema)
+    if found:
+        raise StallmarkError(
+            f"The database has tables in schema {schema!r} that Stallmark did not make ({found[0]}, …): "
+            "name another database, or drop that schema yourself."
+        )
+
+
+def _check_space(engine: Engine, workload: Workload, plan: Plan, found: Recognition) -> None:
+    """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
+    free = engine.free_bytes()
+    needed = size.build_bytes(workload.metadata, plan.rows, engine.dialect)
+    missing = needed * (1 - found.batches / found.batches_total)
+    if free is not None and missing > free:
+        raise StallmarkError(
+            f"The disk is too small: the database needs about {humanize.naturalsize(missing)} "
+            f"while it is built, {humanize.naturalsize(free)} are free. "
+            "Choose a smaller scale, free some space, or place the data on another disk."
+        )

@@ -1,0 +1,94 @@
+"""What has to be loaded: groups of tables in batches, and what each batch holds.
+
+A loader's batch is a pure function of (seed, scale, group, batch number). So any process on any machine may
+make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
+
+import pyarrow as pa
+
+from stallmark.driver.engines.errors import StallmarkError
+
+Scale = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tables generated together. `rows` is how many each gets over all batches, exact or expected."""
+
+    name: str
+    batches: int
+    rows: Mapping[str, int]
+
+
+class Batch(NamedTuple):
+    group: str
+    number: int
+
+
+class Loader(ABC):
+    """The generator of one workload's data; a module `loaders/<workload>.py` holds it as `LOADER`."""
+
+    options: ClassVar[Mapping[str, Any]] = {}
+    """What decides the data besides scale and seed: part of a database's identity."""
+
+    @abstractmethod
+    def scale(self, given: Scale) -> dict[str, Any]:
+        """The scale, complete and checked. Raises StallmarkError."""
+
+    @abstractmethod
+    def groups(self, scale: Scale) -> Sequence[Group]: ...
+
+    @abstractmethod
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+        """The rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A share of the batches, for one of several machines: number `k` of `n`, counted from 1."""
+
+    k: int
+    n: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Part":
+        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        part = cls(int(found[1]), int(found[2])) if found else None
+        if part is None or not 1 <= part.k <= part.n:
+            raise StallmarkError(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
+        return part
+
+    def __str__(self) -> str:
+        return f"{self.k}/{self.n}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    groups: Sequence[Group]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """How many rows each table gets."""
+        return {table: count for group in self.groups for table, count in group.rows.items()}
+
+    def batches(self, part: Part | None = None) -> list[Batch]:
+        """The batches of a part, or all. Parts are disjoint, and together they are the whole."""
+        everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
+        return everything if part is None else everything[part.k - 1 :: part.n]
+
+
+def loader_for(workload: str) -> Loader:
+    return import_module(f"stallmark.loaders.{workload}").LOADER
+
+
+def rows_of_batch(total: int, batch_rows: int, number: int) -> tuple[int, int]:
+    """(first, count) of batch `number` when `total` rows are cut into batches of `batch_rows`."""
+    first = number * batch_rows
+    return first, max(0, min(batch_rows, total - first))

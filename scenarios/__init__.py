@@ -1,0 +1,1 @@
+"""What is compared: scenario files, their model, the runner, the command line."""

@@ -1,0 +1,130 @@
+"""What a scenario file may say. Everything is checked here, before anything starts."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+from stallmark.loaders.plan import loader_for
+from stallmark.scenarios.units import Pool, Seconds
+from stallmark.transactions import WORKLOADS
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class WorkloadChoice(_Strict):
+    """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank."""
+
+    name: Literal[WORKLOADS]  # type: ignore[valid-type]
+    scale: dict[str, int | float]
+    seed: Annotated[int, Field(ge=0)] = 1
+
+    @model_validator(mode="after")
+    def _scale_is_possible(self) -> "WorkloadChoice":
+        try:
+            loader_for(self.name).scale(self.scale)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(f'{value:,} {measure}' for measure, value in self.scale.items())})"
+
+
+class Devices(_Strict):
+    """Emulated devices under the embedded server; what is not named stays on the real one."""
+
+    data: DeviceModel | None = None
+    wal: DeviceModel | None = None
+
+
+class Variant(_Strict):
+    """One side of a comparison. What it does not say is as the scenario says."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    buffer_pool: Pool | None = None
+    device: Devices | Literal["bare"] | None = None
+
+
+class OpenLoop(_Strict):
+    """Transactions arrive at `rate` per second, whatever the server does."""
+
+    kind: Literal["fixed", "poisson"]
+    rate: Annotated[float, Field(gt=0)]
+
+
+class ThinkTime(_Strict):
+    mean: Seconds
+    kind: Literal["constant", "exponential"] = "exponential"
+
+
+class Scenario(_Strict):
+    """A question to a database and its storage, and the runs that answer it."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    answers: str
+    needs: str
+    takes: str
+    workload: WorkloadChoice
+    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=1)]
+    ramp: Annotated[Seconds, Field(ge=0)] = 0.0
+    warm_up: Annotated[Seconds, Field(ge=0)]
+    measure: Annotated[Seconds, Field(ge=1)]
+    arrivals: Literal["closed"] | OpenLoop = "closed"
+    think_time: ThinkTime | None = None
+    buffer_pool: Pool | None = None
+    device: Devices | None = None
+    start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
+    reset: Literal["restore", "continue"]
+    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    variants: Annotated[list[Variant], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_number_of_users(cls, data: dict) -> dict:
+        if isinstance(data, dict) and isinstance(data.get("users"), int):
+            return dict(data) | {"users": [data["users"]]}
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Scenario":
+        names = [variant.name for variant in self.variants]
+        if len(set(names)) < len(names):
+            raise ValueError("two variants have the same name: give each its own")
+        if self.think_time and self.arrivals != "closed":
+            raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
+        return self
+
+    def arrival_plan(self) -> Arrivals:
+        if isinstance(self.arrivals, OpenLoop):
+            return Arrivals(self.arrivals.kind, rate=self.arrivals.rate)
+        if self.think_time:
+            return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
+        return Arrivals()
+
+    def plan(self) -> Plan:
+        steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=self.warm_up, measure_s=self.measure)
+        return Plan(steps, self.arrival_plan(), self.workload.seed)
+
+    def pool_of(self, variant: Variant):
+        return variant.buffer_pool or self.buffer_pool
+
+    def devices_of(self, variant: Variant) -> dict[str, DeviceModel] | None:
+        devices = variant.device or self.device
+        if devices is None or devices == "bare":
+            return None
+        return {name: model for name in ("data", "wal") if (model := getattr(devices, name))}
+
+    def run_seconds(self) -> float:
+        """How long users run in all, without loading and preparing."""
+        return self.plan().end_s * len(self.variants) * self.repeats
+
+
+SHIPPED = Path(__file__).parent

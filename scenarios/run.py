@@ -1,0 +1,156 @@
+"""One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stallmark.driver.collectors import collectors_for
+from stallmark.driver.drive import Drive, Interrupted, Progress
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.record import RecordWriter
+from stallmark.driver.sampler import Sampler
+from stallmark.scenarios.manifest import manifest, now
+from stallmark.scenarios.model import Scenario, Variant
+from stallmark.scenarios.show import Show
+from stallmark.transactions import checks, find_workload
+
+
+class Run:
+    """One variant, once. `loaded_bytes` is the size of the database as loaded: shares of the data refer to it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        variant: Variant,
+        engine: Engine,
+        *,
+        folder: Path,
+        place: dict[str, Any],
+        title: str,
+        loaded_bytes: int,
+        show: Show,
+        web_port: int | None,
+    ):
+        self._scenario = scenario
+        self._variant = variant
+        self._engine = engine
+        self._workload = find_workload(scenario.workload.name)
+        self._plan = scenario.plan()
+        self._folder = folder
+        self._place = place
+        self._title = title
+        self._loaded_bytes = loaded_bytes
+        self._show = show
+        self._web_port = web_port
+        self.conditions_hold = True
+
+    def go(self) -> str | None:
+        """Returns why the run is incomplete, None when it is whole. Whatever happens, the record is closed."""
+        with self._show.bar(f"{self._title}: preparing", None):
+            memory = self._prepare()
+        writer = self._open_record(memory)
+        reason: str | None = "Stallmark ended unexpectedly"
+        try:
+            reason = self._drive(writer)
+            if reason is None:
+                self._check(writer)
+        except KeyboardInterrupt:
+            reason = "stopped by Ctrl-C"
+            raise
+        except (StallmarkError, CallFailed) as error:
+            reason = str(error).rstrip(".")
+            raise
+        finally:
+            writer.close(reason)
+        return reason
+
+    def _prepare(self) -> dict[str, Any]:
+        engine, scenario = self._engine, self._scenario
+        if scenario.reset == "restore":
+            engine.restore()
+        original = engine.buffer_pool_bytes()
+        engine.emulate(scenario.devices_of(self._variant))
+        wanted = None
+        if pool := scenario.pool_of(self._variant):
+            wanted = pool.resolve(self._loaded_bytes)
+            engine.cap_memory(wanted)
+        if scenario.start_cache == "cold":
+            engine.drop_caches()
+        elif scenario.start_cache == "prefilled":
+            engine.prefill(str(self._workload.metadata.schema))
+        engine.checkpoint()
+        return {
+            "configured_bytes": wanted,
+            "reached_bytes": engine.buffer_pool_bytes(),
+            "original": original,
+        }
+
+    def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
+        collectors = collectors_for(self._engine)
+        writer = RecordWriter(
+            self._folder,
+            manifest(
+                self._scenario, self._variant, self._place, self._workload, self._engine, memory, collectors
+            ),
+        )
+        known = writer.manifest["collectors"]
+        self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
+        for collector in self._collectors:
+            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+        return writer
+
+    def _drive(self, writer: RecordWriter) -> str | None:
+        choice = self._scenario.workload
+        order = {"engine": self._engine.spec(), "workload": choice.name, "scale": choice.scale}
+        drive = Drive(self._plan, order, writer, self._web_port)
+        sampler = Sampler(self._collectors, writer.append, drive.clock)
+        try:
+            drive.start()
+            self._engine.engage_devices()
+            writer.manifest["started"] = now()
+            writer.save_manifest()
+            sampler.start()
+            with self._show.bar(f"{self._title}: running", self._plan.end_s):
+                drive.follow(self._show_progress, self._check_server)
+        except Interrupted as interruption:
+            return str(interruption)
+        finally:
+            with _no_interruption():
+                sampler.stop()
+                drive.finish()
+                self._engine.relax_devices()
+                writer.manifest["notes"] += [str(failure) for failure in sampler.failures]
+        return None
+
+    def _show_progress(self, progress: Progress) -> None:
+        phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
+        note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
+        if progress.errors:
+            note += f", {progress.errors} errors"
+        self._show.advance(progress.elapsed_s, note)
+
+    def _check_server(self) -> None:
+        if why := self._engine.gone():
+            raise Interrupted(why)
+
+    def _check(self, writer: RecordWriter) -> None:
+        with self._show.bar(f"{self._title}: checking consistency", None):
+            findings = checks.run(self._engine, self._workload, self._scenario.workload.scale)
+        writer.manifest["conditions"] = [vars(finding) for finding in findings]
+        writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
+        self.conditions_hold = all(finding.holds for finding in findings)
+
+
+@contextmanager
+def _no_interruption() -> Iterator[None]:
+    """Ctrl-C waits until the last reports are in and the settings are given back."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,100 @@
+"""Runs a scenario: its database, then every variant and repeat in order, all in one folder."""
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders.load import build
+from stallmark.scenarios.build import show_build
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.run import Run
+from stallmark.scenarios.show import Show
+from stallmark.transactions import find_workload
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What cut the experiment short, if anything did, and whether the data was consistent after every run."""
+
+    incomplete_because: str | None
+    conditions_hold: bool
+
+
+class Runner:
+    """One `stallmark run`: all runs of a scenario on one engine. `folder` holds their records."""
+
+    def __init__(
+        self, scenario: Scenario, engine: Engine, out: Path, show: Show, web_port: int | None = None
+    ):
+        self._scenario = scenario
+        self._engine = engine
+        self._show = show
+        self._web_port = web_port
+        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
+        self.folder = out / self._experiment
+
+    def run(self) -> Finished:
+        self._refuse_what_cannot_be()
+        self._prepare_database()
+        loaded_bytes = self._engine.bytes_used()
+        variants = self._scenario.variants * self._scenario.repeats
+        holds = True
+        for index, variant in enumerate(variants):
+            run = Run(
+                self._scenario,
+                variant,
+                self._engine,
+                folder=self.folder / f"{index + 1:02d}-{_as_file_name(variant.name)}",
+                place={
+                    "experiment": self._experiment,
+                    "repeat": index // len(self._scenario.variants) + 1,
+                    "sequence": index + 1,
+                },
+                title=f"[{index + 1}/{len(variants)}] {variant.name}",
+                loaded_bytes=loaded_bytes,
+                show=self._show,
+                web_port=self._web_port,
+            )
+            reason = run.go()
+            holds = holds and run.conditions_hold
+            if reason:
+                return Finished(reason, holds)
+        return Finished(None, holds)
+
+    def _refuse_what_cannot_be(self) -> None:
+        """Everything that can be known before the first byte is loaded."""
+        scenario, variants = self._scenario, self._scenario.variants
+        asked = {
+            "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
+            "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
+            "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
+            "reset: restore": ("restore", scenario.reset == "restore"),
+            "device": ("emulated_device", any(scenario.devices_of(variant) for variant in variants)),
+        }
+        for key, (ability, wanted) in asked.items():
+            if wanted and (why := self._engine.cannot(ability)):
+                raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+
+    def _prepare_database(self) -> None:
+        choice = self._scenario.workload
+        with show_build(self._show, f"Loading {choice}") as progress:
+            workers = os.cpu_count() or 1
+            build(
+                self._engine,
+                find_workload(choice.name),
+                choice.scale,
+                choice.seed,
+                workers=workers,
+                progress=progress,
+            )
+        if self._scenario.reset == "restore" and not self._engine.kept_for_restore():
+            with self._show.bar("Keeping a copy to start every variant from", None):
+                self._engine.keep_for_restore()
+
+
+def _as_file_name(name: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "variant"

@@ -1,0 +1,59 @@
+"""What a person sees while they wait: progress bars on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY_S = 15
+
+
+class Show:
+    """One bar at a time. On a terminal it moves; into a file or a pipe goes a line now and then."""
+
+    def __init__(self, console: Console):
+        self.console = console
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._said = 0.0
+
+    @contextmanager
+    def bar(self, title: str, total: float | None) -> Iterator[None]:
+        """A bar for one piece of work; `advance` moves it. It leaves one line behind when done."""
+        began = time.monotonic()
+        self._title = title
+        self._said = began
+        if self.console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[note]}"),
+                TimeRemainingColumn(compact=True),
+            )
+            self._progress = Progress(*columns, console=self.console, transient=True, expand=True)
+            self._task = self._progress.add_task(title, total=total, note="")
+            self._progress.start()
+        try:
+            yield
+        except BaseException:
+            self._stop()
+            raise
+        self._stop()
+        self.say(f"{title}: done in {time.monotonic() - began:.1f} s")
+
+    def advance(self, done: float, note: str = "", total: float | None = None) -> None:
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, completed=done, note=note, total=total)
+        elif time.monotonic() - self._said >= PLAIN_EVERY_S:
+            self._said = time.monotonic()
+            self.say(f"{self._title}: {note}")
+
+    def say(self, sentence: str) -> None:
+        self.console.print(sentence, highlight=False, markup=False)
+
+    def _stop(self) -> None:
+        if self._progress:
+            self._progress.stop()
+            self._progress = None

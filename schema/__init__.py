@@ -1,0 +1,1 @@
+"""Which tables exist: one module per database, and the order of deployment."""

@@ -1,0 +1,30 @@
+"""Stallmark's own tables in a loaded database: what it holds, and which batches are in.
+
+`stallmark.database` is one row by which a database is recognised; `stallmark.ledger` has a row per loaded
+batch, written in the transaction of the batch itself, so that a killed load loses and doubles nothing.
+"""
+
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Integer, MetaData, String, Table
+
+METADATA = MetaData(schema="stallmark")
+
+DATABASE = Table(
+    "database",
+    METADATA,
+    Column("only_row", Integer, primary_key=True, autoincrement=False),
+    Column("workload", String(40), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("scale", String(400), nullable=False),  # JSON with sorted keys
+    Column("seed", BigInteger, nullable=False),
+    Column("options", String(400), nullable=False),  # JSON with sorted keys: what else decides the data
+    Column("complete", Boolean, nullable=False),  # loaded, keyed and analysed
+    CheckConstraint("only_row = 1", name="database_only_row"),
+)
+LEDGER = Table(
+    "ledger",
+    METADATA,
+    Column("table_group", String(40), primary_key=True),
+    Column("batch", Integer, primary_key=True, autoincrement=False),
+    Column("row_count", BigInteger, nullable=False),
+    Column("byte_count", BigInteger, nullable=False),  # as sent to the server
+)

@@ -1,0 +1,120 @@
+"""How much disk a table will take, from its declaration: the formulas of the two engines' page layouts.
+
+PostgreSQL: manual, chapter "Database Physical Storage". SQL Server: "Estimate the size of a heap" and "… of a
+clustered index" (its primary key holds the rows themselves, so it adds only its upper levels).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+
+PAGE = 8192
+
+# What a server keeps of its log during a load: the default of PostgreSQL's max_wal_size.
+LOG_BYTES = 1024**3
+
+
+def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:
+    """Bytes of the table's rows, without keys, for `rows` rows."""
+    if dialect == "mssql":
+        return _pages(rows, 8096, _mssql_row(table.columns) + 2) * PAGE
+    return _pages(rows, PAGE - 24, _aligned(24 + _postgres_data(table.columns)) + 4) * PAGE
+
+
+def index_bytes(table: sa.Table, rows: int, dialect: str) -> int:
+    """Bytes of the primary key and the indexes of the table, for `rows` rows."""
+    keys: list[Sequence[sa.Column]] = [tuple(index.columns) for index in _indexes(table)]
+    primary = tuple(table.primary_key.columns)
+    if dialect == "mssql":
+        # A clustered key adds its upper levels to the rows; every other index
+        # carries the clustered key along.
+        upper = math.ceil(table_bytes(table, rows, dialect) / 200) if primary else 0
+        return upper + sum(_pages(rows, 8096, _mssql_row([*key, *primary]) + 2) for key in keys) * PAGE
+    if primary:
+        keys.append(primary)
+    leaf_space = int((PAGE - 24 - 16) * 0.9)  # the fill factor of a B-tree
+    leaves = sum(_pages(rows, leaf_space, _aligned(8 + _postgres_data(key)) + 4) for key in keys)
+    return math.ceil(leaves * 1.01) * PAGE
+
+
+def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
+    """Temporary space while the largest index of the table is built."""
+    if dialect == "mssql" and len(table.primary_key.columns):
+        return table_bytes(table, rows, dialect)  # the heap is copied into the clustered index
+    return index_bytes(table, rows, dialect)
+
+
+def build_bytes(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str) -> int:
+    """Disk a build takes at its peak: tables and keys, the largest sort of a key, and the log meanwhile."""
+    tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
+    heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
+    keys = sum(index_bytes(table, count, dialect) for table, count in tables)
+    sort = max(sort_bytes(table, count, dialect) for table, count in tables)
+    return heaps + keys + sort + min(heaps, LOG_BYTES)
+
+
+def _indexes(table: sa.Table) -> list[sa.Index]:
+    return sorted(table.indexes, key=lambda index: str(index.name))
+
+
+def _pages(rows: int, space: int, row_bytes: int) -> int:
+    return math.ceil(rows / max(1, space // row_bytes))
+
+
+def _aligned(size: int, to: int = 8) -> int:
+    return -(-size // to) * to
+
+
+def _mean_length(column: sa.Column) -> int:
+    """Bytes of a text: its declared length, or the mean the schema states where lengths vary."""
+    return int(column.info.get("mean_bytes", getattr(column.type, "length", None) or 0))
+
+
+def _postgres_data(columns) -> int:
+    size = 0
+    for column in columns:
+        match column.type:
+            case sa.SmallInteger():
+                size = _aligned(size, 2) + 2
+            case sa.BigInteger() | sa.DateTime() | sa.Float():
+                size = _aligned(size) + 8
+            case sa.Integer() | sa.Date():
+                size = _aligned(size, 4) + 4
+            case sa.Boolean():
+                size += 1
+            case sa.Numeric(precision=precision):
+                size += 3 + 2 * math.ceil((precision or 16) / 4)
+            case sa.String() | sa.Text() | sa.LargeBinary():
+                length = _mean_length(column)
+                size += length + 1 if length < 127 else _aligned(length + 4, 4)
+            case other:
+                raise NotImplementedError(f"no size known for a column of type {other}")
+    return size
+
+
+def _mssql_row(columns) -> int:
+    fixed, varying = 0, []
+    for column in columns:
+        match column.type:
+            case sa.CHAR(length=length):
+                fixed += length or 1
+            case sa.SmallInteger():
+                fixed += 2
+            case sa.BigInteger() | sa.DateTime() | sa.Float():
+                fixed += 8
+            case sa.Integer():
+                fixed += 4
+            case sa.Date():
+                fixed += 3
+            case sa.Boolean():
+                fixed += 1
+            case sa.Numeric(precision=precision):
+                fixed += 5 if (precision or 18) <= 9 else 9 if (precision or 18) <= 19 else 13
+            case sa.String() | sa.Text() | sa.LargeBinary():
+                varying.append(_mean_length(column))
+            case other:
+                raise NotImplementedError(f"no size known for a column of type {other}")
+    count = len(list(columns))
+    variable_part = 2 + 2 * len(varying) + sum(varying) if varying else 0
+    return 4 + fixed + variable_part + 2 + (count + 7) // 8

@@ -1,0 +1,111 @@
+"""Tables first, keys later, and what is there is not made again."""
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import mssql, postgresql
+from sqlalchemy.schema import CreateTable
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.schema import bank, deploy, ledger
+
+PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
+CONSTRAINTS = """
+SELECT conname FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
+ WHERE nspname = 'shop' AND contype <> 'n' ORDER BY 1"""
+INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = 'shop' ORDER BY 1"
+
+
+def shop() -> sa.MetaData:
+    metadata = sa.MetaData(schema="shop", naming_convention=bank.METADATA.naming_convention)
+    sa.Table(
+        "buyer",
+        metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("email", sa.String(40)),
+        sa.UniqueConstraint("email", name="buyer_email_key"),
+    )
+    sa.Table(
+        "sale",
+        metadata,
+        sa.Column("id", sa.BigInteger, primary_key=True),
+        sa.Column("buyer_id", sa.ForeignKey("shop.buyer.id")),
+        sa.Column("amount", sa.Integer),
+        sa.CheckConstraint("amount > 0", name="sale_amount_check"),
+        sa.Index("sale_buyer_ix", "buyer_id"),
+    )
+    return metadata
+
+
+def names(database: EmbeddedEngine, question: str) -> list[str]:
+    return [name for (name,) in database.query(question)]
+
+
+def finish(database: EmbeddedEngine, metadata: sa.MetaData) -> list[str]:
+    steps: list[str] = []
+    deploy.finish(database, metadata, PROCEDURES, workers=2, step=steps.append)
+    return steps
+
+
+def test_bare_then_keyed(database: EmbeddedEngine) -> None:
+    metadata = shop()
+    for _ in range(2):  # a second build finds them
+        deploy.create_tables(database, deploy.take_apart(metadata).tables)
+    assert names(database, CONSTRAINTS) == ["sale_amount_check"]
+    assert names(database, INDEXES) == []
+    assert finish(database, metadata) == ["keys and indexes", "foreign keys", "procedures", "statistics"]
+    keys = ["buyer_email_key", "buyer_pkey", "sale_amount_check", "sale_buyer_id_fkey", "sale_pkey"]
+    assert names(database, CONSTRAINTS) == keys
+    assert names(database, INDEXES) == ["buyer_email_key", "buyer_pkey", "sale_buyer_ix", "sale_pkey"]
+    assert database.query("SELECT shop.one()") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "interruption",
+    [
+        "ALTER TABLE shop.sale DROP CONSTRAINT sale_pkey",
+        "ALTER TABLE shop.buyer DROP CONSTRAINT buyer_email_key",
+        "ALTER TABLE shop.sale DROP CONSTRAINT sale_buyer_id_fkey",
+        "DROP INDEX shop.sale_buyer_ix",
+        "DROP FUNCTION shop.one()",
+    ],
+)
+def test_an_interrupted_step_is_completed(database: EmbeddedEngine, interruption: str) -> None:
+    metadata = shop()
+    deploy.create_tables(database, deploy.take_apart(metadata).tables)
+    finish(database, metadata)
+    whole = names(database, CONSTRAINTS), names(database, INDEXES)
+    database.execute(interruption)
+    finish(database, metadata)
+    assert (names(database, CONSTRAINTS), names(database, INDEXES)) == whole
+    assert database.query("SELECT shop.one()") == [(1,)]
+
+
+def test_taking_apart_leaves_the_original_whole() -> None:
+    metadata = shop()
+    before = [str(CreateTable(table)) for table in metadata.sorted_tables]
+    deploy.take_apart(metadata)
+    assert [str(CreateTable(table)) for table in metadata.sorted_tables] == before
+    assert [index.name for index in metadata.tables["shop.sale"].indexes] == ["sale_buyer_ix"]
+
+
+@pytest.mark.parametrize("dialect", [postgresql.dialect(), mssql.dialect()], ids=["postgresql", "mssql"])
+def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
+    bare = [str(CreateTable(t).compile(dialect=dialect)) for t in deploy.take_apart(bank.METADATA).tables.sorted_tables]
+    assert not any("KEY" in text or "IDENTITY" in text or "SERIAL" in text for text in bare)
+    own = [str(CreateTable(table).compile(dialect=dialect)) for table in ledger.METADATA.sorted_tables]
+    assert all("PRIMARY KEY" in text and "IDENTITY" not in text for text in own)
+
+
+def test_one_at_a_time(database: EmbeddedEngine) -> None:
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    with deploy.exclusive(database):
+        assert database.query(locks) == [(1,)]
+        with database.cursor() as other:
+            other.execute("SET lock_timeout = '100ms'")
+            with pytest.raises(Exception, match="lock timeout"):
+                other.execute("SELECT pg_advisory_lock(hashtext('stallmark.build'))")
+
+
+def test_batches_of_a_script() -> None:
+    assert deploy.batches("CREATE A\nGO\nCREATE B -- go\n go \n\n") == ["CREATE A\n", "\nCREATE B -- go\n"]
+    assert deploy.batches("CREATE A;\nCREATE B;") == ["CREATE A;\nCREATE B;"]

@@ -1,0 +1,33 @@
+"""The bank: one short transaction that updates three rows and inserts one, as TPC-B and pgbench have it.
+
+Derived from TPC-B, and not comparable with published TPC results: no audit, no think time rule, no scaling of
+branches with throughput. It says how fast a server commits small writes over random pages.
+"""
+
+from importlib.resources import files
+
+from stallmark.schema.bank import METADATA
+from stallmark.transactions.bank.transfer import Transfer
+from stallmark.transactions.workload import Condition, Workload
+
+
+def _condition(file: str, name: str, cost: str = "scan") -> Condition:
+    return Condition(name, files(__name__).joinpath("conditions", f"{file}.sql").read_text(), cost)
+
+
+WORKLOAD = Workload(
+    name="bank",
+    version=1,
+    metadata=METADATA,
+    deck={Transfer: 1},
+    conditions=(
+        _condition("branch_tellers", "a branch's balance is the sum of its tellers' balances", "cheap"),
+        _condition("branch_history", "a branch's balance is the sum of its history"),
+        _condition("teller_history", "a teller's balance is the sum of its history"),
+        _condition("account_history", "an account's balance is the sum of its history"),
+        _condition("history_teller", "a history row names the branch of its teller"),
+        _condition("rows", "as many branches, tellers and accounts as the scale says"),
+        _condition("belongs", "tellers and accounts belong to their branch"),
+    ),
+    package=__name__,
+)

@@ -1,0 +1,47 @@
+"""The bank's transaction: a customer of one branch moves an amount at a teller."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.bank_scale import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
+from stallmark.transactions.workload import Outcome, Transaction
+
+REMOTE_SHARE = 0.15
+
+# pgbench's range, not TPC-B's ±999,999: with its 32-bit balances a branch would overflow within a day.
+LARGEST_DELTA = 5_000
+
+
+class Transfer(Transaction):
+    name = "transfer"
+    frames = ("transfer",)
+
+    def __init__(self, scale: Mapping[str, Any]):
+        super().__init__(scale)
+        self._branches: int = scale["branches"]
+        self._tellers = self._branches * TELLERS_PER_BRANCH
+        self._remote_share = REMOTE_SHARE if self._branches > 1 else 0.0
+
+    def inputs(self, rng: random.Random) -> tuple[int, int, int, int]:
+        """(account, teller, branch of the teller, delta).
+
+        15 % of the accounts belong to another branch than the teller, drawn evenly from all others.
+        """
+        draw = rng.random  # `randint` costs four times as much
+        teller = int(draw() * self._tellers) + 1
+        branch = home = (teller - 1) // TELLERS_PER_BRANCH + 1
+        if draw() < self._remote_share:
+            home = int(draw() * (self._branches - 1)) + 1
+            home += home >= branch
+        account = (home - 1) * ACCOUNTS_PER_BRANCH + int(draw() * ACCOUNTS_PER_BRANCH) + 1
+        delta = int(draw() * (2 * LARGEST_DELTA + 1)) - LARGEST_DELTA
+        return account, teller, branch, delta
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        [(balance,)] = session.call("transfer", inputs)
+        if balance is None:
+            raise CallFailed(ErrorClass.OTHER, "", f"there is no account {inputs[0]}: run `stallmark check`")
+        return Outcome.COMMITTED
