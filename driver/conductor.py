@@ -12,10 +12,11 @@ import time
 from typing import Any
 
 import gevent
-from hdrh.histogram import HdrHistogram
+import numpy as np
 from locust.env import Environment
 from locust.stats import StatsEntry
 
+from stallmark.driver import hdr
 from stallmark.driver.fleet import Fleet
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, Step
@@ -102,12 +103,7 @@ def feed(environment: Environment, row: dict[str, Any]) -> None:
     """Add a row of the `transactions` table to Locust's statistics, which know whole milliseconds."""
     done = row["committed"] + row["rolled_back"]
     now = int(time.time())
-    times: dict[int, int] = {}
-    if done:
-        counts = HdrHistogram.decode(row["latency"], b64_wrap=False)
-        for item in counts.get_recorded_iterator():
-            rounded = _as_locust_rounds(item.value_iterated_to / 1000)
-            times[rounded] = times.get(rounded, 0) + item.count_at_value_iterated_to
+    times = _as_locust_counts(row["latency"]) if done else {}
     data: Any = {
         "name": row["transaction"], "method": "SQL", "last_request_timestamp": time.time(), "start_time": time.time(),
         "num_requests": done + row["failed"], "num_none_requests": 0, "num_failures": row["failed"],
@@ -122,11 +118,17 @@ def feed(environment: Environment, row: dict[str, Any]) -> None:
     stats.total.extend(entry)
 
 
-def _as_locust_rounds(milliseconds: float) -> int:
-    """Two significant digits, as StatsEntry.log keeps them."""
-    if milliseconds < 100:
-        return round(milliseconds)
-    return int(round(milliseconds, -1 if milliseconds < 1000 else -2 if milliseconds < 10000 else -3))
+# Whole milliseconds with two significant digits, as StatsEntry.log keeps them, for every counter of a histogram.
+_MILLISECONDS = hdr.VALUES_US / 1000
+_GRAIN = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(_MILLISECONDS, 1))) - 1)
+_ROUNDED = (np.round(_MILLISECONDS / _GRAIN) * _GRAIN).astype(int)
+
+
+def _as_locust_counts(blob: bytes) -> dict[int, int]:
+    counts = hdr.counts(blob)
+    used = np.flatnonzero(counts)
+    rounded, places = np.unique(_ROUNDED[used], return_inverse=True)
+    return dict(zip(rounded.tolist(), np.bincount(places, counts[used]).astype(int).tolist(), strict=True))
 
 
 def main() -> None:

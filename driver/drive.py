@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, field
 from select import select
 from typing import Any
 
+from stallmark.driver import hdr
 from stallmark.driver.children import start_child
 from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.record import RecordWriter
-from stallmark.driver.tally import USER_SUMS, merge
+from stallmark.driver.tally import USER_SUMS
 from stallmark.driver.wire import Closed
 
 READY_LIMIT_S = 60
@@ -68,9 +69,9 @@ class Merger:
 def _merged(rows: list[dict]) -> dict:
     sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
     total = {name: sum(row[name] for row in rows) for name in sums}
-    latency = merge([row["latency"] for row in rows])
+    latency = hdr.merge([row["latency"] for row in rows])
     alike = all(row["latency"] == row["service"] for row in rows)
-    service = latency if alike else merge([row["service"] for row in rows])
+    service = latency if alike else hdr.merge([row["service"] for row in rows])
     return rows[0] | total | {"latency": latency, "service": service}
 
 

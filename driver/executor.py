@@ -11,11 +11,13 @@ import time
 from collections import deque
 from typing import Any
 
+import numpy as np
+
 from stallmark.driver.deck import deal
 from stallmark.driver.engines import open_engine
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
-from stallmark.driver.tally import SECOND_NS, error_rows, transaction_rows, user_rows
-from stallmark.driver.virtual_user import Failure, Sample, VirtualUser
+from stallmark.driver.tally import SECOND_NS, as_table, error_rows, transaction_rows, user_rows
+from stallmark.driver.virtual_user import Failure, VirtualUser
 from stallmark.driver.wire import Channel, Closed, inherited_channel
 from stallmark.transactions import find_workload
 
@@ -45,7 +47,9 @@ class Executor:
             self._queue = OpenLoop(self._arrivals, order["share"], rng)
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
-        self._events: deque[Sample | Failure] = deque()
+        self._samples: deque[tuple[int, ...]] = deque()
+        self._failures: deque[Failure] = deque()
+        self._names = [transaction.name for transaction in self._workload.deck]
         self._reported_ns = time.monotonic_ns()
         self._cpu_ns = time.process_time_ns()
 
@@ -75,7 +79,15 @@ class Executor:
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
         cards = deal(self._workload.deck, rng)
         user = VirtualUser(
-            number, self._engine, self._workload, self._scale, pacing, cards, rng, self._events.append
+            number,
+            self._engine,
+            self._workload,
+            self._scale,
+            pacing,
+            cards,
+            rng,
+            self._samples.append,
+            self._failures.append,
         )
         self._users[number] = user
         user.start()
@@ -99,12 +111,11 @@ class Executor:
         self._channel.send("bye", unfinished=sum(user.is_alive() for user in self._leaving))
 
     def _send_report(self) -> None:
-        events = [self._events.popleft() for _ in range(len(self._events))]
-        samples = [event for event in events if isinstance(event, Sample)]
-        failures = [event for event in events if isinstance(event, Failure)]
+        samples = as_table([self._samples.popleft() for _ in range(len(self._samples))])
+        failures = [self._failures.popleft() for _ in range(len(self._failures))]
         self._channel.send(
             "report",
-            transactions=transaction_rows(samples, self._start_ns),
+            transactions=transaction_rows(samples, self._names, self._start_ns),
             users=self._user_rows(samples),
             errors=error_rows(failures, self._start_ns),
         )
@@ -112,7 +123,7 @@ class Executor:
             del self._users[user.number]
             self._channel.send("lost", user=user.number, message=str(user.lost))
 
-    def _user_rows(self, samples: list[Sample]) -> list[dict[str, Any]]:
+    def _user_rows(self, samples: np.ndarray) -> list[dict[str, Any]]:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
         rows = user_rows(samples, self._start_ns)
         row = rows[(now - self._start_ns) // SECOND_NS]

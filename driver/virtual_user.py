@@ -20,17 +20,8 @@ MOST_RECONNECTS = 20
 RECONNECT_PAUSE_S = 0.5
 
 
-class Sample(NamedTuple):
-    """One transaction, retries included. Times are monotonic ns; `outcome` is None when it was given up."""
-
-    transaction: str
-    scheduled: int
-    started: int
-    ended: int
-    free_since: int  # when the user was done with the one before
-    outcome: Outcome | None
-    retries: int
-    closed: bool
+COMMITTED, ROLLED_BACK, GIVEN_UP = range(3)
+_CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: GIVEN_UP}
 
 
 class Failure(NamedTuple):
@@ -42,16 +33,26 @@ class Failure(NamedTuple):
     given_up: bool
 
 
-Report = Callable[[Sample | Failure], None]
-
-
 class VirtualUser(threading.Thread):
-    """Runs until `stop` is called, or until the server has been away for too long (`lost` then says why)."""
+    """Runs until `stop` is called, or until the server has been away for too long (`lost` then says why).
+
+    `report_sample` gets a tuple for each transaction, retries included: the transaction's place in the deck, then
+    monotonic ns when it was scheduled, started and ended and when the user was done with the one before, the outcome
+    code and the number of retries. A plain tuple, because this is the hot path.
+    """
 
     def __init__(
-        self, number: int, engine: Engine, workload: Workload, scale: dict, pacing: Pacing,
-        transactions: Iterator[type[Transaction]], rng: random.Random, report: Report,
-    ):  # fmt: skip
+        self,
+        number: int,
+        engine: Engine,
+        workload: Workload,
+        scale: dict,
+        pacing: Pacing,
+        transactions: Iterator[type[Transaction]],
+        rng: random.Random,
+        report_sample: Callable[[tuple[int, ...]], None],
+        report_failure: Callable[[Failure], None],
+    ):
         super().__init__(name=f"user-{number}", daemon=True)
         self.number = number
         self.lost: CallFailed | None = None
@@ -59,9 +60,10 @@ class VirtualUser(threading.Thread):
         self._workload = workload
         self._pacing = pacing
         self._rng = rng
-        self._report = report
+        self._report_sample = report_sample
+        self._report_failure = report_failure
         self._deal = transactions
-        self._mine = {kind: kind(scale) for kind in workload.deck}
+        self._mine = {kind: (index, kind(scale)) for index, kind in enumerate(workload.deck)}
         self._session: Session | None = None
         self._stopping = threading.Event()
 
@@ -86,10 +88,10 @@ class VirtualUser(threading.Thread):
 
     def _work(self) -> None:
         now = time.monotonic_ns
-        pacing, stopping, closed = self._pacing, self._stopping, self._pacing.closed
+        pacing, stopping, report = self._pacing, self._stopping, self._report_sample
         free_since = now()
         while not stopping.is_set():
-            transaction = self._mine[next(self._deal)]
+            index, transaction = self._mine[next(self._deal)]
             inputs = transaction.inputs(self._rng)
             scheduled = pacing.next_start(free_since)
             started = now()
@@ -99,9 +101,7 @@ class VirtualUser(threading.Thread):
                 started = now()
             outcome, retries = self._execute(transaction, inputs)
             ended = now()
-            self._report(
-                Sample(transaction.name, scheduled, started, ended, free_since, outcome, retries, closed)
-            )
+            report((index, scheduled, started, ended, free_since, _CODES[outcome], retries))
             free_since = ended
 
     def _execute(self, transaction: Transaction, inputs: tuple) -> tuple[Outcome | None, int]:
@@ -111,7 +111,9 @@ class VirtualUser(threading.Thread):
                 return transaction.execute(self._session, inputs), attempt
             except CallFailed as error:
                 again = error.kind.retryable and attempt < MOST_RETRIES and not self._stopping.is_set()
-                self._report(Failure(transaction.name, time.monotonic_ns(), error, given_up=not again))
+                self._report_failure(
+                    Failure(transaction.name, time.monotonic_ns(), error, given_up=not again)
+                )
                 if error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
                     self._reconnect(error)
                 if not again:

@@ -1,0 +1,165 @@
+"""What driving costs: Stallmark's users against pgbench and against a bare threaded loop, on one server in one run.
+
+    python -m benchmarks.driver cpu      same one-call function, pool larger than the data, bare device
+    python -m benchmarks.driver slow     pgbench's built-in script, emulated slow device, small pool
+
+Contestants alternate; the figures are medians of the ratios within each round. On a noisy machine a single round
+says little.
+"""
+
+import os
+import random
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from psycopg import pq
+
+from stallmark.driver.drive import Drive
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer, _binary
+from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.record import Record, RecordWriter
+from stallmark.loaders.load import build
+from stallmark.transactions import find_workload
+
+USERS, SECONDS, WARM_UP_S = 30, 12, 3
+BRANCHES = 40
+SLOW = {
+    "data": DeviceModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
+}
+
+
+def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
+    """(committed TPS, executor CPU µs per transaction) of the measured interval."""
+    shutil.rmtree(folder, ignore_errors=True)
+    writer = RecordWriter(folder, {})
+    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    order = {"engine": engine.spec(), "workload": "bank", "scale": {"branches": BRANCHES}}
+    drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)
+    drive.start()
+    drive.follow(lambda progress: None, lambda: None)
+    drive.finish()
+    writer.close()
+    record = Record(folder)
+    inside = range(WARM_UP_S, WARM_UP_S + SECONDS)
+    committed = sum(r["committed"] for r in record.table("transactions").to_pylist() if r["second"] in inside)
+    cpu = sum(r["cpu_us"] for r in record.table("users").to_pylist() if r["second"] in inside)
+    return committed / SECONDS, cpu / committed
+
+
+def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float, float]:
+    server = engine.server
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess_argv = [_binary("pgbench"), "-n", "-c", str(USERS), "-j", "2", "-T", str(SECONDS + WARM_UP_S), "-f", script]
+    done = subprocess.run(
+        [*subprocess_argv, *options, "-h", server.socket_folder, "-U", "stallmark", "bank"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    tps = float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
+    count = int(re.search(r"actually processed: (\d+)", done.stdout)[1])
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return tps, cpu / count * 1e6
+
+
+def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
+    """USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else."""
+    argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
+    processes = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    results = [process.communicate()[0].split() for process in processes]
+    count = sum(int(result[0]) for result in results)
+    return count / (SECONDS + WARM_UP_S), sum(float(result[1]) for result in results) / count * 1e6
+
+
+def loop(conninfo: str, threads: int, seconds: float) -> None:
+    sys.setswitchinterval(0.0005)
+    counts = [0] * threads
+    end = time.monotonic() + seconds
+
+    def work(index: int) -> None:
+        connection = pq.PGconn.connect(conninfo.encode())
+        connection.prepare(b"t", b"SELECT bank.transfer($1, $2, $3, $4)")
+        draw = random.Random(index).random
+        while time.monotonic() < end:
+            teller = int(draw() * BRANCHES * 10) + 1
+            account = int(draw() * BRANCHES * 100_000) + 1
+            values = [b"%d" % account, b"%d" % teller, b"%d" % ((teller - 1) // 10 + 1), b"%d" % int(draw() * 9999 - 5000)]
+            connection.exec_prepared(b"t", values)
+            counts[index] += 1
+
+    workers = [threading.Thread(target=work, args=(index,)) for index in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    print(sum(counts), time.process_time())
+
+
+def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
+    work = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
+    server = EmbeddedServer(work / "bank")
+    engine = EmbeddedEngine(server, "bank")
+    build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
+    if not engine.kept_for_restore():
+        engine.keep_for_restore()
+    engine.restore()
+    if mode == "slow":
+        engine.emulate(SLOW)
+        engine.cap_memory(128 * 1024**2)
+    else:
+        engine.cap_memory(1024**3)
+    engine.prefill("bank")
+    engine.checkpoint()
+    engine.engage_devices()
+    return engine, work
+
+
+def main(mode: str, rounds: int) -> None:
+    engine, work = prepare(mode)
+    try:
+        script = work / "script.sql"
+        if mode == "slow":
+            shown = subprocess.run([_binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True)
+            script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))
+            options = [f"--scale={BRANCHES}"]
+        else:
+            script.write_text(
+                f"\\set aid random(1, {BRANCHES} * 100000)\n\\set tid random(1, {BRANCHES} * 10)\n"
+                "\\set bid (:tid - 1) / 10 + 1\n\\set delta random(-5000, 5000)\n"
+                "SELECT bank.transfer(:aid, :tid, :bid, :delta);\n"
+            )
+            options = ["-M", "prepared"]
+        ratios, extra = [], []
+        for round_number in range(rounds):
+            ours = stallmark(engine, work / "record")
+            theirs = pgbench(engine, script, *options)
+            print(f"round {round_number + 1}: stallmark {ours[0]:,.0f} TPS {ours[1]:.1f} µs", end="  ")
+            print(f"pgbench {theirs[0]:,.0f} TPS {theirs[1]:.1f} µs", end="  ")
+            ratios.append(ours[0] / theirs[0])
+            if mode == "cpu":
+                bare = bare_loop(engine)
+                extra.append(ours[1] - bare[1])
+                print(f"bare loop {bare[0]:,.0f} TPS {bare[1]:.1f} µs", end="  ")
+            print(f"ratio {ratios[-1]:.3f}", flush=True)
+        print(f"{mode}: median ratio to pgbench {statistics.median(ratios):.3f}")
+        if extra:
+            print(f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction")
+    finally:
+        engine.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "loop":
+        loop(sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    else:
+        main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
