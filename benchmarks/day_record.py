@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hdrh.histogram import HdrHistogram
 
+from stallmark.driver import hdr
 from stallmark.driver.record import TABLES, RecordWriter
 
 USERS, TPS, SERVER_ROWS, SEED = 30, 500, 20, 1
@@ -175,11 +175,7 @@ def _write(folder: Path, name: str, columns: dict) -> None:
 
 
 def _histogram(rng: np.random.Generator) -> bytes:
-    histogram = HdrHistogram(1, 3_600_000_000, 3, b64_wrap=False)
-    for value in rng.lognormal(np.log(USERS / TPS * 1e6) - 0.125, 0.5, TPS):
-        histogram.record_value(int(value))
-    encoded: bytes = histogram.encode()
-    return encoded
+    return hdr.encode(rng.lognormal(np.log(USERS / TPS * 1e6) - 0.125, 0.5, TPS).astype(np.int64))
 
 
 def _manifest(seconds: int) -> dict:

@@ -44,7 +44,12 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, {})
     steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    order = {"engine": engine.spec(), "workload": "bank", "scale": {"branches": BRANCHES}}
+    order = {
+        "engine": engine.spec(),
+        "workload": "bank",
+        "scale": {"branches": BRANCHES},
+        "call_timeout_s": 60,
+    }
     drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
@@ -60,7 +65,18 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
 def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float, float]:
     server = engine.server
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess_argv = [_binary("pgbench"), "-n", "-c", str(USERS), "-j", "2", "-T", str(SECONDS + WARM_UP_S), "-f", script]
+    subprocess_argv = [
+        _binary("pgbench"),
+        "-n",
+        "-c",
+        str(USERS),
+        "-j",
+        "2",
+        "-T",
+        str(SECONDS + WARM_UP_S),
+        "-f",
+        script,
+    ]
     done = subprocess.run(
         [*subprocess_argv, *options, "-h", server.socket_folder, "-U", "stallmark", "bank"],
         capture_output=True, text=True, check=True,
@@ -74,7 +90,14 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
 
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else."""
-    argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
+    argv = [
+        sys.executable,
+        __file__,
+        "loop",
+        engine.conninfo("bare"),
+        str(USERS // 2),
+        str(SECONDS + WARM_UP_S),
+    ]
     processes = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)
@@ -93,7 +116,12 @@ def loop(conninfo: str, threads: int, seconds: float) -> None:
         while time.monotonic() < end:
             teller = int(draw() * BRANCHES * 10) + 1
             account = int(draw() * BRANCHES * 100_000) + 1
-            values = [b"%d" % account, b"%d" % teller, b"%d" % ((teller - 1) // 10 + 1), b"%d" % int(draw() * 9999 - 5000)]
+            values = [
+                b"%d" % account,
+                b"%d" % teller,
+                b"%d" % ((teller - 1) // 10 + 1),
+                b"%d" % int(draw() * 9999 - 5000),
+            ]
             connection.exec_prepared(b"t", values)
             counts[index] += 1
 
@@ -129,7 +157,9 @@ def main(mode: str, rounds: int) -> None:
     try:
         script = work / "script.sql"
         if mode == "slow":
-            shown = subprocess.run([_binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True)
+            shown = subprocess.run(
+                [_binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
+            )
             script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))
             options = [f"--scale={BRANCHES}"]
         else:
@@ -153,7 +183,9 @@ def main(mode: str, rounds: int) -> None:
             print(f"ratio {ratios[-1]:.3f}", flush=True)
         print(f"{mode}: median ratio to pgbench {statistics.median(ratios):.3f}")
         if extra:
-            print(f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction")
+            print(
+                f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction"
+            )
     finally:
         engine.close()
 

@@ -78,19 +78,23 @@ class Conductor:
 
     def run(self) -> None:
         self._parent.send("ready")
-        _, fields = self._parent.receive()
-        PlannedShape.start_ns = fields["start_ns"]
-        self._fleet.go(fields["start_ns"])
-        self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(lambda **_: self._parent.send("stopped"))
         try:
-            self._parent.receive()  # "quit"
+            kind, fields = self._parent.receive()
+            if kind == "go":
+                self._go(fields["start_ns"])
+                self._parent.receive()  # "quit"
         finally:
             self._runner.quit()
             self._fleet.quit()
             if self._web:
                 self._web.stop()
         self._parent.send("finished")
+
+    def _go(self, start_ns: int) -> None:
+        PlannedShape.start_ns = start_ns
+        self._fleet.go(start_ns)
+        self._runner.start_shape()
+        self._environment.events.test_stop.add_listener(lambda **_: self._parent.send("stopped"))
 
     def _deliver(self, kind: str, **fields: Any) -> None:
         if kind == "report":

@@ -154,7 +154,7 @@ class Drive:
                     )
         elif kind == "finished":
             self._ended = True
-        elif not farewell:
+        elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):
             raise Interrupted(_why(kind, fields))
 
 

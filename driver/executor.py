@@ -38,6 +38,7 @@ class Executor:
         self._engine = open_engine(order["engine"])
         self._workload = find_workload(order["workload"])
         self._scale = order["scale"]
+        self._call_timeout_s = order["call_timeout_s"]
         self._arrivals = Arrivals(**order["arrivals"])
         self._seed = f"{order['seed']}/{self._number}"
         self._start_ns = time.monotonic_ns()  # until "go" says when the run starts
@@ -83,6 +84,7 @@ class Executor:
             self._engine,
             self._workload,
             self._scale,
+            self._call_timeout_s,
             pacing,
             cards,
             rng,
@@ -103,6 +105,7 @@ class Executor:
         deadline = time.monotonic() + LAST_CALL_S
         for user in self._leaving:
             user.join(max(0.0, deadline - time.monotonic()))
+        self._send_report()  # a server that hangs may keep us in `cancel` until we are killed
         for user in self._leaving:
             user.cancel()
         for user in self._leaving:

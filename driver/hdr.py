@@ -21,32 +21,44 @@ VALUES_US = np.array([LAYOUT.get_value_from_index(index) for index in range(LAYO
 
 def encode(values_us: np.ndarray) -> bytes:
     """The histogram of `values_us`, compressed; values beyond the range count at its ends."""
+    return _encode(*np.unique(np.clip(values_us, LOWEST_US, HIGHEST_US), return_counts=True))
+
+
+def _encode(values_us: np.ndarray, counts: np.ndarray) -> bytes:
     histogram = empty()
-    values, counts = np.unique(np.clip(values_us, LOWEST_US, HIGHEST_US), return_counts=True)
-    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+    for value, count in zip(values_us.tolist(), counts.tolist(), strict=True):
         histogram.record_value(value, count)
     return histogram.encode()
+
+
+def add(total: np.ndarray, blob: bytes) -> None:
+    """Add an encoded histogram to counters, one for each of VALUES_US.
+
+    Raises ValueError when its range or precision is another one. Over the range in use only: the package's own `decode`
+    and `add` walk all 23,552 counters each time, which is four times slower for a day of them.
+    """
+    payload = HdrPayload(_WORD_BYTES, compressed_payload=blob)
+    header = payload.payload
+    if (header.significant_figures, header.highest_trackable_value) != (DIGITS, HIGHEST_US):
+        raise ValueError("a latency histogram has another range or precision than 1 µs … 1 hour, 3 digits")
+    found = payload.init_counts(LAYOUT.counts_len)
+    if found["total"]:
+        used = slice(found["min_nonzero_index"], found["max_nonzero_index"] + 1)
+        total[used] += np.frombuffer(payload.counts, dtype=np.int64)[used]
+
+
+def counts(*blobs: bytes) -> np.ndarray:
+    """The counters of encoded histograms together."""
+    total = np.zeros(LAYOUT.counts_len, np.int64)
+    for blob in blobs:
+        add(total, blob)
+    return total
 
 
 def merge(blobs: Sequence[bytes]) -> bytes:
     """One encoded histogram out of several."""
     if len(blobs) == 1:
         return blobs[0]
-    total = empty()
-    for blob in blobs:
-        total.add(HdrHistogram.decode(blob, b64_wrap=False))
-    return total.encode()
-
-
-def counts(blob: bytes) -> np.ndarray:
-    """The counters of an encoded histogram, one for each of VALUES_US.
-
-    Raises ValueError when its range or precision is another one. The package's own decoding walks all counters in
-    Python and takes four times as long.
-    """
-    payload = HdrPayload(_WORD_BYTES, compressed_payload=blob)
-    header = payload.payload
-    if (header.significant_figures, header.highest_trackable_value) != (DIGITS, HIGHEST_US):
-        raise ValueError("a latency histogram has another range or precision than 1 µs … 1 hour, 3 digits")
-    payload.init_counts(LAYOUT.counts_len)
-    return np.frombuffer(payload.counts, dtype=np.int64)
+    total = counts(*blobs)
+    used = np.flatnonzero(total)
+    return _encode(VALUES_US[used], total[used])

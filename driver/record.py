@@ -129,7 +129,7 @@ class Record:
             self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
         except FileNotFoundError:
             raise StallmarkError(f"{folder} is not a run record: it has no manifest.json.") from None
-        except json.JSONDecodeError as error:
+        except ValueError as error:
             raise StallmarkError(f"{folder}/manifest.json is damaged ({error}).") from None
         if self.manifest.get("format") != FORMAT:
             raise StallmarkError(

@@ -47,6 +47,7 @@ class VirtualUser(threading.Thread):
         engine: Engine,
         workload: Workload,
         scale: dict,
+        call_timeout_s: float,
         pacing: Pacing,
         transactions: Iterator[type[Transaction]],
         rng: random.Random,
@@ -58,6 +59,7 @@ class VirtualUser(threading.Thread):
         self.lost: CallFailed | None = None
         self._engine = engine
         self._workload = workload
+        self._call_timeout_s = call_timeout_s
         self._pacing = pacing
         self._rng = rng
         self._report_sample = report_sample
@@ -82,6 +84,9 @@ class VirtualUser(threading.Thread):
             self._work()
         except CallFailed as error:
             self.lost = error
+        except Exception as error:  # a fault of ours must not look like a user who did less
+            self.lost = CallFailed(ErrorClass.OTHER, type(error).__name__, str(error))
+            raise
         finally:
             if self._session:
                 self._session.close()
@@ -122,7 +127,7 @@ class VirtualUser(threading.Thread):
         raise AssertionError("unreachable: the last attempt returns")
 
     def _connect(self) -> None:
-        self._session = self._engine.session()
+        self._session = self._engine.session(self._call_timeout_s)
         for kind in self._workload.deck:
             for frame in kind.frames:
                 self._session.prepare(frame, self._workload.sql(frame, self._engine.dialect))

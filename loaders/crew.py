@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from queue import SimpleQueue
@@ -29,7 +29,7 @@ class Loaded:
 
 def load(
     engine: Engine, workload: str, seed: int, scale: Scale, batches: Iterable[Batch], workers: int
-) -> Iterator[Loaded]:
+) -> Generator[Loaded, None, None]:
     """Load `batches` with `workers` processes; yields each as it is committed.
 
     Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.

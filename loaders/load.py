@@ -103,37 +103,30 @@ def build(
     makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk, or a
     failed batch. May be killed at any moment and called again.
     """
+    if workers < 1:
+        raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
     started = time.monotonic()
     loader = loader_for(workload.name)
     identity = _identity(workload, loader, scale, seed)
     plan = Plan(loader.groups(identity.scale))
-    with deploy.exclusive(engine):
+    with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine):
         found = recognise(engine, workload, scale, seed)
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
-        _check_space(engine, workload, plan, found)
-        deploy.create_tables(engine, OWN_TABLES)
-        if found.state == "absent":
-            ledger.write(engine, identity)
-        deploy.create_tables(engine, deploy.take_apart(workload.metadata).tables)
+        _prepare(engine, workload, identity, plan, found)
     rows = _load(engine, workload, identity, plan, workers, part, progress)
+    with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine):
+        complete = _finish(engine, workload, plan, workers, progress)
     outcome = "created" if found.state == "absent" else "continued"
-    with deploy.exclusive(engine):
-        loaded = ledger.batches(engine)
-        complete = set(plan.batches()) <= loaded.keys()
-        if complete and recognise(engine, workload, scale, seed).state != "complete":
-            total = sum(plan.rows.values())
-            counts = total, total, sum(sent for _, sent in loaded.values())
-            procedures = workload.sql("procedures", engine.dialect)
-            deploy.finish(
-                engine,
-                workload.metadata,
-                procedures,
-                workers=workers,
-                step=lambda phase: progress(Progress(phase, *counts)),
-            )
-            ledger.complete(engine)
     return BuildResult(outcome, complete, rows, time.monotonic() - started)
+
+
+def _prepare(engine: Engine, workload: Workload, identity: Identity, plan: Plan, found: Recognition) -> None:
+    _check_space(engine, workload, plan, found)
+    deploy.create_tables(engine, OWN_TABLES)
+    if found.state == "absent":
+        ledger.write(engine, identity)
+    deploy.create_tables(engine, deploy.take_apart(workload.metadata).tables)
 
 
 def _load(
@@ -157,6 +150,29 @@ def _load(
         sent += loaded.bytes
         progress(Progress("load", before + rows, total, sent))
     return rows
+
+
+def _finish(
+    engine: Engine, workload: Workload, plan: Plan, workers: int, progress: Callable[[Progress], Any]
+) -> bool:
+    """Make keys, procedures and statistics if every batch is in; says whether it is."""
+    loaded = ledger.batches(engine)
+    if not set(plan.batches()) <= loaded.keys():
+        return False
+    _, already = ledger.read(engine) or (None, False)
+    if not already:  # as it may be, when another part ended just before
+        total = sum(plan.rows.values())
+        sent = sum(size for _, size in loaded.values())
+        procedures = workload.sql("procedures", engine.dialect)
+        deploy.finish(
+            engine,
+            workload.metadata,
+            procedures,
+            workers=workers,
+            step=lambda phase: progress(Progress(phase, total, total, sent)),
+        )
+        ledger.complete(engine)
+    return True
 
 
 def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Identity:

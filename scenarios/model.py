@@ -23,7 +23,7 @@ class WorkloadChoice(_Strict):
 
     name: Literal[WORKLOADS]  # type: ignore[valid-type]
     scale: dict[str, int | float]
-    seed: Annotated[int, Field(ge=0)] = 1
+    seed: Annotated[int, Field(ge=0, strict=True)] = 1
 
     @model_validator(mode="after")
     def _scale_is_possible(self) -> "WorkloadChoice":
@@ -56,7 +56,7 @@ class OpenLoop(_Strict):
     """Transactions arrive at `rate` per second, whatever the server does."""
 
     kind: Literal["fixed", "poisson"]
-    rate: Annotated[float, Field(gt=0)]
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ThinkTime(_Strict):
@@ -73,31 +73,32 @@ class Scenario(_Strict):
     needs: str
     takes: str
     workload: WorkloadChoice
-    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=1)]
+    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
     ramp: Annotated[Seconds, Field(ge=0)] = 0.0
     warm_up: Annotated[Seconds, Field(ge=0)]
     measure: Annotated[Seconds, Field(ge=1)]
     arrivals: Literal["closed"] | OpenLoop = "closed"
     think_time: ThinkTime | None = None
+    call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
     buffer_pool: Pool | None = None
     device: Devices | None = None
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     reset: Literal["restore", "continue"]
-    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     variants: Annotated[list[Variant], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
     def _one_number_of_users(cls, data: dict) -> dict:
-        if isinstance(data, dict) and isinstance(data.get("users"), int):
+        if isinstance(data, dict) and "users" in data and not isinstance(data["users"], list):
             return dict(data) | {"users": [data["users"]]}
         return data
 
     @model_validator(mode="after")
     def _consistent(self) -> "Scenario":
         names = [variant.name for variant in self.variants]
-        if len(set(names)) < len(names):
-            raise ValueError("two variants have the same name: give each its own")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
         return self

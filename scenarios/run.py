@@ -106,7 +106,12 @@ class Run:
 
     def _drive(self, writer: RecordWriter) -> str | None:
         choice = self._scenario.workload
-        order = {"engine": self._engine.spec(), "workload": choice.name, "scale": choice.scale}
+        order = {
+            "engine": self._engine.spec(),
+            "workload": choice.name,
+            "scale": choice.scale,
+            "call_timeout_s": self._scenario.call_timeout,
+        }
         drive = Drive(self._plan, order, writer, self._web_port)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         try:
@@ -121,10 +126,14 @@ class Run:
             return str(interruption)
         finally:
             with _no_interruption():
-                sampler.stop()
                 drive.finish()
+                sampler.stop()  # after the users have gone: a session hands in its last counters as it ends
                 self._engine.relax_devices()
                 writer.manifest["notes"] += [str(failure) for failure in sampler.failures]
+                for name, ticks in sampler.missed.items():
+                    writer.manifest["notes"].append(
+                        f"Collector {name} came too late for {ticks} of its samples."
+                    )
         return None
 
     def _show_progress(self, progress: Progress) -> None:

@@ -1,13 +1,14 @@
 """Sizes, shares and durations as people write them in a scenario: `64MiB`, `25 %`, `90s`."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import humanize
 from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter, ValidationError
 from pytimeparse2 import parse
 
 _BYTES = TypeAdapter(ByteSize)
+_UNITS = {"GiB": 1024**3, "MiB": 1024**2, "KiB": 1024, "B": 1}
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,10 @@ class PoolSize:
 
     def __str__(self) -> str:
         if self.share is not None:
-            return f"{self.share * 100:g} %"
-        return humanize.naturalsize(self.size_bytes or 0, binary=True, format="%g")
+            return f"{self.share * 100:.12g} %"
+        size = self.size_bytes or 0
+        unit, factor = next((unit, factor) for unit, factor in _UNITS.items() if size % factor == 0)
+        return f"{size // factor}{unit}"
 
 
 def _pool(value: Any) -> PoolSize:
@@ -40,7 +43,7 @@ def _pool(value: Any) -> PoolSize:
         if not 0 < share <= 10:
             raise ValueError(f"{text} is no share of the data: write 1 % to 1000 %")
         return PoolSize(share=share)
-    if text.isdigit():
+    if _is_number(text):
         raise ValueError(f"{text} has no unit: write {text}MiB or {text} %")
     try:
         size = int(_BYTES.validate_python(text))
@@ -52,22 +55,27 @@ def _pool(value: Any) -> PoolSize:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, int | float):
-        raise ValueError(f"{value} has no unit: write {value}s or {value}min")
-    # pytimeparse2 reads a bare number as seconds: a unit is asked for all the same.
-    seconds = (
-        None
-        if str(value).strip().replace(".", "", 1).isdigit()
-        else parse(str(value).replace("ms", "milliseconds"))
-    )
+    text = str(value).strip()
+    if _is_number(text):
+        raise ValueError(f"{text} has no unit: write {text}s or {text}min")
+    # pytimeparse2 does not know "ms", and reads 1:30 as minutes or as hours.
+    seconds = None if ":" in text else parse(text.replace("ms", "milliseconds"))
     if seconds is None:
-        raise ValueError(f"{value!r} is no duration: write it as 500ms, 90s, 5min or 1h30m")
+        raise ValueError(f"{text!r} is no duration: write it as 500ms, 90s, 5min or 1h30m")
     return float(seconds)
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1000:g}ms" if 0 < seconds < 1 else f"{seconds:g}s"
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def write_duration(seconds: float) -> str:
+    """As a scenario has it."""
+    return f"{seconds * 1000:.12g}ms" if 0 < seconds < 1 else f"{seconds:.12g}s"
 
 
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str)]
-Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(_duration)]
+Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration)]

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
 from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
 
 Item = TypeVar("Item")
 
@@ -54,6 +55,20 @@ def exclusive(engine: Engine) -> Iterator[None]:
     with engine.cursor() as cursor:
         cursor.execute(_LOCK[engine.dialect])
         yield
+
+
+@contextmanager
+def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
+    """Turn an error of the server or its driver into a sentence: `what`, the reason, and what to do."""
+    dialect = sa.make_url(_DRIVERS[engine.dialect]).get_dialect()
+    try:
+        yield
+    except (sa.exc.DBAPIError, dialect.import_dbapi().Error) as error:
+        reason = str(getattr(error, "orig", error)).strip().splitlines()
+        raise StallmarkError(
+            f"{what} failed: {reason[0].rstrip('.') if reason else 'no reason given'}. "
+            "What was done is kept: the same build again continues."
+        ) from error
 
 
 def create_tables(engine: Engine, metadata: sa.MetaData) -> None:

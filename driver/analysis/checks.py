@@ -9,11 +9,12 @@ from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import Io, over
 from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.thresholds import (
-    COVERED,
     FAILED,
     FOREIGN_BUSY,
     FOREIGN_FLOOR_PER_S,
     FOREIGN_IO,
+    GAP_S,
+    UNCOVERED,
 )
 from stallmark.driver.analysis.words import percent
 
@@ -87,5 +88,5 @@ def _lost(name: str, counters: Counters | None, interval: Interval) -> Iterator[
     covered = delta.seconds if delta else 0.0
     if delta and delta.broken:
         yield f"The counters of {name} began again inside the measured interval: what they count is unknown."
-    elif covered < COVERED * interval.seconds:
+    elif interval.seconds - covered > max(GAP_S, UNCOVERED * interval.seconds):
         yield f"The counters of {name} were read for {covered:.0f} s of {interval.seconds} s measured."

@@ -15,6 +15,7 @@ from stallmark.driver.analysis.thresholds import CORRELATION_PAIRS
 
 _LAGS = 5
 _Z95 = 1.959964
+_MOST = 1 - 1e-12  # of which Fisher's z is still finite
 
 
 def correlate_changes(
@@ -30,9 +31,9 @@ def correlate_changes(
     n = len(x)
     if n < CORRELATION_PAIRS or _constant(x) or _constant(y):
         return None
-    r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
+    r = float(np.clip(np.corrcoef(x, y)[0, 1], -_MOST, _MOST))
     width = _Z95 / math.sqrt(max(effective_size(x, y) - 3, 1))
-    z = math.atanh(math.copysign(min(abs(r), 1 - 1e-12), r))
+    z = math.atanh(r)
     return Correlation(left_name, right_name, unit, n, r, math.tanh(z - width), math.tanh(z + width))
 
 

@@ -23,15 +23,20 @@ from stallmark.driver.record import Record
 
 @dataclass(frozen=True)
 class Delta:
-    """What the counters rose by over `seconds`; `broken` when a break fell inside, then values are a part
-    only.
+    """What the counters rose by from `begin` to `end` (s since run start); `broken` when a break fell inside,
+    then values are a part only.
 
     A counter is missing from `values` where the source has none.
     """
 
-    seconds: float
+    begin: float
+    end: float
     broken: bool
     values: dict[str, float]
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
 
     def __getitem__(self, name: str) -> float:
         return self.values[name]
@@ -71,7 +76,7 @@ class Counters:
             name: float(np.diff(np.interp([begin, end], self.t, total))[0])
             for name, total in self.totals.items()
         }
-        return Delta(end - begin, bool(np.any(self.breaks & inside)), values)
+        return Delta(begin, end, bool(np.any(self.breaks & inside)), values)
 
     def per_second(self, seconds: int) -> dict[str, np.ndarray]:
         """Rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart or
@@ -94,12 +99,17 @@ class Counters:
 
 
 def read_counters(
-    record: Record, table: str, columns: Sequence[str], group: str | None = None, entity: str = "entity"
+    record: Record,
+    table: str,
+    columns: Sequence[str],
+    group: str | None = None,
+    entity: str = "entity",
+    delay_s: float = 0.0,
 ) -> dict[str, Counters]:
-    """Counters of a table by the value of its column `group` (all under "" without one); `entity` names a
-    row.
+    """Counters of a table by the value of its column `group` (all under "" without one).
 
-    Memory stays near 60 bytes a row: columns are read one after another.
+    `entity` is the column that names a row. Samples are dated `delay_s` back, because they show what had
+    happened by then. Memory stays near 60 bytes a row: columns are read one after another.
     """
     t = _numbers(record, table, "t")
     if t is None or not len(t):
@@ -122,13 +132,21 @@ def read_counters(
                 totals[name][column] = total
     return {
         name: Counters(
-            differences.times,
+            differences.times - delay_s,
             totals[name],
-            differences.breaks,
+            _lasting(differences.breaks, differences.times, delay_s),
             [entity_names[code] for code in differences.seen] if entity_names else [],
         )
         for name, differences in by_group.items()
     }
+
+
+def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
+    """A break lasts to the sample that showed it; those that follow are dated back into it."""
+    lasting = breaks.copy()
+    for gap in np.flatnonzero(breaks):
+        lasting[gap : np.searchsorted(t - delay_s, t[gap + 1])] = True
+    return lasting
 
 
 class _Differences:

@@ -58,7 +58,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=[
-            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index), series)
+            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index))
             for i in intervals
         ],
         series=series,

@@ -9,6 +9,7 @@ import numpy as np
 from stallmark.driver.analysis.counters import Counters, Delta, read_counters
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.summary import IoSummary
+from stallmark.driver.analysis.thresholds import REPORT_DELAY_S
 from stallmark.driver.record import Record
 
 _SERVER = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
@@ -77,14 +78,14 @@ class Io:
 
 
 def read_io(record: Record) -> Io:
-    server = read_counters(record, "server_io", _SERVER, group="kind")
+    delay = REPORT_DELAY_S.get((record.manifest.get("server") or {}).get("product") or "", 0.0)
+    server = read_counters(record, "server_io", _SERVER, group="kind", delay_s=delay)
     wal, wal_names = server.get("wal"), SERVER
     if wal is None or "writes" not in wal.totals:
-        wal, wal_names = read_counters(record, "wal", _WAL).get(""), WAL_VIEW
+        wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
-    databases = read_counters(
-        record, "database", ["blocks_read", "blocks_hit"], group="own", entity="database"
-    )
+    blocks = ["blocks_read", "blocks_hit"]
+    databases = read_counters(record, "database", blocks, group="own", entity="database", delay_s=delay)
     return Io(
         data=server.get("data"),
         temp=server.get("temp"),

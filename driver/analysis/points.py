@@ -69,14 +69,8 @@ def points(steps: Sequence[StepSummary]) -> list[Point]:
 
 
 def labels(some: Sequence[Point], among: Sequence[Point]) -> list[str]:
-    """Names that tell `some` points from the others: the variant, the step, or both."""
+    """Names, in quotes, that tell `some` points from the others: the variant, the step, or both."""
     variants = len({point.first.variant for point in among}) > 1
     steps = len({point.first.step for point in among}) > 1
-    return [
-        ", ".join(
-            name
-            for name, wanted in ((p.first.variant, variants or not steps), (p.first.step, steps))
-            if wanted
-        )
-        for p in some
-    ]
+    chosen = [[p.first.variant] * (variants or not steps) + [p.first.step] * steps for p in some]
+    return [f"“{', '.join(names)}”" for names in chosen]

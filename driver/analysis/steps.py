@@ -3,28 +3,41 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
+from stallmark.driver.analysis.attribution import device_share_of_stall
 from stallmark.driver.analysis.checks import foreign_share, invalid_sentences
 from stallmark.driver.analysis.correlation import correlate_changes
 from stallmark.driver.analysis.counters import Delta
 from stallmark.driver.analysis.driver_bound import driver_bound
 from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.io import DEVICE, SERVER, Io, device_of, is_emulated, over, summarise_io
+from stallmark.driver.analysis.io import (
+    DEVICE,
+    SERVER,
+    Io,
+    device_of,
+    is_emulated,
+    over,
+    per_second_mean,
+    summarise_io,
+    summed,
+)
 from stallmark.driver.analysis.latency import Latencies
 from stallmark.driver.analysis.load import Load, read_errors
 from stallmark.driver.analysis.summary import (
     Correlation,
     IoSummary,
-    Series,
     StepSummary,
     TransactionSummary,
 )
+from stallmark.driver.analysis.thresholds import LATE_FLOOR_PER_S
 from stallmark.driver.analysis.verdict import device_verdict
 from stallmark.driver.analysis.waits import Waits
 from stallmark.driver.record import Record
 
 
 def summarise_step(
-    record: Record, key: str, interval: Interval, load: Load, io: Io, waits: Waits | None, series: Series
+    record: Record, key: str, interval: Interval, load: Load, io: Io, waits: Waits | None
 ) -> StepSummary:
     manifest = record.manifest
     step = manifest["steps"][interval.index]
@@ -37,15 +50,16 @@ def summarise_step(
     wait_share = waits.shares() if waits else None
     cpu = cpu_busy(over(io.host, interval))
     busy = _device_busy(over(io.data_device, interval), device_of(manifest, "data"))
+    wal_busy = _device_busy(over(io.wal_device, interval), device_of(manifest, "wal"))
     verdict = device_verdict(
         wait_share,
-        data_busy=busy if _busy_saturates(device_of(manifest, "data")) else None,
-        wal_busy=_device_busy(over(io.wal_device, interval), device_of(manifest, "wal"))
-        if _busy_saturates(device_of(manifest, "wal"))
-        else None,
+        data_busy=busy if "spindles" in device_of(manifest, "data") else None,
+        wal_busy=wal_busy if "spindles" in device_of(manifest, "wal") else None,
         cpu_busy=cpu,
         wal_apart=io.wal_device is not None,
+        device_share=device_share_of_stall(io, interval),
     )
+    late = [_late(over(device, interval)) for device in (io.data_device, io.wal_device)]
     bound = driver_bound(load, interval, arrivals)
     pool = (manifest.get("memory") or {}).get("reached_bytes")
     size = (manifest.get("database") or {}).get("bytes_before")
@@ -75,13 +89,13 @@ def summarise_step(
         wal_io=summarise_io(io.wal, interval, io.wal_names, "server"),
         device_io=summarise_io(io.data_device, interval, DEVICE, "device"),
         wal_device_io=summarise_io(io.wal_device, interval, DEVICE, "device"),
-        reads_per_transaction=data.reads / data.seconds / tps if data and tps else None,
+        reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
         hit_share=_hit_share(over(io.own_database, interval)),
         read_stall_ms_per_s=_read_stall(io, data, interval),
         wait_share=wait_share,
         top_waits=waits.top() if waits else [],
         cpu_busy_share=cpu,
-        correlations=list(_correlations(series, interval)),
+        correlations=list(_correlations(load, io, interval)),
         errors=read_errors(record, interval),
         driver_bound=bound,
         device_verdict=verdict.sentence if verdict else None,
@@ -89,7 +103,7 @@ def summarise_step(
         foreign_io_share=foreign_share(io, interval),
         device_is_bottleneck=verdict.limits if verdict else None,
         device_busy_share=busy,
-        device_late_share=_late(over(io.data_device, interval)),
+        device_late_share=max((share for share in late if share is not None), default=None),
         checkpoints=_checkpoints(over(io.checkpoints, interval)),
         cut=interval.cut,
     )
@@ -137,6 +151,15 @@ def _mean_ms(total: Mapping[str, int]) -> float | None:
     return total["latency_us"] / done / 1000 if done else None
 
 
+def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
+    """Reads of all the server's processes, I/O workers too, per commit in the time that the counters cover."""
+    if data is None or data.broken or "reads" not in data.values:
+        return None
+    committed = np.concatenate([[0], np.cumsum(load.all("committed"))])
+    begin, end = np.interp([data.begin, data.end], np.arange(len(committed)), committed)
+    return float(data["reads"] / (end - begin)) if end > begin else None
+
+
 def _hit_share(database: Delta | None) -> float | None:
     """Of the blocks our database asked for. The server's I/O view cannot tell: one read there is several
     blocks."""
@@ -163,10 +186,11 @@ def _device_busy(device: Delta | None, described: Mapping[str, Any]) -> float | 
 
 
 def _late(device: Delta | None) -> float | None:
+    """None as well where there was too little I/O for it to matter."""
     if device is None or device.broken or "late" not in device.values:
         return None
     done = device["reads"] + device["writes"] + device.values.get("syncs", 0.0)
-    return device["late"] / done if done else None
+    return device["late"] / done if done > LATE_FLOOR_PER_S * device.seconds else None
 
 
 def _checkpoints(delta: Delta | None) -> int | None:
@@ -178,10 +202,6 @@ def _checkpoints(delta: Delta | None) -> int | None:
     )
 
 
-def _busy_saturates(described: Mapping[str, Any]) -> bool:
-    return "spindles" in described or bool(described.get("rotational"))
-
-
 def _device_name(manifest: Mapping[str, Any]) -> str:
     device = device_of(manifest, "data")
     if is_emulated(manifest):
@@ -190,12 +210,22 @@ def _device_name(manifest: Mapping[str, Any]) -> str:
     return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
 
 
-def _correlations(series: Series, interval: Interval) -> Iterator[Correlation]:
-    tps = interval.of(series.tps)
+def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlation]:
+    """The device's counters where they are known: they are immediate, and what the server's sessions hand in
+    late falls into another second than the transactions it slowed."""
+    tps = interval.of(load.all("committed"))
+    counters, names, whose = io.data_device, DEVICE, "device"
+    if counters is None:
+        counters, names, whose = io.data, SERVER, "server"
+    if counters is None:
+        return
+    rise = counters.per_second(interval.end)
+    reads, stall = summed(rise, names.reads), summed(rise, names.read_ms)
+    if reads is None or stall is None:
+        return
     for right, name, unit in (
-        (series.read_ms, "mean read time", "ms per I/O"),
-        (series.read_stall_ms_per_s, "read stall", "stall-ms per second"),
+        (per_second_mean(stall, reads), f"mean read time ({whose})", "ms per I/O"),
+        (stall, f"read stall ({whose})", "stall-ms per second"),
     ):
-        found = correlate_changes(tps, interval.of(right), "transactions per second", name, unit)
-        if found:
+        if found := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
             yield found

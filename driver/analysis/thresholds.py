@@ -37,12 +37,12 @@ LATE = 0.05
 """Share of an emulated device's I/Os for which the real one was slower: the emulation was not what it
 says."""
 
-COVERED = 0.90
-"""Share of the measured interval a collector must have seen. Samples at 1 s miss at most a second at either
-end, so a smaller share means that sampling stopped, not that the ends did not fall on samples."""
-
 GAP_S = 3.0
 """Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed."""
+
+UNCOVERED = 0.10
+"""Share of the measured interval that counters may miss, and GAP_S in any case: the first and the last sample
+need not fall on its ends."""
 
 FAILED = 0.01
 """Share of transactions given up above which a step's latencies describe a selection of the easy ones."""
@@ -53,6 +53,15 @@ GROWTH = 0.05
 
 CHECKPOINTS = 3
 """Fewer in a measured interval and its writes are an accident of where the interval began (design.md, 9)."""
+
+REPORT_DELAY_S = {"PostgreSQL": 0.9}
+"""How late, on average, a server's counters show what its sessions did. PostgreSQL's backends hand in their
+counts at most once a second and between transactions. Measured against the emulated device, whose counters
+are immediate: samples agree second by second when they are dated 0.8-1.0 s back (error 1/5 to 1/9 of
+undated)."""
+
+LATE_FLOOR_PER_S = 10.0
+"""I/Os per second of an emulated device below which it does not matter that some were late."""
 
 # What is the bottleneck? ------------------------------------------------------------------------------------
 
@@ -71,8 +80,13 @@ DEVICE_QUEUES = 0.5
 services)."""
 
 DEVICE_BUSY = 0.9
-"""Busy share at which queueing is ten times the service. Used for emulated devices and rotational ones only:
-a flash device serves many requests at once and shows 100 % long before it is saturated."""
+"""Busy share at which queueing is ten times the service. Used for emulated devices only: a flash device or an
+array serves many requests at once and shows 100 % long before it is saturated, and virtual disks call
+themselves rotational."""
+
+DEVICE_OWN = 0.8
+"""Share of the server's I/O stall below which it is worth saying that the device itself was faster than
+that."""
 
 CPU_BUSY = 0.9
 """Share of the host's CPUs above which the CPU, not the device, is called the limit."""

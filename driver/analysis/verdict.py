@@ -9,6 +9,7 @@ from stallmark.driver.analysis.thresholds import (
     DEVICE_BUSY,
     DEVICE_FREE,
     DEVICE_LIMITS,
+    DEVICE_OWN,
     DEVICE_QUEUES,
     PROGRESS_FLOOR,
 )
@@ -29,11 +30,14 @@ def device_verdict(
     wal_busy: float | None,
     cpu_busy: float | None,
     wal_apart: bool,
+    device_share: tuple[float, float] = (1.0, 1.0),
 ) -> Verdict | None:
     """Judge the device on which users waited most.
 
     `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated.
-    `wal_apart`: the log lies on a device of its own. None where too little is known to say anything.
+    `wal_apart`: the log lies on a device of its own. `device_share`: how much of the users' waits for data
+    files and for the log was the device (`device_share_of_stall`). None where too little is known to say
+    anything.
     """
     if waits is None:
         return _without_waits(data_busy, cpu_busy)
@@ -46,9 +50,13 @@ def device_verdict(
         return Verdict(
             None, f"The load says nothing about the device: users spent {share} of their time {idle}."
         )
-    loads = _loads(device, busy, cpu_busy)
-    facts = _times(waits) + (f" while {loads}" if loads else "")
-    share_of_device = (waits["io"] + waits["wal"]) / progressing
+    waited = waits["io"] + waits["wal"]
+    in_device = waits["io"] * device_share[0] + waits["wal"] * device_share[1]
+    own = in_device / waited if waited >= PROGRESS_FLOOR else 1.0
+    facts = _times(waits, own)
+    if loads := _loads(device, busy, cpu_busy):
+        facts += f" while {loads}"
+    share_of_device = in_device / progressing
     if share_of_device >= DEVICE_LIMITS:
         if busy is not None and busy < DEVICE_QUEUES:
             return Verdict(
@@ -71,13 +79,15 @@ def _without_waits(busy: float | None, cpu_busy: float | None) -> Verdict | None
     return None
 
 
-def _times(waits: Mapping[str, float]) -> str:
-    said = [f"users spent {percent(waits['io'])} of their time in I/O of data files"]
+def _times(waits: Mapping[str, float], own: float) -> str:
+    said = [f"{percent(waits['io'])} of their time in I/O of data files"]
     if waits["wal"] >= 0.01:
         said.append(f"{percent(waits['wal'])} in writing the log")
+    if own < DEVICE_OWN:
+        said[-1] += f" ({percent(own)} of that was the device itself)"
     if waits["lock"] >= 0.05:
         said.append(f"{percent(waits['lock'])} waiting for locks")
-    return listed(said)
+    return f"users spent {listed(said)}"
 
 
 def _loads(device: str, busy: float | None, cpu_busy: float | None) -> str:

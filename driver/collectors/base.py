@@ -41,7 +41,7 @@ class Collector(ABC):
         """Which of its columns stay empty here and why, as a sentence; None when all is measured."""
         return None
 
-    def open(self) -> None:  # noqa: B027
+    def open(self) -> None:
         """Get ready to sample (connect). Called in the sampler's thread, and again after a failure."""
 
     @abstractmethod
@@ -52,5 +52,5 @@ class Collector(ABC):
         """Rows it still holds because it aggregates; called once, after the last sample."""
         return []
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Let go of what `open` took."""

@@ -1,7 +1,6 @@
 """The devices under the data and the WAL directory: real, emulated, or both."""
 
 import sys
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -10,14 +9,10 @@ from stallmark.driver.collectors.block_devices import BlockDevice, NoBlockDevice
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.slow_device import DeviceCounters, SlowDevices
 
-if TYPE_CHECKING:
-    from stallmark.driver.engines.postgres import PostgresEngine
-
 NS_PER_MS = 1e6
 
 
 class Device(Collector):
-    engine: "PostgresEngine"
     name = "device"
     title = "Devices"
     help = (

@@ -1,18 +1,12 @@
 """The machine the server runs on."""
 
-from typing import TYPE_CHECKING
-
 import psutil
 import pyarrow as pa
 
 from stallmark.driver.collectors.base import Collector, Row
 
-if TYPE_CHECKING:
-    from stallmark.driver.engines.postgres import PostgresEngine
-
 
 class Host(Collector):
-    engine: "PostgresEngine"
     name = "host"
     title = "Host"
     help = (

@@ -63,13 +63,19 @@ class Engine(ABC):
     dialect: ClassVar[str]
     """Names the SQL files beside a transaction: `transfer.postgresql.sql`."""
 
+    is_local: ClassVar[bool] = False
+    """A server of our own on this machine: its devices and CPUs are those we can see."""
+
+    devices: Any = None
+    """The emulated devices of a server of our own (`SlowDevices`), for their counters."""
+
     @abstractmethod
     def connect(self) -> Any:
         """A control connection (DB-API, autocommit) for DDL, checks and collectors."""
 
     @abstractmethod
-    def session(self) -> Session:
-        """A connection for one virtual user."""
+    def session(self, call_timeout_s: float) -> Session:
+        """A connection for one virtual user; the server gives up calls that take longer than the timeout."""
 
     @abstractmethod
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil
 
@@ -79,7 +81,7 @@ class EmbeddedServer:
         return Path(tempfile.gettempdir()) / f"stallmark-{os.getuid()}-{name}"
 
     def url(self, database: str) -> str:
-        return f"postgresql://stallmark@/{database}?host={self.socket_folder}&port={self.port or 5432}"
+        return f"postgresql://stallmark@/{database}?host={quote(str(self.socket_folder))}&port={self.port or 5432}"
 
     @property
     def running(self) -> bool:
@@ -88,20 +90,20 @@ class EmbeddedServer:
     def start(self) -> None:
         if self.running:
             return
-        if self.buffer_pool_bytes < MINIMUM_POOL_BYTES:
-            raise StallmarkError(
-                f"A buffer pool of {self.buffer_pool_bytes} bytes is below the minimum of "
-                f"{MINIMUM_POOL_BYTES // 1024**2} MiB: raise buffer_pool."
-            )
+        _check_pool(self.buffer_pool_bytes)
         self._claim()
+        if not self.data.exists() and self.has_snapshot():
+            self.restore()  # an earlier restore was cut
         if not self.data.exists():
             self._initialise()
         self._check_version()
+        self._check_places()
         _private_folder(self.socket_folder)
         environment = {}
         if self.models:
             state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
-            self.devices = SlowDevices.create(state, self.directories(), self.models, build_dir=self.folder)
+            places = {name: place for name, place in self.directories().items() if name in self.models}
+            self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
@@ -126,6 +128,7 @@ class EmbeddedServer:
             self._guard.stdin.close()
             self._guard.wait()
             self._guard = None
+            _end_leftover(self.data)  # if it was the guard that was killed
         if self.devices is not None:
             self.devices.close()
             self.devices = None
@@ -133,8 +136,8 @@ class EmbeddedServer:
     def close(self) -> None:
         """Stop the server and give the folder back."""
         self.stop()
-        shutil.rmtree(self.socket_folder, ignore_errors=True)
         if self._lock is not None:
+            shutil.rmtree(self.socket_folder, ignore_errors=True)
             os.close(self._lock)
             self._lock = None
 
@@ -160,34 +163,40 @@ class EmbeddedServer:
 
     def _copy(self, source: Path, target: Path) -> None:
         """Copy a data directory whole, with its WAL; the target appears complete or not at all."""
-        wal = (self.data / "pg_wal").resolve()
         draft = target.with_name(target.name + ".new")
         shutil.rmtree(draft, ignore_errors=True)
         try:
             subprocess.run(["cp", "-a", "--reflink=auto", source, draft], check=True, capture_output=True)
             if self.wal_folder and source == self.data:
                 (draft / "pg_wal").unlink()
-                subprocess.run(["cp", "-a", wal, draft / "pg_wal"], check=True, capture_output=True)
-            elif self.wal_folder:
-                shutil.rmtree(wal)
-                shutil.move(draft / "pg_wal", wal)
-                (draft / "pg_wal").symlink_to(wal)
+                subprocess.run(
+                    ["cp", "-a", self.wal_folder.resolve(), draft / "pg_wal"], check=True, capture_output=True
+                )
         except subprocess.CalledProcessError as error:
             shutil.rmtree(draft, ignore_errors=True)
             raise StallmarkError(
                 f"Copying {source} to {target} failed: {error.stderr.decode().strip()}. Is the disk full?"
             ) from None
         shutil.rmtree(target, ignore_errors=True)
+        if self.wal_folder and target == self.data:
+            wal = self.wal_folder.resolve()
+            shutil.rmtree(wal, ignore_errors=True)
+            shutil.move(draft / "pg_wal", wal)
+            (draft / "pg_wal").symlink_to(wal)
         draft.rename(target)
 
     def _claim(self) -> None:
         """Make the folder ours alone, and end a server that an earlier crash of ours left in it."""
         if self._lock is None:
-            if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / MARKER).exists():
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                foreign = any(self.folder.iterdir()) and not (self.folder / MARKER).exists()
+            except OSError as error:
+                raise StallmarkError(f"{self.folder} cannot be used ({error.strerror}): choose another.") from None
+            if foreign:
                 raise StallmarkError(
                     f"{self.folder} holds files that Stallmark did not make: choose an empty folder or a new one."
                 )
-            self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / MARKER).write_text(json.dumps({"made by": "stallmark"}) + "\n")
             self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -235,6 +244,14 @@ class EmbeddedServer:
                 "remove the folder and build again, or choose another with --data-dir."
             )
 
+    def _check_places(self) -> None:
+        lies = (self.data / "pg_wal").resolve()
+        if lies != (self.wal_folder.resolve() if self.wal_folder else self.data.resolve() / "pg_wal"):
+            raise StallmarkError(
+                f"The WAL of {self.data} lies in {lies}: name that folder with --wal-dir (none, if it is the "
+                "database's own pg_wal), or build in another folder."
+            )
+
     def _launch(self, environment: dict[str, str]) -> None:
         settings = _SETTINGS | {
             "shared_buffers": f"{self.buffer_pool_bytes // 8192}",
@@ -245,6 +262,9 @@ class EmbeddedServer:
         argv = [*_as_other_user(), str(_binary("postgres")), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
+        if self.port:
+            _check_port(self.port)
+        stale = self._state()
         log_start = self.log.stat().st_size if self.log.exists() else 0
         self._guard = subprocess.Popen(
             [sys.executable, "-m", "stallmark.driver.engines.guard"],
@@ -256,7 +276,8 @@ class EmbeddedServer:
         self._guard.stdin.write(json.dumps(order).encode() + b"\n")
         self._guard.stdin.flush()
         deadline = time.monotonic() + START_LIMIT_S
-        while not self._ready():
+        # The eighth line of postmaster.pid is the server's own word on its state.
+        while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 with self.log.open() as log:
@@ -267,13 +288,11 @@ class EmbeddedServer:
                 )
             time.sleep(0.02)
 
-    def _ready(self) -> bool:
-        # The eighth line of postmaster.pid is the server's own word on its state.
+    def _state(self) -> list[str]:
         try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            return [line.strip() for line in (self.data / "postmaster.pid").read_text().splitlines()]
         except FileNotFoundError:
-            return False
-        return len(lines) >= 8 and lines[7].strip() == "ready"
+            return []
 
 
 class EmbeddedEngine(PostgresEngine):
@@ -304,6 +323,7 @@ class EmbeddedEngine(PostgresEngine):
 
     def cap_memory(self, size_bytes: int) -> int:
         if size_bytes != self.server.buffer_pool_bytes:
+            _check_pool(size_bytes)
             self.server.stop()
             self.server.buffer_pool_bytes = size_bytes
         self.server.start()
@@ -377,6 +397,25 @@ def _as_other_user() -> list[str]:
     return prefix
 
 
+def _check_pool(size_bytes: int) -> None:
+    if size_bytes < MINIMUM_POOL_BYTES:
+        raise StallmarkError(
+            f"A buffer pool of {size_bytes} bytes is below the minimum of "
+            f"{MINIMUM_POOL_BYTES // 1024**2} MiB: raise buffer_pool."
+        )
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StallmarkError(
+                f"Port {port} of 127.0.0.1 cannot be had ({error.strerror}): choose another with --port."
+            ) from None
+
+
 def _private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -399,6 +438,8 @@ def _end_leftover(data: Path) -> None:
             f"Process {pid} holds {data} and belongs to another user: stop it first."
         ) from None
     if not ours:
+        # The server refuses to start beside a process that now has its old number.
+        (data / "postmaster.pid").unlink(missing_ok=True)
         return
     for how, patience_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
         process.send_signal(how)

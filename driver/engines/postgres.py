@@ -1,7 +1,7 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -80,21 +80,24 @@ class PostgresEngine(Engine):
     """
 
     dialect = "postgresql"
-    is_local = False
-    devices = None
 
     def __init__(self, url: str):
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
         try:
             self._parameters = conninfo_to_dict(self._url)
-        except psycopg.ProgrammingError as error:
+        except psycopg.ProgrammingError:
+            self._parameters = {"port": "unreadable"}
+        # The reason is not repeated: libpq quotes the part it stumbled over, which may be the password.
+        if not all(port.isdigit() for port in str(self._parameters.get("port", 5432)).split(",")):
             raise StallmarkError(
-                f"The server's URL cannot be read ({_first_line(error)}): "
-                "write postgresql://user@host:5432/database."
-            ) from None
+                "The server's URL cannot be read: write postgresql://user@host:5432/database, and every "
+                "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
+            )
 
     def conninfo(self, application: str) -> str:
-        return make_conninfo(self._url, application_name=application, connect_timeout=10)
+        return make_conninfo(
+            self._url, application_name=application, connect_timeout=10, client_encoding="UTF8"
+        )
 
     def connect(self, application: str = "stallmark-collector") -> psycopg.Connection:
         try:
@@ -105,8 +108,10 @@ class PostgresEngine(Engine):
                 "Is the server running, and are host, port, user and database right?"
             ) from None
 
-    def session(self) -> "PostgresSession":
-        return PostgresSession(self.conninfo("stallmark-user"))
+    def session(self, call_timeout_s: float) -> "PostgresSession":
+        timeout = f"-c statement_timeout={round(call_timeout_s * 1000)}"
+        options = f"{self._parameters.get('options', '')} {timeout}".strip()
+        return PostgresSession(make_conninfo(self.conninfo("stallmark-user"), options=options))
 
     @contextmanager
     def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
@@ -241,13 +246,16 @@ class PostgresSession:
     def __init__(self, conninfo: str):
         self._connection = pq.PGconn.connect(conninfo.encode())
         if self._connection.status != pq.ConnStatus.OK:
-            message = self._connection.error_message.decode(errors="replace").strip()
+            message = _first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
         self._decoders: dict[str, Sequence[Any]] = {}
         self.server_pid = self._connection.backend_pid
 
     def prepare(self, name: str, sql: str) -> None:
-        result = self._connection.prepare(name.encode(), sql.encode())
+        try:
+            result = self._connection.prepare(name.encode(), sql.encode())
+        except psycopg.OperationalError as error:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
         if result.status != pq.ExecStatus.COMMAND_OK:
             raise self._failure(result, commits=False)
 
@@ -278,7 +286,8 @@ class PostgresSession:
 
     def cancel(self) -> None:
         """Ask the server to give up the call under way. May be called from another thread."""
-        self._connection.get_cancel().cancel()
+        with suppress(psycopg.OperationalError):  # the connection has gone, and the call with it
+            self._connection.get_cancel().cancel()
 
     def close(self) -> None:
         self._connection.finish()
@@ -287,7 +296,10 @@ class PostgresSession:
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         message = _first_line(result.error_message.decode(errors="replace"))
         if code:
-            return CallFailed(classify(code), code, message)
+            kind = classify(code)
+            if kind is ErrorClass.OTHER and self._connection.status != pq.ConnStatus.OK:
+                kind = ErrorClass.CONNECTION_LOST  # one of the many ways in which a server ends a session
+            return CallFailed(kind, code, message)
         # No code: libpq itself lost the server while the call was under way.
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
         return CallFailed(kind, "08006", message)

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
-from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, StepSummary
+from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import units
+from stallmark.driver.report.columns import doubtful, rate
 from stallmark.driver.report.labels import EMULATED, Axis, Panel, panels, step_labels
 from stallmark.driver.report.look import (
     NEUTRAL,
@@ -52,7 +53,9 @@ class Metric:
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """What the experiment asks: each quantity against the axis."""
+    """What the experiment asks: each quantity against the axis; none when no step was reached."""
+    if not experiment.steps:
+        return []
     return [
         axis_figure(
             experiment,
@@ -77,7 +80,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             experiment,
             "reads",
             "Physical reads per transaction",
-            "reads of data files per commit",
+            "reads per commit",
             [Metric("reads per transaction", lambda s: s.reads_per_transaction)],
             "Reads of data files that left the server, over the measured interval, divided by its commits.",
         ),
@@ -87,8 +90,8 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Read time as the server saw it",
             "ms per read",
             [
-                Metric("volume-weighted mean", lambda s: s.data_io and s.data_io.read_ms),
-                Metric("mean of intervals", lambda s: s.data_io and s.data_io.read_interval_mean_ms, "dot", 0.55),
+                Metric("volume-weighted mean", _of_data_io("read_ms")),
+                Metric("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
             ],
             "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of "
             "the per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones.",
@@ -97,7 +100,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             experiment,
             "iops",
             "I/O operations per second",
-            "reads and writes of data files per second",
+            "per second, data files",
             [Metric("IOPS", lambda s: rate(s.data_io, "iops"))],
             "Reads and writes of data files as the server counts them, over the measured interval; the log is "
             "not in it.",
@@ -106,7 +109,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             experiment,
             "mb",
             "Bandwidth",
-            "MB/s, 10⁶ bytes",
+            "MB/s, data files",
             [Metric("MB/s", lambda s: rate(s.data_io, "mb_per_s"))],
             "Bytes read from and written to data files as the server counts them, over the measured interval.",
         ),
@@ -156,6 +159,7 @@ def axis_figure(
     """One chart: a line per emulated variant or device, real devices in a panel of their own."""
     at = Axis.of(experiment)
     seen = looks([s.variant for s in experiment.steps])
+    hollow = doubtful(experiment)
     parts = panels(experiment.steps)
     tops = [max((v for s in p.steps for m in metrics if _known(v := m.value(s))), default=0.0) for p in parts]
     own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
@@ -170,18 +174,24 @@ def axis_figure(
             traces = _lines if at.numeric else _bars
             data += [
                 trace | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-                for trace in traces(at, panel, places, metric, seen, len(metrics) > 1)
+                for trace in traces(at, panel, places, metric, seen, len(metrics) > 1, hollow)
             ]
-        figure[f"xaxis{suffix}"] = _x_axis(at, panel, places) | {"domain": [left, right], "anchor": f"y{suffix}"}
+        figure[f"xaxis{suffix}"] = _x_axis(at, panel, places) | {
+            "domain": [left, right],
+            "anchor": f"y{suffix}",
+        }
+        if at.title and number == 0:
+            figure[f"xaxis{suffix}"]["title"] = {"text": at.title, "font": {"size": 11}, "standoff": 8}
         shown = own_scale or number == 0
-        figure[f"yaxis{suffix}"] = value_axis(tops[number] if own_scale else max(tops), anchor=f"x{suffix}") | (
-            {} if shown else {"showticklabels": False}
-        )
-        words = f"<b>{plain(panel.title, 34 if right - left > 0.5 else 16)}</b>" if panel.title else ""
-        if words:
-            figure["annotations"].append(note(words, x=left, y=1, yshift=20))
+        figure[f"yaxis{suffix}"] = value_axis(
+            tops[number] if own_scale else max(tops), anchor=f"x{suffix}"
+        ) | ({} if shown else {"showticklabels": False})
+        side = {"x": right, "xanchor": "right"} if number else {"x": left}
+        if panel.title:
+            words = "bare device" if number else plain(panel.title, 30)
+            figure["annotations"].append(note(f"<b>{words}</b>", y=1, yshift=20, **side))
         unit_words = unit if number == 0 else ("own scale" if own_scale else "same scale")
-        figure["annotations"].append(note(plain(unit_words), x=left, y=1, yshift=5))
+        figure["annotations"].append(note(plain(unit_words), y=1, yshift=5, **side))
     labels = step_labels(experiment)
     return Figure(
         id=id,
@@ -206,11 +216,17 @@ def axis_figure(
     )
 
 
+def _of_data_io(name: str) -> Callable[[StepSummary], float | None]:
+    return lambda s: getattr(s.data_io, name) if s.data_io else None
+
+
 def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
     if len(metrics) < 2:
         return []
     return [
-        KeyItem(m.name, NEUTRAL, m.dash) if lines else KeyItem(m.name, NEUTRAL, None, "bar", opacity=m.opacity)
+        KeyItem(m.name, NEUTRAL, m.dash)
+        if lines
+        else KeyItem(m.name, NEUTRAL, None, "bar", opacity=m.opacity)
         for m in metrics
     ]
 
@@ -219,13 +235,14 @@ def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
     return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
 
 
-def rate(io: IoSummary | None, name: str) -> float | None:
-    """A per-second property of `io`; None when nothing was measured, or for no time at all."""
-    return getattr(io, name) if io is not None and io.seconds > 0 else None
-
-
 def _lines(
-    at: Axis, panel: Panel, places: dict[str, int], metric: Metric, seen: dict[str, Look], several: bool
+    at: Axis,
+    panel: Panel,
+    places: dict[str, int],
+    metric: Metric,
+    seen: dict[str, Look],
+    several: bool,
+    hollow: set[str],
 ) -> list[dict[str, Any]]:
     """Users: a line per variant and repeat. Buffer pool: a line per device and repeat through its variants."""
     by_users = at.kind == "users"
@@ -254,7 +271,7 @@ def _lines(
                 "marker": {
                     "size": 8,
                     "color": [seen[s.variant].colour for s in steps],
-                    "symbol": [seen[s.variant].symbol + ("-open" if unsound(s) else "") for s in steps],
+                    "symbol": [seen[s.variant].symbol + ("-open" if s.key in hollow else "") for s in steps],
                 },
             }
         )
@@ -262,7 +279,13 @@ def _lines(
 
 
 def _bars(
-    at: Axis, panel: Panel, places: dict[str, int], metric: Metric, seen: dict[str, Look], several: bool
+    at: Axis,
+    panel: Panel,
+    places: dict[str, int],
+    metric: Metric,
+    seen: dict[str, Look],
+    several: bool,
+    hollow: set[str],
 ) -> list[dict[str, Any]]:
     steps = panel.steps
     return [
@@ -271,28 +294,30 @@ def _bars(
             "name": plain(metric.name),
             "x": [places[s.key] for s in steps],
             "y": [_value(metric.value(s)) for s in steps],
-            "text": [f"{units.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps],
+            "text": [
+                f"{units.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps
+            ],
             "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"color": [seen[s.variant].colour for s in steps], "opacity": metric.opacity},
+            "marker": {
+                "color": [seen[s.variant].colour for s in steps],
+                "opacity": metric.opacity,
+                "pattern": {"shape": ["/" if s.key in hollow else "" for s in steps]},
+            },
         }
     ]
-
-
-def unsound(step: StepSummary) -> bool:
-    return bool(step.invalid or step.driver_bound)
 
 
 def _x_axis(at: Axis, panel: Panel, places: dict[str, int]) -> dict[str, Any]:
     ticks = {at.x(s, places[s.key]): at.tick(s) for s in panel.steps}
     values = sorted(ticks)
     low, high = values[0], values[-1]
-    result = axis(tickvals=values, ticktext=[ticks[v] for v in values], tickfont={"size": 11}, tickangle=0)
+    result = axis(tickvals=values, ticktext=[ticks[v] for v in values], tickfont={"size": 11})
     if at.logarithmic:
         margin = max(0.12, (math.log10(high) - math.log10(low)) * 0.08)
         return result | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
     margin = max((high - low) * 0.06, 0.6 if not at.numeric else high * 0.05)
-    return result | {"range": [low - margin, high + margin]} | ({} if at.numeric else {"tickangle": "auto"})
+    return result | {"range": [low - margin, high + margin]}
 
 
 def _domains(parts: Sequence[Panel]) -> list[tuple[float, float]]:
@@ -336,7 +361,7 @@ def _reading(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> 
     return "; ".join(texts) or "Not measured."
 
 
-def _known(value: float | None) -> bool:
+def _known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, StepSummary
 from stallmark.driver.report import units
-from stallmark.driver.report.charts import rate
 
 
 @dataclass(frozen=True)
@@ -23,6 +22,11 @@ class Column:
         return self.percentile is not None and step.latency_ms.get(self.percentile) is None
 
 
+def rate(io: IoSummary | None, name: str) -> float | None:
+    """A per-second property of `io`; None when nothing was measured, or for no time at all."""
+    return getattr(io, name) if io is not None and io.seconds > 0 else None
+
+
 def _latency(name: str, importance: int) -> Column:
     return Column(
         "Latency", name, "ms", lambda s: units.number(s.latency_ms.get(name)), importance, percentile=name
@@ -32,18 +36,19 @@ def _latency(name: str, importance: int) -> Column:
 SUMMARY: tuple[Column, ...] = (
     Column("Setting", "users", "", lambda s: units.count(s.users), 6),
     Column("Setting", "pool", "", lambda s: units.size(s.buffer_pool_bytes), 7),
-    Column("Setting", "of data", "", lambda s: units.share(s.buffer_pool_share), 8),
+    Column("Setting", "of data", "", lambda s: units.portion(s.buffer_pool_share), 8),
     Column("Throughput", "TPS", "", lambda s: units.number(s.tps), 0),
     _latency("p50", 5),
     _latency("p95", 1),
     _latency("p99", 4),
     _latency("max", 12),
     Column("Data files", "reads", "per tx", lambda s: units.number(s.reads_per_transaction), 2),
-    Column("Data files", "read", "ms", lambda s: units.number(s.data_io and s.data_io.read_ms), 1),
+    Column("Data files", "read", "ms", lambda s: units.number(s.data_io.read_ms if s.data_io else None), 1),
     Column("Data files", "IOPS", "", lambda s: units.number(rate(s.data_io, "iops")), 3),
     Column("Data files", "MB/s", "", lambda s: units.number(rate(s.data_io, "mb_per_s")), 9),
-    Column("Server", "hits", "", lambda s: units.share(s.hit_share), 10),
-    Column("Server", "CPU", "host", lambda s: units.share(s.cpu_busy_share), 11),
+    Column("Data files", "hits", "", lambda s: units.share(s.hit_share), 10),
+    Column("Busy", "CPU", "host", lambda s: units.share(s.cpu_busy_share), 11),
+    Column("Busy", "device", "data", lambda s: units.share(s.device_busy_share), 13),
 )
 
 
@@ -59,13 +64,23 @@ class Mark:
 def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
     run = next(r for r in experiment.runs if r.folder == step.run)
     result = []
+    if step.cut:
+        result.append(
+            Mark("cut short", "The run ended before this step was measured for as long as planned.", True)
+        )
     if run.incomplete_because:
         result.append(Mark("incomplete", run.incomplete_because, True))
     result += [Mark("invalid", sentence, True) for sentence in step.invalid]
     if step.driver_bound:
         result.append(Mark("driver-bound", step.driver_bound, True))
     if step.device_verdict:
-        limits = "not the bottleneck" not in step.device_verdict
-        word = "device-bound" if limits else "device not the bottleneck"
+        said = step.device_verdict.split(":")[0].strip(". ").removeprefix("The ")
+        words = {True: "device-bound", False: "device not the bottleneck", None: said}
+        word = words[step.device_is_bottleneck]
         result.append(Mark(word, step.device_verdict, False))
     return result
+
+
+def doubtful(experiment: ExperimentSummary) -> set[str]:
+    """Keys of the steps with a serious mark; charts draw them hollow."""
+    return {s.key for s in experiment.steps if any(m.serious for m in marks(experiment, s))}

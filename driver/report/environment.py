@@ -20,34 +20,31 @@ class Facts:
 
 def facts(experiment: ExperimentSummary) -> list[Facts]:
     """Groups of name and value; a value on which runs differ lists them all."""
-    manifests = [run.manifest for run in experiment.runs]
-    groups = [
-        ("Workload", ["workload"]),
-        ("Load", ["reset", "cache_start"]),
-        ("Server", ["server"]),
-        ("Machine", ["machine"]),
-    ]
-    result = []
-    for title, keys in groups:
-        flattened = []
-        for manifest in manifests:
-            chosen = {k: v for k in keys if (v := manifest.get(k)) not in (None, {})}
-            if "server" in chosen:
-                chosen["server"] = {k: v for k, v in chosen["server"].items() if k != "settings"}
-            flattened.append(dict(flatten(chosen, drop_first=title != "Load")))
-        if pairs := merge(flattened):
-            result.append(Facts(title, pairs))
-    versions = merge([{"stallmark": str(m.get("stallmark", units.NONE))} for m in manifests])
-    return [*result, Facts("Tool", versions)]
+    sections = [_sections(run.manifest) for run in experiment.runs]
+    merged = {
+        title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one
+    }
+    return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
+
+
+def _sections(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    server = manifest.get("server") or {}
+    return {
+        "Workload": manifest.get("workload") or {},
+        "Server": {k: v for k, v in server.items() if k != "settings"},
+        "Machine": manifest.get("machine") or {},
+        "Run": {
+            "between variants": manifest.get("reset"),
+            "cache at start": manifest.get("cache_start"),
+            "Stallmark": manifest.get("stallmark"),
+        },
+    }
 
 
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    return merge(
-        [
-            {k: str(v) for k, v in (run.manifest.get("server", {}).get("settings") or {}).items()}
-            for run in experiment.runs
-        ]
-    )
+    """The server's settings under their own names."""
+    maps = [run.manifest.get("server", {}).get("settings") or {} for run in experiment.runs]
+    return merge([{k: str(v) for k, v in one.items() if not _secret(k)} for one in maps])
 
 
 def runs(experiment: ExperimentSummary) -> Table:
@@ -93,7 +90,9 @@ def devices(experiment: ExperimentSummary) -> list[Facts]:
         label = f"{EMULATED} device" if device.get("emulated") else "Device"
         for role in ("data", "wal"):
             if isinstance(device.get(role), Mapping):
-                names = " and ".join(r for r in ("data", "wal") if device.get(r) == device[role]).replace("wal", "WAL")
+                names = " and ".join(r for r in ("data", "wal") if device.get(r) == device[role]).replace(
+                    "wal", "WAL"
+                )
                 group = Facts(f"{label}: {names}", list(flatten(device[role])))
                 if group not in result:
                     result.append(group)
@@ -125,25 +124,28 @@ def notes(experiment: ExperimentSummary) -> list[str]:
     return list(dict.fromkeys(str(n) for run in experiment.runs for n in run.manifest.get("notes") or []))
 
 
-def flatten(value: Mapping[str, Any], drop_first: bool = False, path: Sequence[str] = ()) -> list[tuple[str, str]]:
+def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Nested manifests as name and text. Values whose name says secret are never shown."""
     pairs = []
     for key, item in value.items():
-        here = [*path, str(key).replace("_", " ")]
+        name = " ".join([*path, key.replace("_", " ")])
+        if item in (None, "") or _secret(key):
+            continue
         if isinstance(item, Mapping):
-            pairs += flatten(item, path=[] if drop_first else here)
-        elif item is not None and item != "" and not any(word in str(key).lower() for word in SECRET):
-            if isinstance(item, int) and not isinstance(item, bool) and str(key).endswith("bytes"):
-                text = units.size(item)
-                here[-1] = here[-1].removesuffix("bytes").strip() or "size"
-            elif isinstance(item, list | tuple):
-                text = ", ".join(str(i) for i in item)
-            elif isinstance(item, bool):
-                text = "yes" if item else "no"
-            else:
-                text = str(item)
-            pairs.append((" ".join(here), text))
+            pairs += flatten(item, [*path, key.replace("_", " ")])
+        elif isinstance(item, bool):
+            pairs.append((name, "yes" if item else "no"))
+        elif isinstance(item, int) and name.endswith("bytes"):
+            pairs.append((name.removesuffix("bytes").strip() or "size", units.size(item)))
+        elif isinstance(item, list | tuple):
+            pairs.append((name, ", ".join(map(str, item))))
+        else:
+            pairs.append((name, str(item)))
     return pairs
+
+
+def _secret(name: str) -> bool:
+    return any(word in name.lower() for word in SECRET)
 
 
 def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

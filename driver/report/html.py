@@ -28,6 +28,7 @@ class Row:
 
     name: str
     device: str
+    settings: str
     emulated: bool
     look: Look
     cells: list[tuple[str, bool]]
@@ -64,6 +65,7 @@ def render(experiment: ExperimentSummary) -> str:
             missing_percentile=any(missing for row in rows for _, missing in row.cells),
             explained=explained(rows),
             variants=variant_key(experiment),
+            doubtful=columns.doubtful(experiment),
             groups=groups,
             tables=tables,
             environment=environment,
@@ -130,6 +132,7 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
         return Row(
             names[step.key],
             labels.device(step).removeprefix(labels.EMULATED).strip() if step.emulated else step.device,
+            _settings(step),
             step.emulated,
             seen[step.variant],
             [(c.write(step), c.missing_percentile(step)) for c in columns.SUMMARY],
@@ -137,6 +140,14 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
         )
 
     return [row(step) for step in experiment.steps]
+
+
+def _settings(step: StepSummary) -> str:
+    """Users and pool in a line, for windows too narrow for their columns."""
+    users = f"{step.users} user{'s' * (step.users != 1)}"
+    if step.buffer_pool_bytes is None:
+        return users
+    return f"{users}, {units.size(step.buffer_pool_bytes)} ({units.portion(step.buffer_pool_share)})"
 
 
 def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
@@ -148,7 +159,7 @@ def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
     return [
         (
             mark,
-            "All steps." if 1 < len(held) == len(rows) else "; ".join(row.name for row in held) + ".",
+            "all steps" if 1 < len(held) == len(rows) else ", ".join(row.name for row in held),
             any(row.emulated for row in held),
         )
         for mark, held in found.items()

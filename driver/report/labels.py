@@ -90,7 +90,7 @@ class Axis:
                 known = [v for v in values if v]
                 if len(set(known)) > 1 and len(known) == len(values):
                     wide = max(known) / min(known) >= 8
-                    return cls(kind, title + (", logarithmic" if wide else ""), wide, labels)
+                    return cls(kind, title + (", log scale" if wide else ""), wide, labels)
         return cls("category", "", False, labels)
 
     @property
@@ -113,7 +113,7 @@ class Axis:
             case "users":
                 return str(step.users)
             case "pool share":
-                return f"{units.share(step.buffer_pool_share)}<br>{units.size(step.buffer_pool_bytes)}"
+                return units.portion(step.buffer_pool_share)
             case "pool bytes":
                 return units.size(step.buffer_pool_bytes)
         return plain(self.labels[step.key], 22)

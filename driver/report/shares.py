@@ -55,6 +55,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
                     "textposition": "inside",
                     "insidetextanchor": "middle",
                     "textangle": 0,
+                    "constraintext": "none",
                     "hovertemplate": "%{x:.1f} %",
                     "marker": {"color": WAIT_COLOURS[name]},
                     "xaxis": "x",
@@ -132,7 +133,9 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
                     "color": [seen[s.variant].colour for s in panel.steps],
                     "symbol": [seen[s.variant].symbol for s in panel.steps],
                 },
-                "text": [f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values],
+                "text": [
+                    f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values
+                ],
                 "hovertemplate": "%{text}<extra></extra>",
                 "xaxis": "x",
                 "yaxis": f"y{at + 1}" if at else "y",
@@ -149,7 +152,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     left, right, unit = pair
     return Figure(
         id=f"correlation-{number}",
-        title=f"{left} against {right}, {unit}",
+        title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
         unit="correlation of per-second changes, with its 95 % interval",
         emulated=any(p.emulated for p in parts),
         summary=" ".join(

@@ -63,7 +63,17 @@ def transactions(experiment: ExperimentSummary) -> Table:
                 ]
             )
     return Table(
-        ["step", "transaction", "committed", "rolled back", "failed", "retries", "TPS", "mean ms", *PERCENTILES],
+        [
+            "step",
+            "transaction",
+            "committed",
+            "rolled back",
+            "failed",
+            "retries",
+            "TPS",
+            "mean ms",
+            *PERCENTILES,
+        ],
         rows,
         frozenset({0, 1}),
         percentile_notes(v for s in experiment.steps for t in s.transactions for v in _shown(t.latency_ms)),
@@ -100,30 +110,70 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
     """What the server counted beside what the device counted; None when no step has both."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
-    for step in experiment.steps:
-        for files, server, device in (
-            ("data", step.data_io, step.device_io),
-            ("WAL", step.wal_io, step.wal_device_io),
-        ):
-            if server is None or device is None or (files == "WAL" and not writes):
-                continue
-            name = emulated_label(step, labels)
-            rows.append([name, files, *(_writes if writes else _reads)(server, device)])
+    for run in experiment.runs:
+        for step in run.steps:
+            for files, server, device in _pairs(run, step):
+                if writes or server.reads or device.reads:
+                    name = emulated_label(step, labels)
+                    rows.append([name, files, *(_writes if writes else _reads)(server, device)])
     if not rows:
         return None
     both, each = ["server", "device", "Δ"], ["server", "device"]
     if writes:
-        groups = [("Writes", 3), ("MB", 3), ("Mean write ms", 2), ("Syncs", 2), ("Mean sync ms", 2)]
+        groups = [("Writes/s", 3), ("MB/s", 3), ("Mean write ms", 2), ("Syncs/s", 2), ("Mean sync ms", 2)]
     else:
-        groups = [("Reads", 3), ("MB", 3), ("Mean read ms", 2), ("Mean of intervals ms", 2)]
+        groups = [("Reads/s", 3), ("MB/s", 3), ("Mean read ms", 2), ("Mean of intervals ms", 2)]
     header = ["step", "files", *(name for _, span in groups for name in (both if span == 3 else each))]
     return Table(header, rows, frozenset({0, 1}), groups=[("", 2), *groups])
 
 
+def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary, IoSummary]]:
+    """(files, server, device) that counted the same I/O. A device that holds data and WAL is compared with both."""
+    devices = run.manifest.get("device") or {}
+    shared = step.wal_device_io is None and devices.get("data") is not None
+    if (
+        shared
+        and step.wal_io
+        and devices.get("data") == devices.get("wal")
+        and step.data_io
+        and step.device_io
+    ):
+        yield "data + WAL", together(step.data_io, step.wal_io), step.device_io
+        return
+    if step.data_io and step.device_io:
+        yield "data", step.data_io, step.device_io
+    if step.wal_io and step.wal_device_io:
+        yield "WAL", step.wal_io, step.wal_device_io
+
+
+def together(data: IoSummary, wal: IoSummary) -> IoSummary:
+    """Both files' I/O, means weighted by their counts; a mean of intervals cannot be told from two."""
+
+    def mean(*parts: tuple[float | None, int | None]) -> float | None:
+        known = [(value, count) for value, count in parts if value is not None and count]
+        total = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / total if total else None
+
+    return IoSummary(
+        source=data.source,
+        seconds=data.seconds,
+        reads=data.reads + wal.reads,
+        read_bytes=data.read_bytes + wal.read_bytes,
+        read_ms=mean((data.read_ms, data.reads), (wal.read_ms, wal.reads)),
+        read_interval_mean_ms=None if wal.reads else data.read_interval_mean_ms,
+        writes=data.writes + wal.writes,
+        write_bytes=data.write_bytes + wal.write_bytes,
+        write_ms=mean((data.write_ms, data.writes), (wal.write_ms, wal.writes)),
+        write_interval_mean_ms=None,
+        syncs=None if data.syncs is None and wal.syncs is None else (data.syncs or 0) + (wal.syncs or 0),
+        sync_ms=mean((data.sync_ms, data.syncs), (wal.sync_ms, wal.syncs)),
+    )
+
+
 def _reads(server: IoSummary, device: IoSummary) -> list[str | Cell]:
     return [
-        *_both(server.reads, device.reads, units.count),
-        *_both(server.read_bytes / 1e6, device.read_bytes / 1e6, units.number),
+        *_rates(server, device, lambda io: io.reads),
+        *_rates(server, device, lambda io: io.read_bytes / 1e6),
         units.number(server.read_ms),
         units.number(device.read_ms),
         units.number(server.read_interval_mean_ms),
@@ -133,21 +183,25 @@ def _reads(server: IoSummary, device: IoSummary) -> list[str | Cell]:
 
 def _writes(server: IoSummary, device: IoSummary) -> list[str | Cell]:
     return [
-        *_both(server.writes, device.writes, units.count),
-        *_both(server.write_bytes / 1e6, device.write_bytes / 1e6, units.number),
+        *_rates(server, device, lambda io: io.writes),
+        *_rates(server, device, lambda io: io.write_bytes / 1e6),
         units.number(server.write_ms),
         units.number(device.write_ms),
-        units.count(server.syncs),
-        units.count(device.syncs),
+        *_rates(server, device, lambda io: io.syncs)[:2],
         units.number(server.sync_ms),
         units.number(device.sync_ms),
     ]
 
 
-def _both(server: float, device: float, write: Callable) -> list[str | Cell]:
-    apart = units.difference(server, device)
+def _rates(server: IoSummary, device: IoSummary, of: Callable[[IoSummary], float | None]) -> list[str | Cell]:
+    """Both per second, as their samples may span different seconds, and how far the device's lies from the server's."""
+    left, right = (
+        amount / io.seconds if (amount := of(io)) is not None and io.seconds else None
+        for io in (server, device)
+    )
+    apart = units.difference(left, right)
     kind = "" if apart is None or abs(apart) <= AGREE else "apart"
-    return [write(server), write(device), Cell(units.signed_share(apart), kind)]
+    return [units.number(left), units.number(right), Cell(units.signed_share(apart), kind)]
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
@@ -176,11 +230,18 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
     found: dict[tuple[str, bool | None, int | None, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for one in run.conditions:
-            what = str(one.get("name", "")), one.get("holds"), one.get("offending"), str(one.get("detail") or "")
+            what = (
+                str(one.get("name", "")),
+                one.get("holds"),
+                one.get("offending"),
+                str(one.get("detail") or ""),
+            )
             found.setdefault(what, []).append(run)
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():
-        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad")}.get(holds, Cell("not checked", "none"))
+        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("not checked", "none")}[
+            holds
+        ]
         rows.append([name, verdict, units.count(offending), _which(experiment, runs), detail])
     if not rows:
         return None
@@ -190,6 +251,4 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
 def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
     if len(runs) == len(experiment.runs):
         return f"all {len(runs)}" if len(runs) > 1 else "the only one"
-    return ", ".join(
-        f"{r.title} ({EMULATED})" if any(s.emulated for s in r.steps) else r.title for r in runs
-    )
+    return ", ".join(f"{r.title} ({EMULATED})" if any(s.emulated for s in r.steps) else r.title for r in runs)

@@ -121,10 +121,15 @@ def fit(lines: Sequence[_Line], columns: Sequence[Column], width: int) -> tuple[
     fixed = emulated + (flags + GUTTER if flags else 0)
     longest = max((cell_len(line.name) for line in lines), default=0)
     name = min(max(longest, 4), NAME_MAX)
-    shown = [i for i, c in enumerate(columns) if any(units.NONE != line.cells[i] for line in lines) or not c.importance]
+    shown = [
+        i
+        for i, c in enumerate(columns)
+        if any(line.cells[i] != units.NONE for line in lines) or not c.importance
+    ]
     widths = {
         i: max(
-            [cell_len(line.cells[i]) for line in lines] + [len(part) for part in _title(columns[i]).split("\n")]
+            [cell_len(line.cells[i]) for line in lines]
+            + [len(part) for part in _title(columns[i]).split("\n")]
         )
         for i in shown
     }

@@ -1,5 +1,6 @@
 """Throughput and stall over time: one figure for emulated devices, one for real ones."""
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +45,10 @@ def time_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
     span = max(float(run.series.second[-1] - run.series.second[0]) for run in runs)
-    divisor, unit = (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
+    divisor, unit = (
+        (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
+    )
+    bare = panel.title and not panel.emulated
     widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
     figure = layout(570, margin={"l": 56, "r": 14, "t": 52, "b": 46})
     figure["xaxis"] = axis(
@@ -93,7 +97,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
     drawn = f"Drawn as means of {units.seconds(widest)} each." if widest > 1 else "Every second is drawn."
     return Figure(
         id="time-emulated" if panel.emulated else "time",
-        title="Throughput and read stall over time" + (f", {panel.title}" if not panel.emulated and panel.title else ""),
+        title="Throughput and read stall over time" + (f", {panel.title}" if bare else ""),
         unit="",
         emulated=panel.emulated,
         summary=_summary(runs, panel),
@@ -150,7 +154,7 @@ def stretches(run: RunSummary) -> list[Stretch]:
     borders = [0, *(np.flatnonzero(np.diff(measured)) + 1), len(second)]
     return [
         Stretch(int(first), int(last), bool(measured[first]))
-        for first, last in zip(borders, borders[1:], strict=False)
+        for first, last in itertools.pairwise(borders)
         if last > first
     ]
 
@@ -214,7 +218,10 @@ def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[li
         width = math.ceil(len(run.series.second) / ROWS)
         begin = measuring_began(run)
         name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
-        columns = [bucket_means(getattr(run.series, n), width) for n in ("second", "users", *(c for c, _, _ in LINES))]
+        columns = [
+            bucket_means(getattr(run.series, n), width)
+            for n in ("second", "users", *(c for c, _, _ in LINES))
+        ]
         for second, users, *values in zip(*columns, strict=True):
             yield [
                 name,

@@ -30,7 +30,7 @@ def count(value: int | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share of one as a percentage; what is not all of it is never written as 100 %."""
+    """A measured share of one as a percentage; what is not all of it is never written as 100 %."""
     if value is None or math.isnan(value):
         return NONE
     percent = value * 100
@@ -38,7 +38,12 @@ def share(value: float | None) -> str:
         return f">99.9{NBSP}%"
     if 0 < abs(percent) < 0.05:
         return f"<0.1{NBSP}%"
-    return f"{percent:.0f}{NBSP}%" if percent == round(percent) else f"{percent:.1f}{NBSP}%"
+    return f"{percent:.0f}{NBSP}%" if percent in (0, 100) else f"{percent:.1f}{NBSP}%"
+
+
+def portion(value: float | None) -> str:
+    """A share that was chosen, not measured: 5 %, 12.5 %."""
+    return NONE if value is None else f"{_short(value * 100)}{NBSP}%"
 
 
 def size(value: int | None) -> str:
@@ -67,7 +72,10 @@ def difference(left: float | None, right: float | None) -> float | None:
 
 
 def signed_share(value: float | None) -> str:
-    return NONE if value is None else f"{value * 100:+.1f}{NBSP}%".replace("-", "−")
+    if value is None:
+        return NONE
+    percent = round(value * 100, 1) or 0.0
+    return f"{percent:+.1f}{NBSP}%".replace("-", "−") if percent else f"0.0{NBSP}%"
 
 
 def _short(value: float) -> str:

@@ -8,11 +8,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from stallmark.driver.collectors.base import Collector, Row
 from stallmark.driver.engines.postgres import PostgresEngine
 
 INSTALLATIONS = {18: "pginstall18", 16: "pginstall"}
@@ -116,3 +118,29 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture
 def engine(cluster: Cluster) -> ClusterEngine:
     return ClusterEngine(cluster)
+
+
+@pytest.fixture
+def user(engine: ClusterEngine) -> Iterator[psycopg.Connection]:
+    connection = engine.connect("stallmark-user")
+    yield connection
+    connection.close()
+
+
+@contextmanager
+def opened(collector: Collector) -> Iterator[Collector]:
+    collector.open()
+    try:
+        yield collector
+    finally:
+        collector.close()
+
+
+def read(collector: Collector) -> list[Row]:
+    with opened(collector):
+        return collector.sample(0.0)
+
+
+def one(rows: list[Row], **having: object) -> Row:
+    [row] = [row for row in rows if all(row[name] == value for name, value in having.items())]
+    return row

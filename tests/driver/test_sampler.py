@@ -155,6 +155,18 @@ def test_a_polling_collector_looks_once_in_every_slot_at_random() -> None:
     assert sampler.missed["poll"] == 0
 
 
+def test_a_poll_that_reaches_into_the_next_slot_costs_no_poll() -> None:
+    time = Time(until=10.0)
+
+    def take_half_a_slot(now: float) -> None:
+        time.now += 0.05
+
+    poll = Poll(take_half_a_slot)
+    sampler, _ = run(time, poll)
+    assert [int(asked * 10 + 1e-6) for asked in poll.asked] == list(range(1, len(poll.asked) + 1))
+    assert sampler.missed["poll"] == 0
+
+
 @given(st.floats(0.01, 10), st.floats(0, 100), st.lists(st.floats(0, 50), max_size=30), st.booleans())
 def test_ticks_come_in_order_and_none_is_lost_uncounted(
     interval: float, start: float, pauses: list[float], jittered: bool

@@ -15,7 +15,9 @@ SELECT attname, format_type(atttypid, atttypmod), attnotnull
 KEYS = """
 SELECT contype, pg_get_constraintdef(oid) FROM pg_constraint
  WHERE conrelid = %s::regclass AND contype <> 'n' ORDER BY 1, 2"""
-FILL_FACTOR = "SELECT coalesce(substring(reloptions::text FROM 'fillfactor=(\\d+)'), '100') FROM pg_class WHERE oid = %s::regclass"
+FILL_FACTOR = """
+SELECT coalesce(substring(reloptions::text FROM 'fillfactor=(\\d+)'), '100')
+  FROM pg_class WHERE oid = %s::regclass"""
 
 
 def pgbench(database: EmbeddedEngine, *arguments: str) -> str:
@@ -32,11 +34,12 @@ def bank(database: EmbeddedEngine) -> EmbeddedEngine:
     return database
 
 
-@pytest.mark.parametrize("table", ["branches", "tellers", "accounts", "history"])
-@pytest.mark.parametrize("question", [COLUMNS, KEYS, FILL_FACTOR], ids=["columns", "keys", "fill factor"])
-def test_same_as_pgbench(bank: EmbeddedEngine, table: str, question: str) -> None:
+def test_same_as_pgbench(bank: EmbeddedEngine) -> None:
     pgbench(bank, "-i", "-q", "-s1")
-    assert bank.query(question, [f"bank.{table}"]) == bank.query(question, [f"pgbench_{table}"])
+    for table in ("branches", "tellers", "accounts", "history"):
+        for question in (COLUMNS, KEYS, FILL_FACTOR):
+            assert bank.query(question, [f"bank.{table}"]) == bank.query(question, [f"pgbench_{table}"])
+            assert bank.query(question, [f"bank.{table}"]) or table == "history"
 
 
 def test_pgbench_script_runs(bank: EmbeddedEngine, tmp_path: Path) -> None:

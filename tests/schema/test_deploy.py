@@ -90,7 +90,10 @@ def test_taking_apart_leaves_the_original_whole() -> None:
 
 @pytest.mark.parametrize("dialect", [postgresql.dialect(), mssql.dialect()], ids=["postgresql", "mssql"])
 def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
-    bare = [str(CreateTable(t).compile(dialect=dialect)) for t in deploy.take_apart(bank.METADATA).tables.sorted_tables]
+    bare = [
+        str(CreateTable(t).compile(dialect=dialect))
+        for t in deploy.take_apart(bank.METADATA).tables.sorted_tables
+    ]
     assert not any("KEY" in text or "IDENTITY" in text or "SERIAL" in text for text in bare)
     own = [str(CreateTable(table).compile(dialect=dialect)) for table in ledger.METADATA.sorted_tables]
     assert all("PRIMARY KEY" in text and "IDENTITY" not in text for text in own)

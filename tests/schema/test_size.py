@@ -1,5 +1,7 @@
 """The disk estimate is what tables really take."""
 
+from typing import Any
+
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
@@ -10,7 +12,7 @@ from stallmark.schema import bank, deploy, size
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
-KINDS = {
+KINDS: dict[str, tuple[Any, str]] = {
     "small": (sa.SmallInteger(), "7::int2"),
     "integer": (sa.Integer(), "7"),
     "big": (sa.BigInteger(), "7"),
@@ -27,8 +29,10 @@ KINDS = {
 @given(kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=8))
 def test_postgres_tables_and_keys(database: EmbeddedEngine, kinds: list[str]) -> None:
     metadata = sa.MetaData(schema="sized")
-    columns = [sa.Column(f"c{k}", KINDS[kind][0]) for k, kind in enumerate(kinds)]
-    table = sa.Table("t", metadata, sa.Column("id", sa.Integer, primary_key=True, autoincrement=False), *columns)
+    columns: list[sa.Column] = [sa.Column(f"c{k}", KINDS[kind][0]) for k, kind in enumerate(kinds)]
+    table = sa.Table(
+        "t", metadata, sa.Column("id", sa.Integer, primary_key=True, autoincrement=False), *columns
+    )
     database.execute("DROP SCHEMA IF EXISTS sized CASCADE")
     deploy.create_tables(database, metadata)
     values = ", ".join(["n", *(KINDS[kind][1] for kind in kinds)])
@@ -54,6 +58,16 @@ def test_mean_of_a_varying_text() -> None:
         return size.table_bytes(sa.Table("t", sa.MetaData(), column), 10_000, "postgresql")
 
     assert pages(info={"mean_bytes": 7}) < pages() / 2
+
+
+def test_a_text_larger_than_a_page(database: EmbeddedEngine) -> None:
+    metadata = sa.MetaData(schema="sized")
+    table = sa.Table("news", metadata, sa.Column("article", sa.Text, info={"mean_bytes": 50_000}))
+    deploy.create_tables(database, metadata)
+    database.execute("ALTER TABLE sized.news ALTER article SET STORAGE EXTERNAL")
+    database.execute("INSERT INTO sized.news SELECT repeat('x', 50000) FROM generate_series(1, 200)")
+    [(taken,)] = database.query("SELECT pg_table_size('sized.news')")
+    assert size.table_bytes(table, 200, "postgresql") == pytest.approx(taken, rel=0.05)
 
 
 def test_a_build_takes_more_than_its_tables() -> None:

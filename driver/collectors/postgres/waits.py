@@ -101,7 +101,7 @@ class Waits(PostgresCollector):
         with self.engine.cursor() as cursor:
             if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
                 return None
-            user = self.engine.session()
+            user = self.engine.session(call_timeout_s=10)
             try:
                 rows = cursor.execute(self.sql).fetchall()
             finally:

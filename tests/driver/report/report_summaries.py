@@ -7,7 +7,6 @@ import numpy as np
 
 from stallmark.driver.analysis.summary import (
     Correlation,
-    ErrorSummary,
     ExperimentSummary,
     IoSummary,
     RunSummary,
@@ -92,6 +91,8 @@ def step(**more: Any) -> StepSummary:
         "device_verdict": "The device is the bottleneck: users spent 84 % of their time in I/O.",
         "invalid": [],
         "foreign_io_share": 0.001,
+        "device_is_bottleneck": True,
+        "device_busy_share": 0.914,
     }
     return StepSummary(**values | more)
 
@@ -213,7 +214,12 @@ def run(steps: list[StepSummary], **more: Any) -> RunSummary:
         "collector_cost_share": 0.0061,
         "growth_share": 0.0094,
         "conditions": [
-            {"name": "account balances sum to branch balances", "holds": True, "offending": 0, "seconds": 0.41},
+            {
+                "name": "account balances sum to branch balances",
+                "holds": True,
+                "offending": 0,
+                "seconds": 0.41,
+            },
             {"name": "history equals commits", "holds": True, "offending": 0, "seconds": 0.93, "detail": ""},
         ],
     }
@@ -233,19 +239,34 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
     for repeat in range(1, repeats + 1):
         for n, (share, tps, reads, read_ms, hits, cpu, waits) in enumerate(points, 1):
             tps *= 1 + 0.013 * (repeat - 1)
-            runs.append(run([_pool_step(f"cap {share:.0%}", n, repeat, share, tps, reads, read_ms, hits, cpu, waits)]))
+            runs.append(
+                run([_pool_step(f"cap {share:.0%}", n, repeat, share, tps, reads, read_ms, hits, cpu, waits)])
+            )
         if bare:
             one = _pool_step(
-                "cap 20%, bare", 5, repeat, 0.2, 4_312.0, 1.608, 0.091, 0.902, 0.97, (0.06, 0.05, 0.19, 0.64, 0.05)
+                "cap 20%, bare",
+                5,
+                repeat,
+                0.2,
+                4_312.0,
+                1.608,
+                0.091,
+                0.902,
+                0.97,
+                (0.06, 0.05, 0.19, 0.64, 0.05),
             )
-            verdict = "The device is not the bottleneck: users spent 6 % of their time in I/O and the CPU was 97 % busy."
-            one = replace(one, device="vda", emulated=False, device_verdict=verdict)
+            verdict = (
+                "The device is not the bottleneck: 6 % of the users' time was I/O and the CPU was 97 % busy."
+            )
+            one = replace(
+                one, device="vda", emulated=False, device_verdict=verdict, device_is_bottleneck=False
+            )
             runs.append(run([one]))
     return experiment(
         runs,
         findings=[
             "From 5 % to 100 % of the data in the pool, TPS grew 7.2-fold (412 to 2,968) on the emulated device.",
-            "Up to a pool of half the data the device is the bottleneck: users spend 66 % or more of their time in I/O.",
+            "Up to half the data in the pool the device is the bottleneck: 66 % or more of the time is I/O.",
             "On the bare device the CPU is the limit, not the storage: 6 % of the users' time is I/O.",
         ],
         cautions=[
@@ -287,14 +308,24 @@ def devices(emulated: bool = False, transactions: int = 1) -> ExperimentSummary:
     runs = []
     for n, (name, tps) in enumerate({"HDD 7.2K": 210.0, "HDD 15K": 388.0, "SAS SSD": 1_904.0}.items(), 1):
         one = step(
-            key=f"{n}", run=f"{n:02d}", variant=name, device=name, emulated=emulated, tps=tps, data_io=io(read_ms=9e3 / tps)
+            key=f"{n}",
+            run=f"{n:02d}",
+            variant=name,
+            device=name,
+            emulated=emulated,
+            tps=tps,
+            data_io=io(read_ms=9e3 / tps),
         )
         kinds = [
-            replace(one.transactions[0], name=f"transaction-type-{k}", latency_ms=latencies(12.0 * k * 400 / tps))
+            replace(
+                one.transactions[0], name=f"transaction-type-{k}", latency_ms=latencies(12.0 * k * 400 / tps)
+            )
             for k in range(1, transactions + 1)
         ]
         runs.append(run([replace(one, transactions=kinds)]))
-    return experiment(runs, scenario="devices", title="Which device?", axis="device", findings=["SAS SSD leads."])
+    return experiment(
+        runs, scenario="devices", title="Which device?", axis="device", findings=["SAS SSD leads."]
+    )
 
 
 def experiment(runs: list[RunSummary], **more: Any) -> ExperimentSummary:

@@ -1,0 +1,148 @@
+"""Deltas of cumulative counters: against a truth that is known at every moment."""
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stallmark.driver.analysis.counters import read_counters
+
+SAMPLE = st.tuples(
+    st.floats(0.2, 2.5, allow_nan=False),  # since the sample before
+    st.lists(st.integers(0, 1000), min_size=3, max_size=3),  # rise of each entity
+    st.booleans(),  # a restart just before it, announced by a new epoch
+)
+
+
+class Rows:
+    """Stands for a record with one table."""
+
+    def __init__(self, rows: list[dict]):
+        self.rows = pa.Table.from_pylist(rows)
+
+    def batches(self, name: str, columns: list[str]):
+        yield from self.rows.select([c for c in columns if c in self.rows.column_names]).to_batches(7)
+
+
+def rows(samples, announce: bool = True) -> tuple[list[dict], list[float]]:
+    t, totals, epoch, result, restarts = 0.0, [0, 0, 0], 0, [], []
+    for gap, rises, restart in samples:
+        t += gap
+        if restart:
+            totals, epoch = [0, 0, 0], epoch + announce
+            restarts.append(t)
+        totals = [a + b for a, b in zip(totals, rises, strict=True)]
+        result += [
+            {"t": t, "epoch": f"start {epoch}", "entity": f"e{i}", "kind": "data", "reads": total}
+            for i, total in enumerate(totals)
+        ]
+    return result, restarts
+
+
+@settings(deadline=None)
+@given(st.lists(SAMPLE, min_size=2, max_size=30), st.floats(0, 40), st.floats(0, 40))
+def test_deltas_are_never_negative_and_add_up(samples, a, b):
+    table, _ = rows(samples)
+    counters = read_counters(Rows(table), "any", ["reads"], group="kind")["data"]
+    begin, end = sorted((a, b))
+    middle = (begin + end) / 2
+    whole, left, right = (counters.over(x, y) for x, y in ((begin, end), (begin, middle), (middle, end)))
+    assert all(np.diff(counters.totals["reads"]) >= 0)
+    parts = sum(part["reads"] for part in (left, right) if part)
+    if whole:
+        assert whole["reads"] >= 0
+        assert parts == pytest.approx(whole["reads"])
+    per_second = counters.per_second(45)["reads"]
+    assert np.all(per_second[~np.isnan(per_second)] >= 0)
+
+
+@settings(deadline=None)
+@given(st.lists(SAMPLE, min_size=2, max_size=30))
+def test_without_restart_the_delta_is_what_was_counted(samples):
+    samples = [(gap, rises, False) for gap, rises, _ in samples]
+    table, _ = rows(samples)
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    delta = counters.over(-1, 1e6)
+    assert delta is not None and not delta.broken
+    assert delta["reads"] == pytest.approx(sum(sum(rises) for _, rises, _ in samples[1:]))
+
+
+@settings(deadline=None)
+@given(st.lists(SAMPLE, min_size=3, max_size=30))
+def test_a_restart_inside_the_interval_breaks_it_and_only_it(samples):
+    table, restarts = rows(samples)
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    times = counters.t
+    for begin, end in pairwise(times):
+        assert counters.over(begin, end).broken == (end in restarts)
+
+
+def test_a_fall_of_one_entity_is_seen_though_the_sum_rises():
+    table = [
+        {"t": t, "epoch": "same", "entity": entity, "reads": reads}
+        for t, values in ((0.0, (500, 100)), (1.0, (10, 9000)), (2.0, (20, 9100)))
+        for entity, reads in zip("ab", values, strict=True)
+    ]
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    assert counters.over(0, 2).broken
+    after = counters.over(1, 2)
+    assert not after.broken and after["reads"] == 110
+
+
+def test_an_entity_that_appears_later_in_the_same_epoch_began_at_zero():
+    table = [
+        {"t": 0.0, "epoch": "x", "entity": "a", "reads": 70},
+        {"t": 1.0, "epoch": "x", "entity": "a", "reads": 80},
+        {"t": 1.0, "epoch": "x", "entity": "b", "reads": 5},
+        {"t": 2.0, "epoch": "y", "entity": "c", "reads": 1000},
+    ]
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    assert counters.over(0, 2)["reads"] == 15
+
+
+def test_interpolates_between_samples_and_never_beyond_them():
+    table = [{"t": t, "reads": r} for t, r in ((0.5, 0), (1.5, 100), (2.5, 400))]
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    assert counters.over(1, 2)["reads"] == pytest.approx(50 + 150)
+    early = counters.over(0, 1)
+    assert early.seconds == 0.5 and early["reads"] == pytest.approx(50)
+    assert counters.over(3, 4) is None
+    assert counters.per_second(3)["reads"] == pytest.approx([np.nan, 200, np.nan], nan_ok=True)
+
+
+def test_seconds_between_samples_that_are_far_apart_are_unknown():
+    table = [{"t": float(t), "reads": 10 * t} for t in (0, 1, 2, 7, 8, 9)]
+    reads = read_counters(Rows(table), "any", ["reads"])[""].per_second(9)["reads"]
+    assert np.isnan(reads[2:7]).all()
+    assert reads[[0, 1, 7, 8]] == pytest.approx(10)
+
+
+def test_a_counter_the_source_does_not_have_is_missing_and_not_zero():
+    table = [{"t": float(t), "reads": t, "syncs": None} for t in range(3)]
+    delta = read_counters(Rows(table), "any", ["reads", "syncs", "hits"])[""].over(0, 2)
+    assert delta.values == {"reads": 2}
+
+
+def test_nothing_recorded_is_no_counter():
+    empty = Rows([])
+    empty.rows = pa.table({"t": pa.array([], pa.float64()), "reads": pa.array([], pa.int64())})
+    assert read_counters(empty, "any", ["reads"], group="kind") == {}
+
+
+def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
+    table = [
+        {"t": float(t), "epoch": "a" if t < 4 else "b", "reads": reads}
+        for t, reads in enumerate((0, 10, 20, 30, 5, 15, 25, 35))
+    ]
+    counters = read_counters(Rows(table), "any", ["reads"], delay_s=0.5)[""]
+    assert counters.t[0] == -0.5
+    unknown = np.flatnonzero(np.isnan(counters.per_second(6)["reads"]))
+    assert unknown.tolist() == [
+        2,
+        3,
+        4,
+    ]  # from 2.5, the last before it, to 4, and what is dated back into that
+    assert counters.over(4.5, 6.5)["reads"] == 20 and not counters.over(4.5, 6.5).broken

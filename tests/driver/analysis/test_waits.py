@@ -1,0 +1,51 @@
+import pyarrow as pa
+import pytest
+
+from stallmark.driver.analysis.counters import Delta
+from stallmark.driver.analysis.interval import Interval
+from stallmark.driver.analysis.steps import cpu_busy
+from stallmark.driver.analysis.summary import WAIT_CLASSES
+from stallmark.driver.analysis.waits import read_waits
+
+READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
+
+
+class Sampled:
+    def __init__(self, *rows):
+        names = ("second", "wait_class", "event", "samples", "polls")
+        self.table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+
+    def batches(self, name, columns):
+        yield from self.table.select(columns).to_batches(3)
+
+
+def waits(*rows, intervals=((0, 0, 10),)):
+    return read_waits(Sampled(*rows), [Interval(i, a, b, None, False) for i, a, b in intervals])
+
+
+def test_a_busy_second_polled_less_often_weighs_the_same():
+    found = waits((0, *READ, 300, 10), (1, *LOCK, 60, 2))[0]
+    assert found.shares()["io"] == pytest.approx(0.5)
+    assert found.shares()["lock"] == pytest.approx(0.5)
+
+
+def test_classes_sum_events_and_shares_sum_to_one():
+    found = waits((0, *READ, 6, 1), (0, *WRITE, 2, 1), (1, *READ, 1, 1), (1, "new kind", "X:y", 1, 1))[0]
+    assert found.shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 0.9, "other": 0.1}
+    assert found.top() == [("IO:DataFileRead", 0.7), ("IO:DataFileWrite", 0.2), ("X:y", 0.1)]
+
+
+def test_every_interval_has_its_own_and_the_warm_up_none():
+    found = waits(
+        *((second, *(READ if second < 6 else LOCK), 5, 1) for second in range(12)),
+        intervals=((0, 2, 6), (1, 8, 12), (2, 20, 30)),
+    )
+    assert found.keys() == {0, 1}
+    assert found[0].shares()["io"] == 1 and found[1].shares()["lock"] == 1
+
+
+def test_waiting_for_io_is_not_a_busy_cpu_and_stolen_time_is():
+    host = {"user_s": 2.0, "system_s": 1.0, "iowait_s": 4.0, "idle_s": 2.0, "steal_s": 1.0}
+    assert cpu_busy(Delta(0, 5, False, host)) == pytest.approx(0.4)
+    assert cpu_busy(Delta(0, 5, False, {"user_s": 1.0, "system_s": 1.0, "idle_s": 8.0})) == pytest.approx(0.2)
+    assert cpu_busy(Delta(0, 5, True, host)) is None

@@ -1,0 +1,120 @@
+"""Checks of the conductor, run by test_conductor.py in a process of their own: Locust patches its process."""
+
+from stallmark.driver import conductor  # isort: skip  (patches the process: before everything else)
+
+import random
+import time
+
+import numpy as np
+import pytest
+from gevent import monkey
+from locust.env import Environment
+from locust.stats import StatsEntry
+
+from stallmark.driver import hdr
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+
+
+def plan(users: list[int], ramp_s: float) -> Plan:
+    return Plan(timeline(users, ramp_s=ramp_s, warm_up_s=5, measure_s=10), Arrivals(), seed=1)
+
+
+def test_this_process_is_patched():
+    assert monkey.is_module_patched("socket")
+
+
+@pytest.mark.parametrize(
+    ("users", "ramp_s", "rates"),
+    [
+        ([30], 10, [3]),
+        ([30], 0, [30]),
+        ([30], 0.5, [30]),
+        ([1, 11, 5], 5, [0.2, 2, 1.2]),
+        ([5, 5], 5, [1, 0.2]),
+    ],
+)
+def test_users_are_there_when_the_ramp_ends(users, ramp_s, rates):
+    steps = plan(users, ramp_s)
+    assert [conductor.spawn_rate(steps, step) for step in steps.steps] == pytest.approx(rates)
+
+
+def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
+    shape = conductor.PlannedShape()
+    monkeypatch.setattr(conductor.PlannedShape, "plan", plan([10, 30], 2), raising=False)
+    monkeypatch.setattr(conductor.PlannedShape, "start_ns", 0, raising=False)
+
+    def tick(second: float):
+        monkeypatch.setattr(time, "monotonic_ns", lambda: int(second * 1e9))
+        return shape.tick()
+
+    assert [tick(second) for second in (0, 16.9, 17, 33.9, 34, 1000)] == [
+        (10, 5), (10, 5), (30, 10), (30, 10), None, None,
+    ]  # fmt: skip
+
+
+def row(latency_us: list[int], failed: int = 0, rolled_back: int = 0, name: str = "transfer") -> dict:
+    return {
+        "transaction": name,
+        "committed": len(latency_us) - rolled_back,
+        "rolled_back": rolled_back,
+        "failed": failed,
+        "latency_us": sum(latency_us),
+        "latency": hdr.encode(np.array(latency_us, np.int64)),
+    }
+
+
+def test_locusts_statistics_are_those_of_the_same_requests_logged_one_by_one():
+    rng = random.Random(1)
+    fed, logged = Environment(), Environment()
+    for name, mean_ms in [("transfer", 3), ("order", 250), ("delivery", 12_000)]:
+        for _ in range(4):
+            times = [max(1, int(rng.expovariate(1 / (mean_ms * 1000)))) for _ in range(500)]
+            conductor.feed(fed, row(times, failed=3, rolled_back=2, name=name))
+            for us in times:
+                logged.stats.log_request("SQL", name, us / 1000, 0)
+            for _ in range(3):
+                logged.stats.log_request("SQL", name, 0, 0)
+                logged.stats.log_error("SQL", name, "given up")
+    for pick in (
+        lambda s: s.total, lambda s: s.get("transfer", "SQL"), lambda s: s.get("delivery", "SQL"),
+    ):  # fmt: skip
+        mine: StatsEntry = pick(fed.stats)
+        theirs: StatsEntry = pick(logged.stats)
+        assert mine.num_requests == theirs.num_requests
+        assert mine.num_failures == theirs.num_failures
+        assert mine.total_response_time == pytest.approx(theirs.total_response_time)
+        assert sum(mine.num_reqs_per_sec.values()) == sum(theirs.num_reqs_per_sec.values())
+        for percent in (0.5, 0.9, 0.99):
+            # Locust counts a given-up request as one of 0 ms here; ours has no latency: compare within a bucket.
+            assert mine.get_response_time_percentile(percent) == pytest.approx(
+                theirs.get_response_time_percentile(percent), rel=0.06, abs=1
+            )
+
+
+def test_percentiles_are_exactly_what_was_fed():
+    environment = Environment()
+    conductor.feed(environment, row([us * 1000 for us in range(1, 101)]))
+    entry = environment.stats.get("transfer", "SQL")
+    assert entry.num_requests == 100
+    # Locust names the lowest time that at most half of the requests are below.
+    assert [entry.get_response_time_percentile(p) for p in (0.5, 0.9, 0.95, 1.0)] == [51, 91, 96, 100]
+    assert (entry.min_response_time, entry.max_response_time) == (1, 100)
+    assert environment.stats.total.get_response_time_percentile(0.5) == 51
+
+
+def test_only_failures_can_be_fed_too():
+    environment = Environment()
+    conductor.feed(environment, row([], failed=5))
+    entry = environment.stats.get("transfer", "SQL")
+    assert (entry.num_requests, entry.num_failures, entry.fail_ratio) == (5, 5, 1.0)
+    conductor.feed(environment, row([2000]))
+    assert (entry.num_requests, entry.min_response_time) == (6, 2)
+
+
+@pytest.mark.parametrize("milliseconds", [0.4, 3.6, 99.4, 123, 999, 1234, 45_678])
+def test_milliseconds_are_rounded_as_locust_does(milliseconds):
+    logged, fed = Environment(), Environment()
+    logged.stats.log_request("SQL", "transfer", milliseconds, 0)
+    conductor.feed(fed, row([round(milliseconds * 1000)]))
+    assert fed.stats.total.response_times == logged.stats.total.response_times

@@ -1,0 +1,47 @@
+"""The timeline of a run, and how Locust is told about it."""
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import USERS_PER_EXECUTOR, Plan, timeline
+
+SECONDS = st.floats(0, 1000)
+
+
+@given(
+    users=st.lists(st.integers(1, 10_000), min_size=1, max_size=6),
+    ramp=SECONDS,
+    warm_up=SECONDS,
+    measure=st.floats(1, 1000),
+)
+def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
+    steps = timeline(users, ramp_s=ramp, warm_up_s=warm_up, measure_s=measure)
+    assert [step.users for step in steps] == users
+    assert steps[0].begin_s == 0
+    for before, after in zip(steps, steps[1:], strict=False):
+        assert after.begin_s == before.end_s
+    for step in steps:
+        assert step.measure_s == pytest.approx(step.begin_s + ramp + warm_up)
+        assert step.end_s == pytest.approx(step.measure_s + measure)
+    plan = Plan(steps, Arrivals(), seed=1)
+    assert plan.end_s == steps[-1].end_s
+    assert plan.most_users == max(users)
+    for step in steps:
+        assert plan.step_at(step.begin_s) is step
+        assert plan.step_at((step.begin_s + step.end_s) / 2) is step
+    assert plan.step_at(plan.end_s) is plan.step_at(plan.end_s + 99) is steps[-1]
+
+
+@pytest.mark.parametrize(
+    ("users", "wanted"), [(1, 1), (USERS_PER_EXECUTOR, 1), (USERS_PER_EXECUTOR + 1, 2), (10_000, 625)]
+)
+def test_no_more_executors_than_cores(users, wanted, monkeypatch):
+    plan = Plan(timeline([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1000)
+    assert plan.executors == wanted
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert plan.executors == min(2, wanted)

@@ -1,0 +1,177 @@
+"""The run record: what was written is read, whole or cut, and a cut loses at most the last batch."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.record import ERRORS, FORMAT, TABLES, Record, RecordWriter, find_records
+
+STARTED = {"started": "2026-01-01T00:00:00.000+00:00"}
+INT32 = st.integers(-(2**31), 2**31 - 1)
+ERROR_ROWS = st.fixed_dictionaries(
+    {"second": INT32, "attempts": INT32, "given_up": INT32}
+    | {name: st.none() | st.text(st.characters(codec="utf-8")) for name in ("transaction", "error_class", "code", "message")}
+)  # fmt: skip
+
+
+def error_row(second: int) -> dict:
+    return dict.fromkeys(("transaction", "error_class", "code", "message"), f"at {second}") | {
+        "second": second, "attempts": 1, "given_up": 0,
+    }  # fmt: skip
+
+
+def read_back(record: Record, name: str) -> list[dict]:
+    columns = TABLES[name].names
+    rows = [row for batch in record.batches(name, columns) for row in batch.to_pylist()]
+    assert record.table(name).to_pylist() == rows
+    return rows
+
+
+@given(batches=st.lists(st.lists(ERROR_ROWS, max_size=5), max_size=5), closed=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_rows_written_in_batches_are_read_in_order(batches, closed, tmp_path_factory):
+    writer = RecordWriter(tmp_path_factory.mktemp("record") / "run", dict(STARTED))
+    for batch in batches:
+        writer.append("errors", batch)
+    if closed:
+        writer.close()
+    record = Record(writer.folder)
+    assert read_back(record, "errors") == [row for batch in batches for row in batch]
+    assert record.table("errors").schema == ERRORS
+    assert record.tables() == sorted(TABLES)
+
+
+def test_a_stream_cut_at_any_byte_loses_at_most_the_batch_that_was_cut(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    writer.add_table("waits", pa.schema([("event", pa.string())]))
+    stream = writer.folder / "waits.arrows"
+    events, ends = [], []
+    for batch in (["a"], ["b", None], ["c"]):
+        writer.append("waits", [{"event": event} for event in batch])
+        events.append(batch)
+        ends.append(stream.stat().st_size)
+    record = Record(writer.folder)
+    for size in range(ends[-1], -1, -1):
+        os.truncate(stream, size)
+        kept = [event for batch, end in zip(events, ends, strict=True) if end <= size for event in batch]
+        pieces = record.batches("waits", ["event"])
+        read = [event for piece in pieces for event in piece["event"].to_pylist()]
+        assert read == kept, f"cut after {size} of {ends[-1]} bytes"
+        assert record.table("waits").num_rows == len(kept)
+
+
+def test_a_record_that_was_never_closed_says_that_it_was_cut(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    assert "was cut" in str(Record(writer.folder).incomplete_because)
+    writer.close("the server ended")
+    assert Record(writer.folder).incomplete_because == "the server ended"
+    assert Record(writer.folder).manifest["status"] == "incomplete"
+
+
+def test_a_closed_record_is_complete_and_holds_only_parquet(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    writer.add_table("waits", pa.schema([("t", pa.float64())]))
+    writer.append("waits", [{"t": 0.5}])
+    writer.close()
+    assert {path.suffix for path in writer.folder.iterdir()} == {".parquet", ".json"}
+    record = Record(writer.folder)
+    assert record.manifest["status"] == "complete"
+    assert record.incomplete_because is None
+    assert record.table("waits").to_pylist() == [{"t": 0.5}]
+
+
+def test_a_kill_between_parquet_and_the_end_of_its_stream_doubles_nothing(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    writer.append("errors", [error_row(1)])
+    stream = (writer.folder / "errors.arrows").read_bytes()
+    writer.close()
+    (writer.folder / "errors.arrows").write_bytes(stream)
+    (writer.folder / "users.parquet.new").write_bytes(b"half")
+    assert read_back(Record(writer.folder), "errors") == [error_row(1)]
+    assert Record(writer.folder).tables() == sorted(TABLES)
+
+
+def test_a_table_that_no_run_has_is_empty(tmp_path):
+    record = Record(RecordWriter(tmp_path / "run", dict(STARTED)).folder)
+    assert record.table("device").num_rows == 0
+    assert list(record.batches("device", ["t"])) == []
+
+
+def test_columns_that_a_table_does_not_have_are_left_out(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    writer.append("errors", [error_row(1)])
+    for _ in range(2):
+        [batch] = Record(writer.folder).batches("errors", ["second", "no such"])
+        assert batch.schema.names == ["second"]
+        writer.close()
+
+
+@pytest.mark.parametrize("obstacle", ["disk full", "not JSON"])
+def test_a_manifest_that_cannot_be_saved_leaves_the_one_before(obstacle, tmp_path, monkeypatch):
+    writer = RecordWriter(tmp_path / "run", STARTED | {"note": "before"})
+    writer.manifest["note"] = "after"
+    if obstacle == "disk full":
+        real = Path.write_text
+
+        def half(path: Path, text: str) -> int:
+            real(path, text[: len(text) // 2])
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(Path, "write_text", half)
+    else:
+        writer.manifest[("a", "tuple")] = 1  # type: ignore[index]
+    with pytest.raises((OSError, TypeError)):
+        writer.save_manifest()
+    assert Record(writer.folder).manifest["note"] == "before"
+
+
+def test_a_record_never_overwrites_another(tmp_path):
+    RecordWriter(tmp_path / "run", dict(STARTED))
+    with pytest.raises(FileExistsError):
+        RecordWriter(tmp_path / "run", dict(STARTED))
+
+
+def test_records_are_found_one_level_down_once_and_in_the_order_they_were_run(tmp_path):
+    for name, started in [("b", "2026-01-01T00:00:01"), ("a", "2026-01-01T00:00:02"), ("c", "2026-01-01T00:00:01")]:
+        RecordWriter(tmp_path / name, {"started": started})
+    assert [r.folder.name for r in find_records([tmp_path, tmp_path / "a"])] == ["b", "c", "a"]
+
+
+def write(folder: Path, manifest: bytes) -> Path:
+    folder.mkdir()
+    (folder / "manifest.json").write_bytes(manifest)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda path: path / "nowhere", "does not exist"),
+        (lambda path: path, "holds no run record"),
+        (lambda path: write(path / "x", b'{"format": 1, "sta'), "damaged"),
+        (lambda path: write(path / "x", b"\xff\xfe\x00"), "damaged"),
+        (lambda path: write(path / "x", json.dumps({"format": FORMAT + 1}).encode()), f"reads format {FORMAT}"),
+        (lambda path: write(path / "x", b"{}"), "format None"),
+    ],
+)
+def test_what_is_no_record_is_said_in_a_sentence(make, sentence, tmp_path):
+    with pytest.raises(StallmarkError, match=sentence):
+        find_records([make(tmp_path)])
+
+
+def test_a_day_is_read_in_pieces(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    for first in range(0, 150_000, 50_000):
+        writer.append("errors", [error_row(1) | {"second": first + i} for i in range(50_000)])
+    for _ in range(2):
+        pieces = list(Record(writer.folder).batches("errors", ["second"]))
+        assert len(pieces) > 1
+        assert [s for piece in pieces for s in piece["second"].to_pylist()] == list(range(150_000))
+        writer.close()
+    assert not os.path.exists(writer.folder / "errors.arrows")

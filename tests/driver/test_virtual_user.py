@@ -1,0 +1,281 @@
+"""One virtual user against a server that does as it is told: retries, reconnects, stalls, and full accounting."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import MetaData
+
+from stallmark.driver import virtual_user
+from stallmark.driver.deck import deal
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.virtual_user import (
+    COMMITTED,
+    GIVEN_UP,
+    MOST_RECONNECTS,
+    MOST_RETRIES,
+    ROLLED_BACK,
+    Failure,
+    VirtualUser,
+)
+from stallmark.transactions.workload import Outcome, Transaction, Workload
+
+CALL_TIMEOUT_S = 12.5
+LOST = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
+
+
+class Sample(NamedTuple):
+    """What a user reports, in its order."""
+
+    transaction: int
+    scheduled: int
+    started: int
+    ended: int
+    free_since: int
+    outcome: int
+    retries: int
+
+
+class Pay(Transaction):
+    name = "pay"
+    frames = ("pay",)
+
+    def inputs(self, rng: random.Random) -> tuple:
+        return (rng.randrange(10**9),)
+
+    def execute(self, session: Any, inputs: tuple) -> Outcome:
+        return session.call("pay", inputs)
+
+
+@dataclass(frozen=True)
+class Payments(Workload):
+    def sql(self, name: str, dialect: str) -> str:
+        return f"{name} in {dialect}"
+
+
+WORKLOAD = Payments("payments", 1, MetaData(), {Pay: 1}, (), "")
+
+
+@dataclass
+class Server:
+    """Answers each call with the next of `answers`: an outcome, an error class, or something to do first.
+
+    Once they are used up it tells the user to stop, and commits the calls that still come.
+    """
+
+    answers: list[Outcome | ErrorClass | Callable[[], Outcome] | Exception]
+    refuses: int = 0  # how many times it takes no new session
+    dialect = "spoken"
+    calls: list[tuple] = field(default_factory=list)
+    sessions: int = 0
+    closed: int = 0
+    prepared: list[tuple[str, str]] = field(default_factory=list)
+    user: VirtualUser | None = None
+
+    def session(self, call_timeout_s: float) -> "Server":
+        assert call_timeout_s == CALL_TIMEOUT_S
+        self.sessions += 1
+        if self.sessions > 1 and self.refuses:
+            self.refuses -= 1
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", "refused")
+        return self
+
+    def prepare(self, name: str, sql: str) -> None:
+        self.prepared.append((name, sql))
+
+    def call(self, name: str, inputs: tuple) -> Outcome:
+        self.calls.append(inputs)
+        answer = self.answers.pop(0) if self.answers else Outcome.COMMITTED
+        if not self.answers and self.user:
+            self.user.stop()
+        if isinstance(answer, ErrorClass):
+            raise CallFailed(answer, "XXXXX", str(answer))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr(virtual_user, "RETRY_PAUSE_S", 1e-6)
+    monkeypatch.setattr(virtual_user, "RECONNECT_PAUSE_S", 1e-6)
+
+
+def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, list[Sample], list[Failure]]:
+    samples: list[Sample] = []
+    failures: list[Failure] = []
+    rng = random.Random(1)
+    server.user = VirtualUser(
+        0, server, WORKLOAD, {}, CALL_TIMEOUT_S, pacing or ThinkTime(Arrivals(), rng),
+        deal(WORKLOAD.deck, rng), rng, lambda sample: samples.append(Sample(*sample)), failures.append,
+    )  # type: ignore[arg-type]  # fmt: skip
+    return server.user, samples, failures
+
+
+def run(server: Server, pacing: Pacing | None = None) -> tuple[list[Sample], list[Failure], VirtualUser]:
+    user, samples, failures = make(server, pacing)
+    user.start()
+    user.join(60)
+    assert not user.is_alive()
+    return samples, failures, user
+
+
+def outcomes(samples: Iterable[Sample]) -> list[int]:
+    return [sample.outcome for sample in samples]
+
+
+def test_transactions_run_one_after_the_other_on_prepared_statements():
+    server = Server([Outcome.COMMITTED, Outcome.ROLLED_BACK, Outcome.COMMITTED])
+    samples, failures, user = run(server)
+    assert outcomes(samples) == [COMMITTED, ROLLED_BACK, COMMITTED]
+    assert failures == [] and user.lost is None
+    assert server.prepared == [("pay", "pay in spoken")]
+    assert (server.sessions, server.closed) == (1, 1)
+    for before, after in zip(samples, samples[1:], strict=False):
+        assert before.free_since <= before.scheduled <= before.started <= before.ended == after.free_since
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ErrorClass if kind.retryable])
+def test_a_transaction_is_tried_again_with_the_same_inputs_and_its_latency_includes_that(kind):
+    server = Server([kind, kind, Outcome.COMMITTED])
+    [sample], failures, _ = run(server)
+    assert (sample.outcome, sample.retries) == (COMMITTED, 2)
+    assert len(set(server.calls)) == 1 and len(server.calls) == 3
+    assert [failure.given_up for failure in failures] == [False, False]
+    assert sample.started <= failures[0].at <= failures[1].at <= sample.ended
+
+
+def test_retries_are_bounded_and_then_it_is_given_up():
+    server = Server([ErrorClass.DEADLOCK] * (MOST_RETRIES + 1) + [Outcome.COMMITTED])
+    samples, failures, _ = run(server)
+    assert outcomes(samples) == [GIVEN_UP, COMMITTED]
+    assert samples[0].retries == MOST_RETRIES
+    assert [failure.given_up for failure in failures] == [False] * MOST_RETRIES + [True]
+    assert len(set(server.calls[: MOST_RETRIES + 1])) == 1
+    assert server.calls[-1] != server.calls[0]
+
+
+def test_the_pause_before_a_retry_doubles_and_has_jitter(monkeypatch):
+    monkeypatch.setattr(virtual_user, "RETRY_PAUSE_S", 0.002)
+    pauses: list[float] = []
+    server = Server([ErrorClass.DEADLOCK] * 5 + [Outcome.COMMITTED])
+    user, _, _ = make(server)
+    monkeypatch.setattr(user._stopping, "wait", pauses.append)
+    user.run()
+    assert len(pauses) == 5
+    shares = [pause / (0.002 * 2**attempt) for attempt, pause in enumerate(pauses)]
+    assert all(0 <= share < 1 for share in shares) and len(set(shares)) == 5
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ErrorClass if not kind.retryable])
+def test_what_is_not_retryable_is_given_up_at_once(kind):
+    """Above all an unknown outcome: trying again might do it twice."""
+    server = Server([kind, Outcome.COMMITTED])
+    samples, [failure], _ = run(server)
+    assert outcomes(samples) == [GIVEN_UP, COMMITTED]
+    assert failure.given_up and failure.error.kind is kind
+    assert len(server.calls) == 2 and server.calls[0] != server.calls[1]
+    assert server.sessions == (2 if kind in LOST else 1)
+
+
+def test_after_a_lost_connection_it_comes_back_as_often_as_needed():
+    server = Server([ErrorClass.CONNECTION_LOST, Outcome.COMMITTED], refuses=MOST_RECONNECTS - 1)
+    samples, failures, user = run(server)
+    assert outcomes(samples) == [GIVEN_UP, COMMITTED]
+    assert user.lost is None and len(failures) == 1
+    assert server.sessions == 1 + MOST_RECONNECTS
+    assert len(server.prepared) == 2
+
+
+def test_a_server_that_stays_away_ends_the_user_who_says_why():
+    server = Server([ErrorClass.CONNECTION_LOST, Outcome.COMMITTED], refuses=MOST_RECONNECTS)
+    samples, [failure], user = run(server)
+    assert failure.given_up
+    assert user.lost is not None and "refused" in str(user.lost)
+    assert samples == []  # its failure is told, and the run ends incomplete
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_the_driver_is_no_user_who_quietly_did_less():
+    _, _, user = run(Server([Outcome.COMMITTED, ZeroDivisionError("a fault of ours"), Outcome.COMMITTED]))
+    assert user.lost is not None and "a fault of ours" in str(user.lost)
+
+
+def test_told_to_stop_it_finishes_what_is_under_way_and_no_retry():
+    server = Server([ErrorClass.DEADLOCK])
+    [sample], [failure], _ = run(server)
+    assert sample.outcome == GIVEN_UP and failure.given_up and len(server.calls) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    answers=st.lists(
+        st.sampled_from([Outcome.COMMITTED, Outcome.ROLLED_BACK, *ErrorClass]), min_size=1, max_size=40
+    )
+)
+def test_samples_and_failures_account_for_every_call(answers):
+    server = Server(list(answers))
+    samples, failures, user = run(server)
+    done = [sample for sample in samples if sample.outcome != GIVEN_UP]
+    given_up = [sample for sample in samples if sample.outcome == GIVEN_UP]
+    assert user.lost is None
+    assert len(server.calls) == len(answers) == len(done) + len(failures)
+    assert len(given_up) == sum(failure.given_up for failure in failures)
+    assert sum(sample.retries for sample in samples) == sum(not failure.given_up for failure in failures)
+    codes = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK}
+    assert outcomes(done) == [codes[answer] for answer in answers if isinstance(answer, Outcome)]
+    assert [failure.error.kind for failure in failures] == [a for a in answers if isinstance(a, ErrorClass)]
+
+
+def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile():
+    """Coordinated omission: a closed view of the same run would show one slow transaction and the rest fast."""
+    over: list[int] = []
+
+    def stall() -> Outcome:
+        time.sleep(0.2)
+        over.append(time.monotonic_ns())
+        return Outcome.COMMITTED
+
+    gap_ns = 1_000_000
+    queue = OpenLoop(Arrivals("fixed", rate=1000), 1, random.Random(1))
+    samples, _, _ = run(Server([stall] + [Outcome.COMMITTED] * 250), queue)
+    assert len(samples) == 251
+    for before, after in zip(samples, samples[1:], strict=False):
+        assert after.scheduled - before.scheduled == pytest.approx(gap_ns, abs=1)
+    [end] = over
+    waited = [sample for sample in samples[1:] if sample.scheduled < end]
+    assert len(waited) >= 198  # a stall of 200 ms at one arrival per ms
+    for sample in waited:
+        assert sample.started >= end
+        assert sample.ended - sample.scheduled >= end - sample.scheduled
+    total_latency = sum(sample.ended - sample.scheduled for sample in waited)
+    assert total_latency >= 198 * 199 / 2 * gap_ns  # the triangle under the stall, which service times lack
+
+
+def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
+    asked = threading.Event()
+
+    class Later:
+        closed = False
+
+        def next_start(self, ended_ns: int) -> int:
+            asked.set()
+            return ended_ns + 3_600 * 10**9
+
+    server = Server([])
+    user, samples, failures = make(server, Later())
+    user.start()
+    assert asked.wait(60)
+    user.stop()
+    user.join(60)
+    assert not user.is_alive() and samples == [] and failures == [] and server.calls == []

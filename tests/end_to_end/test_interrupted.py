@@ -1,0 +1,143 @@
+"""Whatever is killed, and whenever: one sentence, no process left, what was measured kept, the next run works.
+
+All these tests share a home, so that each of them starts from what the one before left behind.
+"""
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from end_to_end.tool import Command, Tool, eventually
+
+from stallmark.driver.record import Record
+
+LONG = {"measure": "60s"}
+
+
+def start_measuring(tool: Tool, **changes) -> tuple[Command, Path]:
+    """Start a long run; returns when users have been at work for a second, with the run's folder."""
+    before = set(tool.runs.glob("*/*/manifest.json"))
+    command = tool.start("run", tool.scenario(**(LONG | changes)))
+
+    def record_with_transactions() -> Path | None:
+        assert command.process.poll() is None, command.text
+        for manifest in set(tool.runs.glob("*/*/manifest.json")) - before:
+            if Record(manifest.parent).table("transactions").num_rows:
+                return manifest.parent
+        return None
+
+    return command, eventually(record_with_transactions, "a record with transactions")
+
+
+def end_of(command: Command, tool: Tool) -> int:
+    code = command.wait()
+    assert "Traceback" not in command.text, command.text
+    tool.nothing_left()
+    return code
+
+
+def assert_kept(folder: Path, because: str) -> Record:
+    """The record is there, says why it is incomplete, and has what was measured."""
+    record = Record(folder)
+    assert record.incomplete_because and because in record.incomplete_because
+    assert sum(record.table("transactions")["committed"].to_pylist()) > 0
+    return record
+
+
+@pytest.mark.parametrize("warm_up", ["0s", "60s"], ids=["measuring", "warming up"])
+def test_ctrl_c_while_users_work(shared, warm_up):
+    command, folder = start_measuring(shared, warm_up=warm_up)
+    command.press_ctrl_c()
+    assert end_of(command, shared) == 130
+    assert command.text.count("Stopped by Ctrl-C") == 1
+    assert_kept(folder, "Ctrl-C")
+    assert not list(folder.glob("*.arrows"))
+    assert (folder.parent / "report.html").exists()
+
+
+def test_ctrl_c_while_preparing_keeps_the_variant_before(shared):
+    changes = {"reset": "restore", "variants": [{"name": "one"}, {"name": "two", "buffer_pool": "50 %"}]}
+    command = shared.start("run", shared.scenario(**changes))
+    command.wait_for("one: checking consistency: done")
+    command.press_ctrl_c()
+    assert end_of(command, shared) == 130
+    assert command.text.count("Stopped by Ctrl-C") == 1
+    assert [manifest["status"] for manifest in shared.manifests()][0] == "complete"
+    assert (shared.newest() / "report.html").exists()
+
+
+def test_ctrl_c_while_loading_and_the_next_build_completes(fresh):
+    command = fresh.start("build", "bank", "--scale", "branches=20")
+    eventually(lambda: fresh.running("stallmark.loaders.worker"), "a loader at work")
+    command.press_ctrl_c()
+    assert end_of(command, fresh) == 130
+    assert "Stopped by Ctrl-C" in command.text
+
+
+def test_the_tool_is_killed_while_measuring(shared):
+    command, folder = start_measuring(shared)
+    command.process.kill()
+    shared.nothing_left()
+    assert_kept(folder, "killed before it could close the record")
+    code, said = shared.run("report", str(folder.parent))
+    assert code == 0 and "killed before it could close the record" in said
+
+
+def test_the_tool_is_terminated_while_measuring(shared):
+    command, folder = start_measuring(shared)
+    command.process.terminate()
+    assert end_of(command, shared) == 143
+    assert_kept(folder, "terminated")
+
+
+def test_the_server_is_killed_while_measuring(shared):
+    command, folder = start_measuring(shared)
+    postmaster = psutil.Process(int(next(shared.home.glob("**/postmaster.pid")).read_text().split()[0]))
+    postmaster.kill()
+    assert end_of(command, shared) == 4
+    assert "Incomplete:" in command.text and "server" in command.text
+    assert_kept(folder, "server")
+    assert (folder.parent / "report.html").exists()
+
+
+@pytest.mark.parametrize("part", ["executor", "conductor"])
+def test_a_part_of_the_driver_is_killed_while_measuring(shared, part):
+    command, folder = start_measuring(shared)
+    [process] = shared.running(f"stallmark.driver.{part}")
+    process.send_signal(signal.SIGKILL)
+    assert end_of(command, shared) == 4
+    assert "Incomplete:" in command.text and part in command.text and "killed" in command.text
+    assert_kept(folder, part)
+    assert (folder.parent / "report.html").exists()
+
+
+def test_the_guard_is_killed_while_measuring(shared):
+    """The server then is an orphan: the next run ends it."""
+    command, folder = start_measuring(shared)
+    [guard] = shared.running("stallmark.driver.engines.guard")
+    guard.kill()
+    code = command.wait()
+    assert code == 4 and "Traceback" not in command.text, command.text
+    assert_kept(folder, "server")
+    code, said = shared.run("run", shared.scenario())
+    assert code == 0, said
+
+
+def test_a_half_loaded_database_says_so_and_is_completed(fresh):
+    command = fresh.start("build", "bank", "--scale", "branches=10")
+    command.wait_for("")
+    eventually(lambda: fresh.running("stallmark.loaders.worker"), "a loader at work")
+    command.process.kill()
+    fresh.nothing_left()
+    code, said = fresh.run("check", "bank", "--scale", "branches=10")
+    assert code == 3 and ("half-loaded" in said or "absent" in said), said
+    code, said = fresh.run("build", "bank", "--scale", "branches=10")
+    assert code == 0, said
+    code, said = fresh.run("check", "bank", "--scale", "branches=10")
+    assert code == 0 and "BROKEN" not in said, said
+
+
+def test_after_all_that_a_run_is_complete(shared):
+    code, said = shared.run("run", shared.scenario())
+    assert code == 0, said

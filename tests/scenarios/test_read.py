@@ -1,0 +1,180 @@
+"""What is wrong with a scenario file is said with its line and the way out, in plain words."""
+
+import json
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.read import read_scenario
+
+# Words of the libraries, which a user should never read.
+JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
+
+
+def test_a_right_file_is_read(read):
+    scenario = read()
+    assert (scenario.users, scenario.measure, scenario.call_timeout) == ([4], 10, 60)
+
+
+WRONG = [
+    # unknown keys
+    ("measure: 10s", "mesure: 10s", ", line 9: unknown key mesure: did you mean measure?"),
+    ("  data: {", "  date: {", ", line 13: unknown key device.date: did you mean data?"),
+    ("read_ms", "reed_ms", ", line 13: unknown key device.data.reed_ms: did you mean read_ms?"),
+    ("buffer_pool: 8MiB", "bufferpool: 8MiB", ", line 16: unknown key variants.0.bufferpool: did you mean buffer_pool?"),
+    ("device: bare", "xyz: bare", ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device."),
+    # wrong units
+    ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
+    ("8MiB", "8", ", line 16: variants.0.buffer_pool: 8 has no unit: write 8MiB or 8 %."),
+    ("read_ms: 2", "read_ms: 2ms", ", line 13: device.data.read_ms must be a number, not '2ms'."),
+    # impossible values
+    ("measure: 10s", "measure: 500ms", ", line 9: measure must be at least 1s, not '500ms'."),
+    ("warm_up: 1s", "warm_up: -1s", ", line 8: warm_up must be at least 0s, not '-1s'."),
+    ("users: 4", "users: 0", ", line 7: users must be at least 1, not 0."),
+    ("users: 4", "users: many", ", line 7: users must be a whole number, not 'many'."),
+    ("users: 4", "users: true", ", line 7: users must be a whole number, not True."),
+    ("users: 4", "users: 4.5", ", line 7: users must be a whole number, not 4.5."),
+    ("users: 4", "users: [4, 20000]", ", line 7: users.1 must be at most 10,000, not 20000."),
+    ("users: 4", "users: []", ", line 7: users must have at least one item, not an empty list."),
+    ("spindles: 8", "spindles: 0", ", line 13: device.data: spindles must be a whole number from 1 to 64, not 0."),
+    ("branches: 1}", "branches: 0}", ", line 6: workload: The bank's scale is a number of branches from 1"),
+    ("branches: 1}", "branch: 1}", ", line 6: workload: The bank's scale has no 'branch': it is `branches: N`."),
+    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, not 'bnak'."),
+    ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
+    ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
+    ("device: bare", "device: bear", ", line 18: variants.1.device must be bare or {data: …, wal: …}, not 'bear'."),
+    ("takes:", "repeats: 101\ntakes:", ", line 5: repeats must be at most 100, not 101."),
+    ("takes:", "repeats: 1.5\ntakes:", ", line 5: repeats must be a whole number, not 1.5."),
+    ("name: small", "name: Small One", ", line 1: name must be small letters, digits and hyphens, not 'Small One'."),
+    ("title: A small scenario", "title: 5", ", line 2: title must be a text (put it in quotes), not 5."),
+    ("name: slow", f"name: {'x' * 61}", ", line 15: variants.0.name must have at most 60 characters"),
+    ("name: slow", 'name: ""', ", line 15: variants.0.name must not be empty"),
+    ("takes:", "arrivals: {kind: fixed, rate: 0}\ntakes:", ", line 5: arrivals.rate must be more than 0, not 0."),
+    ("takes:", "arrivals: {kind: fixed, rate: .inf}\ntakes:", ", line 5: arrivals.rate must be a number, not inf."),
+    ("takes:", "arrivals: {kind: fixd, rate: 1}\ntakes:", ", line 5: arrivals.kind must be fixed or poisson, not"),
+    ("takes:", "arrivals: open\ntakes:", ", line 5: arrivals must be closed or {kind: …, rate: …}, not 'open'."),
+    (
+        "takes:",
+        "arrivals: {kind: fixed, rate: 1}\nthink_time: {mean: 1s}\ntakes:",
+        ": think_time belongs to a closed loop: remove it, or set arrivals: closed.",
+    ),
+    # wrong shapes
+    ("workload: {name: bank, scale: {branches: 1}}", "workload: bank", ", line 6: workload must be written as {name: …,"),
+    ("scale: {branches: 1}", "scale: 1", ", line 6: workload.scale must be written as {…}, not 1."),
+    ("  - name: slow\n    buffer_pool: 8MiB\n", "  - slow\n", ", line 15: variants.0 must be written as {name: …, buffer_pool"),
+    ("takes: seconds", "takes:", ", line 5: takes must be a text (put it in quotes), not empty."),
+    # missing keys
+    ("measure: 10s\n", "", ": measure is missing: add it."),
+    (", sync_ms: 1", "", ", line 13: device.data.sync_ms is missing: add it."),
+    ("  - name: bare\n    device: bare\n", "  - device: bare\n", ", line 17: variants.1.name is missing: add it."),
+    ("takes:", "arrivals: {kind: fixed}\ntakes:", ", line 5: arrivals.rate is missing: add it."),
+    # two of a name
+    ("name: bare", "name: slow", ": two variants have the same name, 'slow': give each its own."),
+    ("takes:", "users: 5\ntakes:", ", line 8: the key users is there twice: keep one."),
+    # not YAML
+    ("reset: restore", "reset: [", ", line 13: this is not YAML"),
+    ("takes:", "\ttakes:", ", line 5: this is not YAML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), WRONG, ids=[new[:30] for _, new, _ in WRONG])
+def test_an_error_names_the_line_and_the_way_out(read, path, old, new, sentence):
+    with pytest.raises(StallmarkError) as refused:
+        read(old, new)
+    said = str(refused.value)
+    assert said.startswith(f"{path}{sentence}")
+    assert said.count("\n") == 0, "one mistake, one sentence"
+    assert not JARGON.search(said)
+    assert said.endswith((".", "?")) and not said.endswith("..")
+
+
+def test_every_mistake_is_named_at_once(read):
+    with pytest.raises(StallmarkError) as refused:
+        read("measure: 10s", "measure: 10", "reset: restore", "reset: no")
+    assert len(str(refused.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"- a\n", b"just words\n", b"5\n"])
+def test_a_file_without_a_mapping_is_no_scenario(path, content):
+    path.write_bytes(content)
+    with pytest.raises(StallmarkError, match="holds no scenario: it must be a mapping that begins with `name:`"):
+        read_scenario(str(path))
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"name: \x00\n", b"\x89PNG\r\n\x1a\n"])
+def test_a_file_that_is_no_text_is_said_to_be_none(path, content):
+    path.write_bytes(content)
+    with pytest.raises(StallmarkError, match=r"is not (a text file|YAML: it holds characters)"):
+        read_scenario(str(path))
+
+
+def test_a_misspelt_scenario_is_guessed():
+    with pytest.raises(StallmarkError, match=r"'dmo' is neither a file nor a scenario of Stallmark: did you mean demo\?"):
+        read_scenario("dmo")
+
+
+def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
+    for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
+        with pytest.raises(StallmarkError, match="there are buffer-pool, demo, user-ramp"):
+            read_scenario(unknown)
+
+
+def test_overrides_change_what_they_name(read):
+    scenario = read(
+        sets=("measure=5s", "users=[1, 2]", "workload.scale.branches=3", "variants.1.buffer_pool=9MiB", "ramp=2s")
+    )
+    assert (scenario.measure, scenario.users, scenario.ramp) == (5, [1, 2], 2)
+    assert scenario.workload.scale == {"branches": 3}
+    assert str(scenario.variants[1].buffer_pool) == "9MiB"
+
+
+def test_an_override_may_make_what_the_file_does_not_have(read):
+    device = "{spindles: 1, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 1}"
+    assert read(sets=(f"variants.0.device.wal={device}",)).variants[0].device.wal.spindles == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("measure", "write it as key=value, for example --set measure=60s."),
+        ("=3s", "write it as key=value, for example --set measure=60s."),
+        ("measure=3", "measure: 3 has no unit: write 3s or 3min."),
+        ("measure=", "measure: 'None' is no duration"),
+        ("mesure=3s", "unknown key mesure: did you mean measure?"),
+        ("device.data.read_ms=x", "device.data.read_ms must be a number, not 'x'."),
+        ("users=[1,", "'[1,' is not YAML; put it in quotes."),
+        ("variants.7.name=x", "7 is no item of this list: write a number from 0 to 1."),
+        ("variants.slow.name=x", "slow is no item of this list: write a number from 0 to 1."),
+        ("title.size=3", "there is nothing inside a single value to set size in."),
+    ],
+)
+def test_an_error_of_an_override_names_the_override(read, override, sentence):
+    with pytest.raises(StallmarkError) as refused:
+        read(sets=(override,))
+    assert str(refused.value).startswith(f"--set {override}: {sentence}")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = [
+    "name", "title", "workload", "workload.name", "workload.scale", "workload.scale.branches", "workload.seed", "users",
+    "ramp", "warm_up", "measure", "arrivals", "think_time", "call_timeout", "buffer_pool", "device", "device.data",
+    "device.data.spindles", "device.data.read_ms", "start_cache", "reset", "repeats", "variants", "variants.0",
+    "variants.0.buffer_pool", "variants.1.device",
+]  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@given(st.sampled_from(KEYS), VALUES)
+def test_no_value_whatsoever_ends_in_anything_but_plain_sentences(path, key, value):
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        read_scenario(str(path), [f"{key}={text}"])
+    except StallmarkError as error:
+        assert not JARGON.search(str(error).replace(text, ""))

@@ -1,0 +1,85 @@
+"""Sizes, shares and durations as people write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from stallmark.scenarios.units import Pool, PoolSize, Seconds, write_duration
+
+POOL = TypeAdapter(Pool)
+SECONDS = TypeAdapter(Seconds)
+
+
+@given(st.integers(1, 2**45))
+def test_a_size_survives_being_written_and_read(size):
+    pool = PoolSize(size_bytes=size)
+    assert POOL.validate_python(POOL.dump_python(pool)) == pool
+
+
+@given(st.integers(1, 10_000_000))
+def test_a_share_survives_being_written_and_read(millionths):
+    written = POOL.dump_python(PoolSize(share=millionths / 1e6))
+    assert POOL.validate_python(written).share == pytest.approx(millionths / 1e6, rel=1e-12)
+
+
+@given(st.integers(0, 10**9))
+def test_a_duration_survives_being_written_and_read(milliseconds):
+    assert SECONDS.validate_python(write_duration(milliseconds / 1000)) == pytest.approx(
+        milliseconds / 1000, rel=1e-12
+    )
+
+
+@given(st.floats(1e-4, 10), st.integers(1, 2**45))
+def test_a_share_becomes_whole_mebibytes_and_never_fewer_bytes_than_asked(share, database_bytes):
+    resolved = PoolSize(share=share).resolve(database_bytes)
+    assert resolved % 2**20 == 0
+    assert 0 <= resolved - int(share * database_bytes) < 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("64MiB", 64 * 2**20), ("2 GiB", 2 * 2**30), ("100MB", 10**8), ("1.5GiB", 3 * 2**29), ("9000B", 9000)],
+)
+def test_sizes(text, size):
+    assert POOL.validate_python(text) == PoolSize(size_bytes=size)
+
+
+@pytest.mark.parametrize(("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)])
+def test_shares(text, share):
+    assert POOL.validate_python(text).share == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("90s", 90), ("5min", 300), ("1h30m", 5400), ("1.5 min", 90), ("0s", 0), ("-2s", -2)],
+)
+def test_durations(text, seconds):
+    assert SECONDS.validate_python(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("adapter", "value", "sentence"),
+    [
+        (POOL, 64, "64 has no unit: write 64MiB or 64 %"),
+        (POOL, "1.5", "1.5 has no unit: write 1.5MiB or 1.5 %"),
+        (POOL, "64MiX", "'64MiX' is no size: write it as 64MiB, 2GiB or 25 %"),
+        (POOL, "all of it", "'all of it' is no size: write it as 64MiB, 2GiB or 25 %"),
+        (POOL, "0MiB", "0MiB is no size of a buffer pool: write more than 0"),
+        (POOL, "-1MiB", "is no size"),
+        (POOL, "0 %", "0 % is no share of the data: write 1 % to 1000 %"),
+        (POOL, "nan %", "nan % is no share of the data: write 1 % to 1000 %"),
+        (POOL, "many %", "'many %' is no share: write it as 25 %"),
+        (SECONDS, 60, "60 has no unit: write 60s or 60min"),
+        (SECONDS, "1e3", "1e3 has no unit: write 1e3s or 1e3min"),
+        (SECONDS, "2 parsecs", "'2 parsecs' is no duration: write it as 500ms, 90s, 5min or 1h30m"),
+        (SECONDS, True, "'True' is no duration"),
+        (SECONDS, float("inf"), "'inf' is no duration"),
+        (SECONDS, "1:30", "'1:30' is no duration"),
+        (SECONDS, "", "'' is no duration"),
+    ],
+)
+def test_what_cannot_be_read_is_answered_with_what_to_write(adapter, value, sentence):
+    with pytest.raises(ValidationError) as refused:
+        adapter.validate_python(value)
+    assert sentence in str(refused.value)

@@ -1,0 +1,153 @@
+"""Each condition finds the wrong row put in for it."""
+
+import random
+
+import pytest
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.loaders.load import build
+from stallmark.transactions import checks
+from stallmark.transactions.bank import WORKLOAD, Transfer
+
+SCALE = {"branches": 2}
+HISTORY = "INSERT INTO bank.history (tid, bid, aid, delta, mtime) VALUES"
+
+# What is done to a good database; the conditions that must find it; rows the first of these reports.
+INJECTIONS = {
+    "a teller's balance": (
+        "UPDATE bank.tellers SET tbalance = tbalance + 1 WHERE tid = 12",
+        {"branch_tellers", "teller_history"},
+        1,
+    ),
+    "a teller without a balance": (
+        "UPDATE bank.tellers SET tbalance = NULL WHERE bid = 1",
+        {"branch_tellers", "teller_history"},
+        1,
+    ),
+    "a branch's balance": (
+        "UPDATE bank.branches SET bbalance = bbalance - 1 WHERE bid = 2",
+        {"branch_tellers", "branch_history"},
+        1,
+    ),
+    "an account's balance": (
+        "UPDATE bank.accounts SET abalance = abalance + 1 WHERE aid IN (77, 150000)",
+        {"account_history"},
+        2,
+    ),
+    "a lost history row": (
+        "DELETE FROM bank.history WHERE ctid = (SELECT min(ctid) FROM bank.history WHERE delta <> 0)",
+        {"branch_history", "teller_history", "account_history"},
+        1,
+    ),
+    "a doubled history row": (
+        "INSERT INTO bank.history SELECT * FROM (SELECT * FROM bank.history WHERE delta <> 0 LIMIT 1) one",
+        {"branch_history", "teller_history", "account_history"},
+        1,
+    ),
+    "history of nobody": (f"{HISTORY} (99, 1, 1, 0, now())", {"teller_history", "history_teller"}, 1),
+    "history of an account of nobody": (f"{HISTORY} (1, 1, 900000, 0, now())", {"account_history"}, 1),
+    "history without a branch": (
+        f"{HISTORY} (1, NULL, 1, 0, now())",
+        {"branch_history", "history_teller"},
+        1,
+    ),
+    "history at another branch": (f"{HISTORY} (1, 2, 1, 0, now())", {"history_teller"}, 1),
+    "a missing account": ("DELETE FROM bank.accounts WHERE aid = 5", {"rows"}, 1),
+    "a missing teller": ("DELETE FROM bank.tellers WHERE tid = 5", {"rows"}, 1),
+    "an account of another branch": ("UPDATE bank.accounts SET bid = 2 WHERE aid = 5", {"belongs"}, 1),
+    "an account out of range": (
+        "UPDATE bank.accounts SET aid = 200001, bid = 3 WHERE aid = 5",
+        {"belongs"},
+        1,
+    ),
+    "a teller of another branch": ("UPDATE bank.tellers SET bid = NULL WHERE tid = 5", {"belongs"}, 1),
+    "a missing branch": ("DELETE FROM bank.branches WHERE bid = 2", {"branch_tellers", "rows"}, 1),
+}
+NAMES = {
+    "branch_tellers": "a branch's balance is the sum of its tellers' balances",
+    "branch_history": "a branch's balance is the sum of its history",
+    "teller_history": "a teller's balance is the sum of its history",
+    "account_history": "an account's balance is the sum of its history",
+    "history_teller": "a history row names the branch of its teller",
+    "rows": "as many branches, tellers and accounts as the scale says",
+    "belongs": "tellers and accounts belong to their branch",
+}
+
+
+@pytest.fixture(scope="module")
+def used(embedded_server) -> EmbeddedEngine:
+    """A bank on which some transfers have run."""
+    bank = EmbeddedEngine(embedded_server, "checked")
+    build(bank, WORKLOAD, SCALE, 1, workers=2)
+    transfer, rng = Transfer(SCALE), random.Random(1)
+    with bank.cursor() as cursor:
+        for _ in range(200):
+            cursor.execute("SELECT bank.transfer(%s, %s, %s, %s)", transfer.inputs(rng))
+    return bank
+
+
+class Injected(EmbeddedEngine):
+    """The same database, as it would be with one wrong row: each look is rolled back."""
+
+    def __init__(self, bank: EmbeddedEngine, wrong: str):
+        super().__init__(bank.server, "checked")
+        self._wrong = wrong
+
+    def connect(self, application: str = "stallmark-collector"):
+        connection = super().connect(application)
+        connection.autocommit = False
+        connection.execute(self._wrong)
+        return connection
+
+
+def test_every_condition_has_a_name_here_and_an_injection() -> None:
+    assert {condition.name for condition in WORKLOAD.conditions} == set(NAMES.values())
+    assert set().union(*(found for _, found, _ in INJECTIONS.values())) == set(NAMES)
+
+
+def test_a_good_database_holds(used: EmbeddedEngine) -> None:
+    findings = checks.run(used, WORKLOAD, SCALE)
+    assert [f.holds for f in findings] == [True] * len(WORKLOAD.conditions), findings
+    assert all(f.offending == 0 and f.detail == "" for f in findings)
+
+
+@pytest.mark.parametrize("wrong", INJECTIONS)
+def test_a_wrong_row_is_found(used: EmbeddedEngine, wrong: str) -> None:
+    statement, expected, offending = INJECTIONS[wrong]
+    findings = {f.name: f for f in checks.run(Injected(used, statement), WORKLOAD, SCALE)}
+    for condition in expected:
+        finding = findings[NAMES[condition]]
+        assert not finding.holds
+        assert finding.offending >= offending
+        assert finding.detail
+    # Nothing else is accused of a change of a single balance.
+    if "balance" in wrong:
+        assert {name for name, f in findings.items() if not f.holds} == {NAMES[c] for c in expected}
+
+
+def test_another_scale_is_found(used: EmbeddedEngine) -> None:
+    findings = {f.name: f for f in checks.run(used, WORKLOAD, {"branches": 3})}
+    counts = findings[NAMES["rows"]]
+    assert counts.offending == 3
+    assert "accounts; expected 300000; found 200000" in counts.detail
+
+
+def test_the_first_offenders_are_shown_and_the_rest_counted(used: EmbeddedEngine) -> None:
+    wrong = Injected(used, "UPDATE bank.accounts SET bid = 2 WHERE aid <= 10")
+    finding = next(f for f in checks.run(wrong, WORKLOAD, SCALE) if f.name == NAMES["belongs"])
+    assert finding.offending == 10
+    assert finding.detail.count(" | ") == 2
+    assert finding.detail.endswith(" … and 7 more")
+
+
+def test_quick_leaves_out_scans(used: EmbeddedEngine) -> None:
+    names = [f.name for f in checks.run(used, WORKLOAD, SCALE, scans=False)]
+    assert names == [c.name for c in WORKLOAD.conditions if c.cost == "cheap"]
+    assert 0 < len(names) < len(WORKLOAD.conditions)
+
+
+def test_scale_in_a_condition() -> None:
+    scale = {"branches": 7, "n": 2}
+    assert checks.with_scale("a = :branches + x::int, :n", scale) == "a = 7 + x::int, 2"
+    with pytest.raises(KeyError):
+        checks.with_scale("a = :customers", scale)
