@@ -23,7 +23,7 @@ from pathlib import Path
 from psycopg import pq
 
 from stallmark.driver.drive import Drive
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer, _binary
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer, binary
 from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
@@ -66,7 +66,7 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
     server = engine.server
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess_argv = [
-        _binary("pgbench"),
+        binary("pgbench"),
         "-n",
         "-c",
         str(USERS),
@@ -158,7 +158,7 @@ def main(mode: str, rounds: int) -> None:
         script = work / "script.sql"
         if mode == "slow":
             shown = subprocess.run(
-                [_binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
+                [binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
             )
             script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))
             options = [f"--scale={BRANCHES}"]

@@ -14,9 +14,10 @@ from rich.console import Console
 import stallmark
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.scenarios.show import Show
+from stallmark.scenarios.stopping import Stopped, listen
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, INTERRUPTED = 1, 3, 4, 130
+CONDITION_BROKEN, FAILED, INCOMPLETE = 1, 3, 4
 
 out = Console()
 err = Console(stderr=True)
@@ -26,14 +27,21 @@ class _Commands(click.Group):
     """Every error that is the user's to mend ends as one sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        listen()
         try:
             return super().invoke(ctx)
         except (StallmarkError, CallFailed) as error:
             err.print(f"[bold red]Error:[/] {_escape(str(error))}", highlight=False, soft_wrap=True)
             sys.exit(FAILED)
-        except KeyboardInterrupt:
-            err.print("Stopped by Ctrl-C. What was measured is kept; servers and settings are as before.")
-            sys.exit(INTERRUPTED)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # a full disk, a folder without rights
+            err.print(f"[bold red]Error:[/] {_escape(_sentence(error))}", highlight=False, soft_wrap=True)
+            sys.exit(FAILED)
+        except Stopped as stopped:
+            sentence = f"{stopped}. What was done is kept; servers and settings are as before."
+            err.print(sentence[0].upper() + sentence[1:], highlight=False, soft_wrap=True)
+            sys.exit(stopped.exit_code)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,6 +52,11 @@ def main() -> None:
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
     4 the run is incomplete, 130 stopped by Ctrl-C.
     """
+
+
+def _sentence(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}."
 
 
 def _escape(text: str) -> str:
@@ -213,7 +226,7 @@ def run(
         runner = Runner(model, engine, out_dir, show, web_port)
         try:
             finished = runner.run()
-        except KeyboardInterrupt:
+        except (Stopped, StallmarkError, CallFailed):
             if runner.folder.exists():
                 _report([runner.folder], runner.folder / "report.html", as_json)
             raise

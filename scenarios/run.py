@@ -1,8 +1,5 @@
 """One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from stallmark.driver.sampler import Sampler
 from stallmark.scenarios.manifest import manifest, now
 from stallmark.scenarios.model import Scenario, Variant
 from stallmark.scenarios.show import Show
+from stallmark.scenarios.stopping import Stopped, later
 from stallmark.transactions import checks, find_workload
 
 
@@ -59,14 +57,14 @@ class Run:
             reason = self._drive(writer)
             if reason is None:
                 self._check(writer)
-        except KeyboardInterrupt:
-            reason = "stopped by Ctrl-C"
+        except Stopped as stopped:
+            reason = str(stopped)
             raise
-        except (StallmarkError, CallFailed) as error:
+        except (StallmarkError, CallFailed, OSError) as error:
             reason = str(error).rstrip(".")
-            raise
         finally:
-            writer.close(reason)
+            with later():
+                writer.close(reason)
         return reason
 
     def _prepare(self) -> dict[str, Any]:
@@ -125,7 +123,7 @@ class Run:
         except Interrupted as interruption:
             return str(interruption)
         finally:
-            with _no_interruption():
+            with later():
                 drive.finish()
                 sampler.stop()  # after the users have gone: a session hands in its last counters as it ends
                 self._engine.relax_devices()
@@ -153,13 +151,3 @@ class Run:
         writer.manifest["conditions"] = [vars(finding) for finding in findings]
         writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
         self.conditions_hold = all(finding.holds for finding in findings)
-
-
-@contextmanager
-def _no_interruption() -> Iterator[None]:
-    """Ctrl-C waits until the last reports are in and the settings are given back."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
 from stallmark.loaders.load import build
 from stallmark.scenarios.build import show_build
 from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.refusals import refuse_small_pools, refuse_what_cannot_be
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
@@ -38,9 +38,10 @@ class Runner:
         self.folder = out / self._experiment
 
     def run(self) -> Finished:
-        self._refuse_what_cannot_be()
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
         self._prepare_database()
         loaded_bytes = self._engine.bytes_used()
+        refuse_small_pools(self._scenario, self._engine, loaded_bytes)
         variants = self._scenario.variants * self._scenario.repeats
         holds = True
         for index, variant in enumerate(variants):
@@ -64,20 +65,6 @@ class Runner:
             if reason:
                 return Finished(reason, holds)
         return Finished(None, holds)
-
-    def _refuse_what_cannot_be(self) -> None:
-        """Everything that can be known before the first byte is loaded."""
-        scenario, variants = self._scenario, self._scenario.variants
-        asked = {
-            "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
-            "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
-            "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
-            "reset: restore": ("restore", scenario.reset == "restore"),
-            "device": ("emulated_device", any(scenario.devices_of(variant) for variant in variants)),
-        }
-        for key, (ability, wanted) in asked.items():
-            if wanted and (why := self._engine.cannot(ability)):
-                raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
 
     def _prepare_database(self) -> None:
         choice = self._scenario.workload

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
 
 Item = TypeVar("Item")
 
@@ -63,8 +63,9 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
     dialect = sa.make_url(_DRIVERS[engine.dialect]).get_dialect()
     try:
         yield
-    except (sa.exc.DBAPIError, dialect.import_dbapi().Error) as error:
-        reason = str(getattr(error, "orig", error)).strip().splitlines()
+    except (sa.exc.DBAPIError, dialect.import_dbapi().Error, CallFailed) as error:
+        message = error.message if isinstance(error, CallFailed) else getattr(error, "orig", error)
+        reason = str(message).strip().splitlines()
         raise StallmarkError(
             f"{what} failed: {reason[0].rstrip('.') if reason else 'no reason given'}. "
             "What was done is kept: the same build again continues."

@@ -3,10 +3,18 @@
 import itertools
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.loaders.load import build
+from stallmark.transactions.bank import WORKLOAD as BANK
 
+# No test asserts a time.
+hypothesis.settings.register_profile("stallmark", deadline=None)
+hypothesis.settings.load_profile("stallmark")
+
+BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
 
 
@@ -21,3 +29,11 @@ def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedd
 @pytest.fixture
 def database(embedded_server: EmbeddedServer) -> EmbeddedEngine:
     return EmbeddedEngine(embedded_server, f"test{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def bank(embedded_server: EmbeddedServer) -> EmbeddedEngine:
+    """The bank with one branch; tests may run transactions on it."""
+    engine = EmbeddedEngine(embedded_server, "bank")
+    build(engine, BANK, BANK_SCALE, seed=1, workers=1)
+    return engine

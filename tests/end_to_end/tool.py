@@ -100,10 +100,15 @@ class Tool:
 
     def run(self, *arguments: str) -> tuple[int, str]:
         """Exit code and all that was said. Afterwards no process may be left, and no traceback shown."""
+        finished = self.run_beside(*arguments)
+        self.nothing_left()
+        return finished
+
+    def run_beside(self, *arguments: str) -> tuple[int, str]:
+        """As `run`, while another one is at work."""
         command = self.start(*arguments)
         code = command.wait()
         assert "Traceback" not in command.text, command.text
-        self.nothing_left()
         return code, command.text
 
     def scenario(self, **changes: Any) -> str:
@@ -132,7 +137,14 @@ class Tool:
 
     def running(self, module: str) -> list[psutil.Process]:
         """The processes of ours that run a module, or a program, of this name."""
-        return [p for p in self.processes() if any(part.endswith(module) for part in p.cmdline())]
+
+        def runs_it(process: psutil.Process) -> bool:
+            try:
+                return any(part.endswith(module) for part in process.cmdline())
+            except psutil.Error:
+                return False
+
+        return [process for process in self.processes() if runs_it(process)]
 
     def nothing_left(self) -> None:
         eventually(lambda: not self.processes(), f"all processes gone, still there: {self.processes()}")

@@ -45,7 +45,9 @@ def test_sizes(text, size):
     assert POOL.validate_python(text) == PoolSize(size_bytes=size)
 
 
-@pytest.mark.parametrize(("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)])
+@pytest.mark.parametrize(
+    ("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)]
+)
 def test_shares(text, share):
     assert POOL.validate_python(text).share == pytest.approx(share)
 

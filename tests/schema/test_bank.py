@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, _binary
+from stallmark.driver.engines.embedded import EmbeddedEngine, binary
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 
@@ -22,7 +22,7 @@ SELECT coalesce(substring(reloptions::text FROM 'fillfactor=(\\d+)'), '100')
 
 def pgbench(database: EmbeddedEngine, *arguments: str) -> str:
     result = subprocess.run(
-        [_binary("pgbench"), *arguments, database.spec()["url"]], capture_output=True, text=True, check=False
+        [binary("pgbench"), *arguments, database.spec()["url"]], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -44,7 +44,7 @@ def test_same_as_pgbench(bank: EmbeddedEngine) -> None:
 
 def test_pgbench_script_runs(bank: EmbeddedEngine, tmp_path: Path) -> None:
     shown = subprocess.run(
-        [_binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
+        [binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
     )
     script = tmp_path / "peer.sql"
     script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))

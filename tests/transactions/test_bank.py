@@ -76,7 +76,7 @@ def bank(database: EmbeddedEngine) -> EmbeddedEngine:
 
 
 def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:
-    session = bank.session()
+    session = bank.session(60)
     for frame in Transfer.frames:
         session.prepare(frame, WORKLOAD.sql(frame, bank.dialect))
     transfer, rng = Transfer({"branches": 2}), random.Random(seed)
@@ -86,7 +86,7 @@ def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:
 
 
 def test_one_transfer(bank: EmbeddedEngine) -> None:
-    session = bank.session()
+    session = bank.session(60)
     session.prepare("transfer", WORKLOAD.sql("transfer", bank.dialect))
     assert session.call("transfer", (150_000, 3, 1, 70)) == [(70,)]
     assert session.call("transfer", (150_000, 4, 1, -100)) == [(-30,)]

@@ -1,0 +1,72 @@
+"""What a scenario asks for and cannot have, said before anything is loaded or measured."""
+
+import os
+import socket
+from pathlib import Path
+
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.model import Scenario
+
+
+def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_port: int | None) -> None:
+    """Everything that can be known before the first byte is loaded."""
+    _refuse_what_the_engine_cannot(scenario, engine)
+    refuse_small_pools(scenario, engine)
+    most = engine.most_users()
+    if most is not None and (users := max(scenario.users)) > most:
+        raise StallmarkError(
+            f"{scenario.name} asks for {users:,} users, but the server takes {most:,} beside our own sessions: "
+            "ask for fewer, or raise its max_connections."
+        )
+    if web_port:
+        _refuse_port_in_use(web_port)
+    _refuse_unwritable(out)
+
+
+def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | None = None) -> None:
+    """Caps below what the server needs; shares of the data only when its size is known."""
+    for variant in scenario.variants:
+        pool = scenario.pool_of(variant)
+        if pool is None or (pool.share is not None and loaded_bytes is None):
+            continue
+        if (size := pool.resolve(loaded_bytes or 0)) < engine.smallest_pool_bytes:
+            least = engine.smallest_pool_bytes // 1024**2
+            raise StallmarkError(
+                f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
+                f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
+            )
+
+
+def _refuse_what_the_engine_cannot(scenario: Scenario, engine: Engine) -> None:
+    variants = scenario.variants
+    asked = {
+        "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
+        "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
+        "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
+        "reset: restore": ("restore", scenario.reset == "restore"),
+        "device": ("emulated_device", any(scenario.devices_of(variant) for variant in variants)),
+    }
+    for key, (ability, wanted) in asked.items():
+        if wanted and (why := engine.cannot(ability)):
+            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+
+
+def _refuse_port_in_use(port: int) -> None:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise StallmarkError(
+            f"Port {port} is not free for the web page ({error.strerror}): name another."
+        ) from None
+
+
+def _refuse_unwritable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK):
+            raise PermissionError(None, "no right to write")
+    except OSError as error:
+        raise StallmarkError(
+            f"No record can be written to {out} ({error.strerror}): name another folder with --out."
+        ) from None

@@ -1,0 +1,508 @@
+"""PostgreSQL by URL: sessions, how their errors are counted, what can be said of a server, and the password."""
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.driver.engines import open_engine
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.driver.engines.postgres import PostgresEngine, PostgresSession, classify
+
+from ..conftest import Cluster, ClusterEngine, eventually
+
+LONG_S = 60.0
+
+
+@pytest.fixture
+def sessions(database: EmbeddedEngine) -> Iterator[Callable[..., PostgresSession]]:
+    opened: list[PostgresSession] = []
+
+    def make(call_timeout_s: float = LONG_S, **statements: str) -> PostgresSession:
+        opened.append(database.session(call_timeout_s))
+        for name, sql in statements.items():
+            opened[-1].prepare(name, sql)
+        return opened[-1]
+
+    yield make
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def aside() -> Iterator[Callable[..., Future]]:
+    with ThreadPoolExecutor() as pool:
+        yield pool.submit
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("40P01", ErrorClass.DEADLOCK),
+        ("55P03", ErrorClass.LOCK_TIMEOUT),
+        ("40001", ErrorClass.SERIALIZATION),
+        ("57014", ErrorClass.TIMEOUT),
+        ("53100", ErrorClass.OUT_OF_SPACE),
+        ("58030", ErrorClass.STORAGE),
+        ("XX001", ErrorClass.STORAGE),
+        ("XX002", ErrorClass.STORAGE),
+        ("57P01", ErrorClass.CONNECTION_LOST),
+        ("57P03", ErrorClass.CONNECTION_LOST),
+        ("08006", ErrorClass.CONNECTION_LOST),
+        ("08P01", ErrorClass.CONNECTION_LOST),
+        ("40002", ErrorClass.OTHER),
+        ("23505", ErrorClass.OTHER),
+        ("53200", ErrorClass.OTHER),
+        ("XX000", ErrorClass.OTHER),
+        ("42P01", ErrorClass.OTHER),
+    ],
+)
+def test_sqlstates_are_counted_under_the_words_of_every_engine(code, kind):
+    assert classify(code) is kind
+
+
+def test_only_what_the_server_undid_is_tried_again():
+    assert {kind for kind in ErrorClass if kind.retryable} == {
+        ErrorClass.DEADLOCK, ErrorClass.LOCK_TIMEOUT, ErrorClass.SERIALIZATION,
+    }  # fmt: skip
+    assert [kind for kind in ErrorClass if kind.fatal] == [ErrorClass.STORAGE]
+
+
+def test_an_error_survives_the_way_to_another_process():
+    import pickle
+
+    error = pickle.loads(pickle.dumps(CallFailed(ErrorClass.DEADLOCK, "40P01", "in a circle")))
+    assert (error.kind, error.code, error.message) == (ErrorClass.DEADLOCK, "40P01", "in a circle")
+    assert str(error) == "deadlock (40P01): in a circle"
+
+
+# Sessions.
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("smallint", -32768), ("integer", 2**31 - 1), ("bigint", -(2**63)),
+        ("real", 1.5), ("double precision", 0.1), ("boolean", True), ("boolean", False),
+        ("text", ""), ("text", "naïve – 数 '\"\\"), ("varchar(5)", "abc"),
+        ("integer", None), ("text", None), ("boolean", None),
+    ],
+)  # fmt: skip
+def test_values_come_back_as_they_went(type_name, value, sessions):
+    session = sessions(echo=f"SELECT $1::{type_name}")
+    [(back,)] = session.call("echo", [value])
+    assert back == value and type(back) is type(value)
+
+
+@given(row=st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
+def test_every_integer_and_every_text_round_trips(row, embedded_server):
+    session = _kept(embedded_server)
+    assert session.call("echo", row) == [row]
+
+
+_open: dict[int, PostgresSession] = {}
+
+
+def _kept(server: EmbeddedServer) -> PostgresSession:
+    if id(server) not in _open:
+        session = _open[id(server)] = EmbeddedEngine(server, "echo").session(LONG_S)
+        session.prepare("echo", "SELECT $1::bigint, $2::text")
+    return _open[id(server)]
+
+
+def test_rows_columns_and_nothing(sessions):
+    session = sessions(
+        rows="SELECT i, i % 2 = 0, NULL, i::text FROM generate_series(1, $1) i",
+        none="SELECT 1 WHERE false",
+        does="SET work_mem = '1MB'",
+    )
+    expected = [(i, i % 2 == 0, None, str(i)) for i in range(1, 4)]
+    assert session.call("rows", [3]) == expected
+    assert session.call("rows", [3]) == expected
+    assert session.call("rows", [0]) == []
+    assert session.call("none", []) == session.call("does", []) == []
+
+
+@pytest.mark.parametrize("error", [None, "division"])
+def test_a_call_is_a_transaction_of_its_own(error, database, sessions):
+    database.execute("CREATE TABLE t (i integer)")
+    session = sessions(put="INSERT INTO t SELECT 1 / $1::integer")
+    if error:
+        with pytest.raises(CallFailed) as caught:
+            session.call("put", [0])
+        assert (caught.value.kind, caught.value.code) == (ErrorClass.OTHER, "22012")
+        assert "division by zero" in caught.value.message
+    else:
+        assert session.call("put", [1]) == []
+    assert database.query("SELECT count(*) FROM t") == [(0 if error else 1,)]
+
+
+def test_a_statement_that_cannot_be_parsed_is_a_failed_call(sessions):
+    with pytest.raises(CallFailed, match="no_such_table"):
+        sessions(bad="SELECT * FROM no_such_table")
+
+
+def test_the_session_is_known_to_the_collectors(database, sessions):
+    session = sessions()
+    assert database.query(
+        "SELECT application_name FROM pg_stat_activity WHERE pid = %s", [session.server_pid]
+    ) == [("stallmark-user",)]
+
+
+def test_text_is_unicode_whatever_the_database_is_encoded_in(embedded_server):
+    admin = EmbeddedEngine(embedded_server, "postgres")
+    admin.execute("DROP DATABASE IF EXISTS latin")
+    admin.execute("CREATE DATABASE latin ENCODING LATIN1 TEMPLATE template0")
+    session = EmbeddedEngine(embedded_server, "latin").session(LONG_S)
+    session.prepare("echo", "SELECT $1::text || chr(233)")
+    assert session.call("echo", ["é"]) == [("éé",)]
+    session.close()
+
+
+# Errors as they really happen.
+
+
+@pytest.fixture
+def two_rows(database: EmbeddedEngine) -> None:
+    database.execute("CREATE TABLE two (id integer PRIMARY KEY, n integer); INSERT INTO two VALUES (1, 0), (2, 0)")
+
+
+UPDATE = "UPDATE two SET n = n + 1 WHERE id = $1"
+
+
+def test_a_deadlock(two_rows, database, sessions, aside):
+    control = {"begin": "BEGIN", "settle": "SET LOCAL deadlock_timeout = '10ms'", "update": UPDATE, "end": "ROLLBACK"}
+    one, other = sessions(**control), sessions(**control)
+    for session, row in ((one, 1), (other, 2)):
+        session.call("begin", [])
+        session.call("settle", [])
+        session.call("update", [row])
+    waiting = [aside(one.call, "update", [2]), aside(other.call, "update", [1])]
+    failed = [future.exception() for future in waiting if future.exception()]
+    [error] = failed
+    assert isinstance(error, CallFailed)
+    assert (error.kind, error.code) == (ErrorClass.DEADLOCK, "40P01")
+    for session in (one, other):
+        session.call("end", [])
+
+
+def test_a_lock_timeout(two_rows, database, sessions):
+    blocker, session = sessions(begin="BEGIN", update=UPDATE), sessions(set="SET lock_timeout = '10ms'", update=UPDATE)
+    blocker.call("begin", [])
+    blocker.call("update", [1])
+    session.call("set", [])
+    with pytest.raises(CallFailed) as caught:
+        session.call("update", [1])
+    assert caught.value.kind is ErrorClass.LOCK_TIMEOUT
+
+
+def test_a_serialization_failure(two_rows, sessions):
+    control = {"begin": "BEGIN ISOLATION LEVEL REPEATABLE READ", "read": "SELECT n FROM two", "update": UPDATE}
+    session, other = sessions(**control), sessions(**control)
+    session.call("begin", [])
+    session.call("read", [])
+    other.call("update", [1])
+    with pytest.raises(CallFailed) as caught:
+        session.call("update", [1])
+    assert caught.value.kind is ErrorClass.SERIALIZATION
+
+
+def test_the_call_timeout_is_the_servers(sessions):
+    session = sessions(0.05, sleep="SELECT pg_sleep($1)", one="SELECT 1")
+    with pytest.raises(CallFailed) as caught:
+        session.call("sleep", [60])
+    assert caught.value.kind is ErrorClass.TIMEOUT
+    assert session.call("one", []) == [(1,)]
+
+
+def test_options_in_the_url_stay_beside_the_timeout(database):
+    engine = PostgresEngine(database.spec()["url"] + "&options=-c%20work_mem%3D3MB")
+    session = engine.session(12)
+    session.prepare("ask", "SELECT current_setting('work_mem'), current_setting('statement_timeout')")
+    assert session.call("ask", []) == [("3MB", "12s")]
+    session.close()
+
+
+def sleeping(database: PostgresEngine, session: PostgresSession) -> bool:
+    return database.query(
+        "SELECT wait_event FROM pg_stat_activity WHERE pid = %s AND state = 'active'", [session.server_pid]
+    ) == [("PgSleep",)]
+
+
+def test_a_call_can_be_cancelled_from_another_thread(database, sessions, aside):
+    session = sessions(sleep="SELECT pg_sleep(60)", one="SELECT 1")
+    call = aside(session.call, "sleep", [])
+    eventually(lambda: sleeping(database, session))
+    session.cancel()
+    error = call.exception()
+    assert isinstance(error, CallFailed) and error.kind is ErrorClass.TIMEOUT
+    assert session.call("one", []) == [(1,)]
+
+
+@pytest.mark.parametrize("under_way", [True, False], ids=["during a call", "between calls"])
+def test_a_session_that_the_server_ends_with_a_word_is_lost(under_way, database, sessions, aside):
+    """The server says so itself (57P01), hence the call did not commit: its outcome is known."""
+    session = sessions(sleep="SELECT pg_sleep(60)")
+    if under_way:
+        call = aside(session.call, "sleep", [])
+        eventually(lambda: sleeping(database, session))
+    database.query("SELECT pg_terminate_backend(%s, 60000)", [session.server_pid])
+    error = call.exception() if under_way else aside(session.call, "sleep", []).exception()
+    assert isinstance(error, CallFailed)
+    assert (error.kind, error.code) == (ErrorClass.CONNECTION_LOST, "57P01")
+    refuses_further_calls(session)
+
+
+def test_a_session_that_the_server_ends_in_other_words_is_lost_too(database, sessions):
+    session = sessions(set="SET idle_session_timeout = '1ms'", one="SELECT 1")
+    session.call("set", [])
+    eventually(
+        lambda: database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [(0,)]
+    )
+    with pytest.raises(CallFailed) as caught:
+        session.call("one", [])
+    assert (caught.value.kind, caught.value.code) == (ErrorClass.CONNECTION_LOST, "57P05")
+
+
+def refuses_further_calls(session: PostgresSession) -> None:
+    """A broken session says so in the words a virtual user understands, whatever is asked of it."""
+    for action in (lambda: session.call("one", []), lambda: session.prepare("two", "SELECT 2")):
+        with pytest.raises(CallFailed) as caught:
+            action()
+        assert caught.value.kind is ErrorClass.CONNECTION_LOST
+    session.cancel()
+    session.close()
+    session.cancel()
+    with pytest.raises(CallFailed) as caught:
+        session.prepare("two", "SELECT 2")
+    assert caught.value.kind is ErrorClass.CONNECTION_LOST
+
+
+@pytest.mark.parametrize(
+    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)]
+)
+@pytest.mark.parametrize("victim", ["backend", "postmaster"])
+def test_a_server_killed_during_a_call_leaves_its_outcome_unknown(victim, commits, kind, server, aside):
+    engine = EmbeddedEngine(server, "postgres")
+    session = engine.session(LONG_S)
+    session.prepare("sleep", "SELECT pg_sleep(60)")
+    call = aside(lambda: session.call("sleep", [], commits=commits))
+    eventually(lambda: sleeping(engine, session))
+    postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
+    os.kill(session.server_pid if victim == "backend" else postmaster, signal.SIGKILL)
+    error = call.exception()
+    assert isinstance(error, CallFailed) and error.kind is kind
+    refuses_further_calls(session)
+
+
+# What can be said of a server.
+
+
+def test_identity_and_settings(cluster: Cluster, engine: ClusterEngine):
+    identity = engine.identity()
+    assert (identity.product, identity.version[0]) == ("PostgreSQL", cluster.major)
+    assert str(identity) == f"PostgreSQL {identity.version[0]}.{identity.version[1]}"
+    settings = engine.settings()
+    assert settings["shared_buffers"] == "4MB" and settings["autovacuum"] == "off"
+    assert ("io_method" in settings) == (cluster.major >= 18)
+    assert engine.buffer_pool_bytes() == 4 * 1024**2
+    assert engine.bytes_used() > 1024**2
+    assert engine.free_bytes() is None
+
+
+def test_another_process_opens_the_engine_from_its_spec(engine: ClusterEngine):
+    again = open_engine(engine.spec())
+    assert again.query("SELECT current_user::text, current_database()::text") == [("stallmark", "postgres")]
+    assert type(again) is PostgresEngine
+
+
+def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
+    remote = PostgresEngine(engine.spec()["url"])
+    for ability in ("cap_memory", "cold_cache", "restore", "emulated_device", "place_files", "device_counters"):
+        assert len(str(remote.cannot(ability))) > 30
+    assert remote.cannot("prefill") is None
+    with pytest.raises(NotImplementedError, match="restart"):
+        remote.cap_memory(2**30)
+    with pytest.raises(NotImplementedError, match="embedded"):
+        remote.emulate({"data": object()})
+    remote.emulate(None)
+
+
+def test_too_old_a_server_is_refused_with_the_reason(monkeypatch):
+    engine = PostgresEngine("postgresql://stallmark:hidden@db.example/x")
+    monkeypatch.setattr(engine, "query", lambda sql: [(150_004, "15.4")])
+    with pytest.raises(StallmarkError, match=r"db.example:5432/x runs PostgreSQL 15.4; Stallmark needs 16") as caught:
+        engine.identity()
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_checkpoint_is_asked_for_or_the_missing_right_is_named(engine: ClusterEngine, cluster: Cluster):
+    engine.checkpoint()
+    engine.execute("CREATE ROLE limited LOGIN")
+    try:
+        with pytest.raises(StallmarkError, match="GRANT pg_checkpoint TO limited"):
+            PostgresEngine(cluster.url("limited")).checkpoint()
+    finally:
+        engine.execute("DROP ROLE limited")
+
+
+def reads(engine: PostgresEngine, sql: str) -> int:
+    """Blocks a statement reads from outside the pool."""
+    with engine.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}")
+        [(plan,)] = cursor.fetchall()
+    return plan[0]["Plan"]["Shared Read Blocks"]
+
+
+def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engine: ClusterEngine):
+    engine.execute("CREATE SCHEMA warm")
+    try:
+        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 90) AS filler FROM generate_series(1, 12000) i")
+        engine.execute("ALTER TABLE warm.t ADD PRIMARY KEY (i)")
+        engine.execute("VACUUM (FREEZE, ANALYZE) warm.t")
+        engine.checkpoint()
+        cluster.restart()
+        size = engine.query("SELECT pg_relation_size('warm.t') + pg_relation_size('warm.t_pkey')")[0][0]
+        assert engine.prefill("warm") == size < engine.buffer_pool_bytes()
+        before = engine.query("SELECT sum(reads) FROM pg_stat_io WHERE backend_type = 'client backend'")
+        assert reads(engine, "SELECT sum(length(filler)) FROM warm.t") == 0
+        scan = "SELECT count(*) FROM warm.t WHERE i > 0"
+        with engine.cursor() as cursor:
+            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {scan}")
+            plan = cursor.fetchall()[0][0][0]["Plan"]
+        assert plan["Plans"][0]["Index Name"] == "t_pkey" and plan["Shared Read Blocks"] == 0
+        assert before is not None
+    finally:
+        engine.execute("DROP SCHEMA warm CASCADE")
+
+
+def test_prefilling_stops_when_the_pool_is_full(cluster: Cluster, engine: ClusterEngine):
+    engine.execute("CREATE SCHEMA warm")
+    try:
+        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i")
+        engine.execute("ANALYZE warm.t")
+        assert engine.prefill("warm") == engine.buffer_pool_bytes()
+    finally:
+        engine.execute("DROP SCHEMA warm CASCADE")
+
+
+def test_bulk_writes_are_there_when_committed_and_not_before(database):
+    database.execute("CREATE SCHEMA s; CREATE TABLE s.t (i bigint)")
+    rows = pa.table({"i": list(range(1000))})
+    with database.bulk_writer() as writer:
+        writer.write("s.t", rows)
+        writer.execute("INSERT INTO s.t VALUES (-1)")
+    assert database.query("SELECT count(*) FROM s.t") == [(0,)]
+    with database.bulk_writer() as writer:
+        writer.write("s.t", rows)
+        writer.execute("INSERT INTO s.t VALUES (-1)")
+        writer.commit()
+    assert database.query("SELECT count(*), min(i) FROM s.t") == [(1001, -1)]
+    with pytest.raises(CallFailed) as caught, database.bulk_writer() as writer:
+        writer.execute("SELECT 1 / 0")
+    assert (caught.value.kind, caught.value.code) == (ErrorClass.OTHER, "22012")
+
+
+# The password, and servers that are not there.
+
+SECRET = "pa55-w0rd"
+
+
+def everything_said(action: Callable[[], Any], caplog: pytest.LogCaptureFixture) -> str:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises((StallmarkError, CallFailed)) as caught:
+        action()
+    said = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + caplog.text
+    assert len(str(caught.value).splitlines()) == 1
+    return said.replace(repr(action), "")
+
+
+def no_server_url() -> str:
+    return f"postgresql://me:{SECRET}@127.0.0.1:1/db"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda engine: engine.connect(),
+        lambda engine: engine.session(1.0),
+        lambda engine: engine.bulk_writer().__enter__(),
+        lambda engine: engine.identity(),
+    ],
+    ids=["connect", "session", "bulk", "identity"],
+)
+def test_a_closed_port_is_named_and_the_password_is_not(ask, caplog):
+    engine = PostgresEngine(no_server_url())
+    said = everything_said(lambda: ask(engine), caplog)
+    assert "127.0.0.1" in said and "refused" in said.lower()
+    assert SECRET not in said
+
+
+def test_a_wrong_password_is_not_repeated(make_server, caplog):
+    server = make_server(port=free_port())
+    server.start()
+    engine = PostgresEngine(f"postgresql://stallmark:{SECRET}@127.0.0.1:{server.port}/postgres")
+    for ask in (engine.connect, lambda: engine.session(1.0)):
+        said = everything_said(ask, caplog)
+        assert "password authentication failed" in said and SECRET not in said
+
+
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_an_engine_shows_where_it_is_and_no_password():
+    engine = PostgresEngine(no_server_url())
+    assert engine.where == "127.0.0.1:1/db"
+    assert SECRET not in repr(engine) + str(engine)
+    assert SECRET in str(engine.spec())  # the one place it may be: a pipe to a process of ours
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"mysql://me:{SECRET}@host/db",
+        f"postgresql://me:{SECRET}%zz@host/db",
+        f"postgresql://me:{SECRET}/more@host/db",
+        f"postgresql://me:{SECRET} more@host/db",
+        f"postgresql://me:{SECRET}@host:{SECRET}/db",
+        f"postgresql://me@host/db?pass={SECRET}",
+        "not a url",
+    ],
+)
+def test_an_unreadable_url_is_refused_without_repeating_it(url, caplog):
+    said = everything_said(lambda: PostgresEngine(url), caplog)
+    assert "postgresql://user@host:5432/database" in said
+    assert SECRET not in said
+
+
+def test_the_url_of_sqlalchemy_is_understood():
+    engine = PostgresEngine("postgresql+psycopg://me@host:5433,other:5434/db")
+    assert engine.where == "host,other:5433,5434/db"
+
+
+def test_threads_have_sessions_of_their_own(sessions):
+    """The interpreter's lock is free during a call: two sleeping sessions wait for each other."""
+    meet = "SELECT pg_advisory_lock($1)"
+    one, other = sessions(lock=meet, free="SELECT pg_advisory_unlock($1)"), sessions(lock=meet)
+    one.call("lock", [1])
+    thread = threading.Thread(target=other.call, args=("lock", [1]))
+    thread.start()
+    assert one.call("free", [1]) == [(True,)]
+    thread.join(60)
+    assert not thread.is_alive()

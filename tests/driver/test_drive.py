@@ -1,0 +1,269 @@
+"""A run's load from end to end: Locust, executors, native threads, a real server, and what the record says of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from stallmark.driver import hdr
+from stallmark.driver.drive import Drive, Interrupted
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.record import Record, RecordWriter
+
+from .conftest import eventually
+
+
+def order(bank: EmbeddedEngine) -> dict[str, Any]:
+    return {"engine": bank.spec(), "workload": "bank", "scale": {"branches": 1}, "call_timeout_s": 30.0}
+
+
+def plan(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Plan:
+    steps = timeline(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
+    return Plan(steps, arrivals or Arrivals(), seed=1)
+
+
+def history_rows(bank: EmbeddedEngine) -> int:
+    [(count,)] = bank.query("SELECT count(*) FROM bank.history")
+    return count
+
+
+def total(record: Record, table: str, column: str) -> int:
+    return sum(record.table(table)[column].to_pylist())
+
+
+class Load:
+    """A drive with its record, and what became of its processes."""
+
+    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan):
+        self.writer = RecordWriter(folder, {"started": "now"})
+        self.drive = Drive(load, order(bank), self.writer)
+        self.conductor = psutil.Process(self.drive._process.pid)
+        self.seen: set[psutil.Process] = {self.conductor}
+        self.progress: list[Any] = []
+
+    def executors(self) -> list[psutil.Process]:
+        found = [p for p in self.conductor.children() if "stallmark.driver.executor" in p.cmdline()]
+        self.seen.update(found)
+        return found
+
+    def run(self, meanwhile: Callable[["Load"], None] = lambda load: None) -> Record:
+        """`meanwhile` is called once, when the first transactions have come in."""
+        waiting = [meanwhile]
+
+        def check() -> None:
+            if self.drive._merger.committed and waiting:
+                self.executors()
+                waiting.pop()(self)
+
+        reason = None
+        try:
+            self.drive.start()
+            self.drive.follow(self.progress.append, check)
+        except Interrupted as interruption:
+            reason = str(interruption)
+        finally:
+            self.drive.finish()
+            self.writer.close(reason)
+        return Record(self.writer.folder)
+
+
+@pytest.fixture
+def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[[Plan], Load]]:
+    made: list[Load] = []
+
+    def make(load: Plan) -> Load:
+        made.append(Load(bank, tmp_path / "run", load))
+        return made[-1]
+
+    yield make
+    for each in made:
+        eventually(lambda each=each: not any(process.is_running() for process in each.seen))
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [Arrivals(), Arrivals("fixed", rate=200), Arrivals(think_ms=20, think="exponential")],
+    ids=["closed", "open", "thinking"],
+)
+def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
+    before = history_rows(bank)
+    running = load(plan([4, 20, 2], 0.7, arrivals))
+    record = running.run()
+    assert record.manifest["status"] == "complete"
+
+    committed = total(record, "transactions", "committed")
+    assert committed == history_rows(bank) - before > 0
+    assert total(record, "transactions", "failed") == total(record, "errors", "given_up")
+    assert total(record, "transactions", "retries") + total(record, "errors", "given_up") == total(
+        record, "errors", "attempts"
+    )
+    rows = record.table("transactions").to_pylist()
+    assert {row["transaction"] for row in rows} == {"transfer"}
+    for kind in ("latency", "service"):
+        assert sum(int(hdr.counts(row[kind]).sum()) for row in rows) == committed
+    assert total(record, "transactions", "latency_us") >= total(record, "transactions", "service_us") > 0
+    # What users were busy with is the time of their transactions, executor by executor.
+    busy, service = total(record, "users", "busy_us"), total(record, "transactions", "service_us")
+    assert busy == pytest.approx(service, abs=committed)
+    assert set(record.table("users")["executor"].to_pylist()) == {0, 1}
+    assert total(record, "users", "cpu_us") > 0
+    assert sum(progress.errors for progress in running.progress[-1:]) == total(record, "errors", "attempts")
+
+
+def test_executors_are_plain_processes_though_their_parent_is_patched_by_gevent(load):
+    def look(running: Load) -> None:
+        if sys.platform != "linux":
+            pytest.skip("reads a process's mapped files from /proc")
+        parent = [region.path for region in running.conductor.memory_maps()]
+        assert any("gevent" in path for path in parent)
+        executors = running.executors()
+        assert len(executors) == min(2, os.cpu_count() or 1)
+        for executor in executors:
+            assert not any("gevent" in region.path for region in executor.memory_maps())
+            assert executor.num_threads() > 1
+
+    record = load(plan([20], 3)).run(look)
+    assert record.manifest["status"] == "complete"
+
+
+def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load):
+    before = history_rows(bank)
+
+    def kill(running: Load) -> None:
+        running.executors()[0].send_signal(signal.SIGKILL)
+
+    record = load(plan([20], 600)).run(kill)
+    assert "executor process" in record.incomplete_because and "was killed" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executors(bank, load):
+    before = history_rows(bank)
+
+    def kill(running: Load) -> None:
+        running.conductor.send_signal(signal.SIGKILL)
+
+    record = load(plan([20], 600)).run(kill)
+    assert "conductor was killed" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
+    def part(running: Load) -> None:
+        admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS false")
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+        )
+
+    admin = EmbeddedEngine(bank.server, "postgres")
+    try:
+        record = load(plan([2], 600)).run(part)
+    finally:
+        admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
+    assert "lost the server" in record.incomplete_because
+    assert "connection lost" in record.table("errors")["error_class"].to_pylist()
+    assert total(record, "transactions", "committed") > 0
+
+
+def test_a_server_that_lost_data_ends_the_run(bank, load):
+    def break_it(running: Load) -> None:
+        bank.execute(
+            "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'invalid page' USING ERRCODE = 'XX001'; END$$;"
+            "CREATE TRIGGER lose BEFORE INSERT ON bank.history EXECUTE FUNCTION lose()"
+        )
+
+    try:
+        record = load(plan([2], 600)).run(break_it)
+    finally:
+        bank.execute("DROP FUNCTION IF EXISTS lose CASCADE")
+    assert "lost data" in record.incomplete_because and "XX001" in record.incomplete_because
+
+
+def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
+    writer = RecordWriter(tmp_path / "run", {"started": "now"})
+    elsewhere = order(bank) | {"engine": {"engine": "no such engine", "url": ""}}
+    drive = Drive(plan([2], 600), elsewhere, writer)
+    try:
+        with pytest.raises(StallmarkError, match="could not start"):
+            drive.start()
+    finally:
+        drive.finish()
+
+
+SCRIPT = """
+    import select, sys, time
+    from pathlib import Path
+    from stallmark.driver.drive import Drive
+    from stallmark.driver.pacing import Arrivals
+    from stallmark.driver.plan import Plan, timeline
+    from stallmark.driver.record import RecordWriter
+
+    plan = Plan(timeline([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
+    drive = Drive(plan, {order!r}, RecordWriter(Path(sys.argv[1]), {{"started": "now"}}))
+    print(drive._process.pid, flush=True)
+"""
+
+
+def script(bank: EmbeddedEngine, rest: str) -> list[str]:
+    text = textwrap.dedent(SCRIPT).format(order=order(bank)) + textwrap.dedent(rest)
+    return [sys.executable, "-c", text]
+
+
+def test_a_tool_that_is_killed_leaves_no_process_and_a_record_that_can_be_read(bank, tmp_path):
+    before = history_rows(bank)
+    rest = """
+        drive.start()
+        said = []
+        def show(progress):
+            if progress.elapsed_s > 3 and not said:
+                said.append(print("running", flush=True))
+        drive.follow(show, lambda: None)
+    """
+    argv = [*script(bank, rest), str(tmp_path / "run")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as tool:
+        assert tool.stdout
+        conductor = psutil.Process(int(tool.stdout.readline()))
+        assert tool.stdout.readline() == "running\n"
+        family = [conductor, *conductor.children(recursive=True)]
+        assert len(family) == 1 + min(2, os.cpu_count() or 1)
+        tool.kill()
+        eventually(lambda: not any(process.is_running() for process in family))
+    record = Record(tmp_path / "run")
+    assert "was cut" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_stopped_before_the_load_has_begun_it_ends_quietly(bank, tmp_path):
+    rest = """
+        select.select([drive._channel], [], [], 60)  # everybody is ready, nobody was told to go
+        drive.finish()
+    """
+    argv = [*script(bank, rest), str(tmp_path / "run")]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    conductor = int(done.stdout)
+    assert not psutil.pid_exists(conductor)
+
+
+def test_a_late_stop_of_the_load_shape_is_the_plans_end_and_no_interruption(bank, load):
+    running = load(plan([2], 1))
+    running.drive.start()
+    time.sleep(max(0.0, 1 - running.drive.clock()))
+    while not running.drive._merger.committed:
+        running.drive._receive(timeout=60)
+    deadline = running.drive.clock() + 2
+    while running.drive.clock() < deadline:  # "stopped" arrives among the reports
+        running.drive._receive(timeout=0.2)
+    running.drive.finish()
