@@ -10,6 +10,10 @@ from stallmark.driver.pacing import Arrivals
 USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
 
 
+# Servers hand in their statistics up to a second late (PGSTAT_MIN_INTERVAL): the load goes on meanwhile.
+COOL_DOWN_S = 2.0
+
+
 @dataclass(frozen=True)
 class Step:
     """Seconds count from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up lasts until
@@ -33,7 +37,8 @@ class Plan:
 
     @property
     def end_s(self) -> float:
-        return self.steps[-1].end_s
+        """When users stop: after the last step, whose end nothing that stops is to disturb."""
+        return self.steps[-1].end_s + COOL_DOWN_S
 
     @property
     def most_users(self) -> int:

@@ -22,6 +22,7 @@ def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_por
     if web_port:
         _refuse_port_in_use(web_port)
     _refuse_unwritable(out)
+    engine.checkpoint()  # every run begins with one: a server that refuses it says so now
 
 
 def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | None = None) -> None:

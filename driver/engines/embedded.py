@@ -98,6 +98,7 @@ class EmbeddedServer:
             self._initialise()
         self._check_version()
         self._check_places()
+        shutil.rmtree(self.socket_folder, ignore_errors=True)  # with the lock file of a server that was killed
         _private_folder(self.socket_folder)
         environment = {}
         if self.models:
@@ -177,13 +178,17 @@ class EmbeddedServer:
             raise StallmarkError(
                 f"Copying {source} to {target} failed: {error.stderr.decode().strip()}. Is the disk full?"
             ) from None
-        shutil.rmtree(target, ignore_errors=True)
+        old = target.with_name(target.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            target.rename(old)  # at once: a removal that is cut would leave half a directory
         if self.wal_folder and target == self.data:
             wal = self.wal_folder.resolve()
             shutil.rmtree(wal, ignore_errors=True)
             shutil.move(draft / "pg_wal", wal)
             (draft / "pg_wal").symlink_to(wal)
         draft.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
 
     def _claim(self) -> None:
         """Make the folder ours alone, and end a server that an earlier crash of ours left in it."""
@@ -434,7 +439,8 @@ def _end_leftover(data: Path) -> None:
     try:
         pid = int((data / "postmaster.pid").read_text().splitlines()[0])
         process = psutil.Process(pid)
-        ours = process.name() == "postgres" and Path(process.cwd()) == data.resolve()
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        ours = alive and process.name() == "postgres" and Path(process.cwd()) == data.resolve()
     except (FileNotFoundError, IndexError, ValueError, psutil.NoSuchProcess):
         return
     except psutil.AccessDenied:

@@ -32,6 +32,8 @@ _ERROR_CLASSES = {
     "08": ErrorClass.CONNECTION_LOST,
 }
 
+_INSUFFICIENT_PRIVILEGE = "42501"
+
 # What decides I/O; `settings` keeps those the server knows.
 _SETTINGS = [
     "shared_buffers",
@@ -219,7 +221,15 @@ class PostgresEngine(Engine):
         return used
 
     def checkpoint(self) -> None:
-        self.execute("CHECKPOINT")
+        try:
+            self.execute("CHECKPOINT")
+        except CallFailed as error:
+            if error.code != _INSUFFICIENT_PRIVILEGE:
+                raise
+            raise StallmarkError(
+                f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
+                f"GRANT pg_checkpoint TO {self._parameters.get('user', 'the user')}."
+            ) from None
 
 
 _RELATIONS_TO_PREFILL = """
@@ -310,15 +320,12 @@ class PostgresSession:
 
     def _failure(self, result: pq.abc.PGresult, commits: bool) -> CallFailed:
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-        message = _first_line(result.error_message.decode(errors="replace"))
         if code:
-            kind = classify(code)
-            if kind is ErrorClass.OTHER and self._connection.status != pq.ConnStatus.OK:
-                kind = ErrorClass.CONNECTION_LOST  # one of the many ways in which a server ends a session
-            return CallFailed(kind, code, message)
-        # No code: libpq itself lost the server while the call was under way.
+            message = _first_line(result.error_message.decode(errors="replace"))
+            return CallFailed(classify(code), code, message)
+        # No code: libpq itself lost the server while the call was under way; the connection has its last word.
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, "08006", message)
+        return CallFailed(kind, "08006", _first_line(self._connection.error_message.decode(errors="replace")))
 
 
 # By type identifier (pg_type.dat); everything else stays text.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import USERS_PER_EXECUTOR, Plan, timeline
+from stallmark.driver.plan import COOL_DOWN_S, USERS_PER_EXECUTOR, Plan, timeline
 
 SECONDS = st.floats(0, 1000)
 
@@ -28,7 +28,7 @@ def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
         assert step.measure_s == pytest.approx(step.begin_s + ramp + warm_up)
         assert step.end_s == pytest.approx(step.measure_s + measure)
     plan = Plan(steps, Arrivals(), seed=1)
-    assert plan.end_s == steps[-1].end_s
+    assert plan.end_s == steps[-1].end_s + COOL_DOWN_S
     assert plan.most_users == max(users)
     for step in steps:
         assert plan.step_at(step.begin_s) is step

@@ -12,23 +12,6 @@ from end_to_end.tool import Command, Tool, eventually
 
 from stallmark.driver.record import Record
 
-LONG = {"measure": "60s"}
-
-
-def start_measuring(tool: Tool, **changes) -> tuple[Command, Path]:
-    """Start a long run; returns when users have been at work for a second, with the run's folder."""
-    before = set(tool.runs.glob("*/*/manifest.json"))
-    command = tool.start("run", tool.scenario(**(LONG | changes)))
-
-    def record_with_transactions() -> Path | None:
-        assert command.process.poll() is None, command.text
-        for manifest in set(tool.runs.glob("*/*/manifest.json")) - before:
-            if Record(manifest.parent).table("transactions").num_rows:
-                return manifest.parent
-        return None
-
-    return command, eventually(record_with_transactions, "a record with transactions")
-
 
 def end_of(command: Command, tool: Tool) -> int:
     code = command.wait()
@@ -47,7 +30,7 @@ def assert_kept(folder: Path, because: str) -> Record:
 
 @pytest.mark.parametrize("warm_up", ["0s", "60s"], ids=["measuring", "warming up"])
 def test_ctrl_c_while_users_work(shared, warm_up):
-    command, folder = start_measuring(shared, warm_up=warm_up)
+    command, folder = shared.start_measuring(warm_up=warm_up)
     command.press_ctrl_c()
     assert end_of(command, shared) == 130
     assert command.text.count("Stopped by Ctrl-C") == 1
@@ -77,7 +60,7 @@ def test_ctrl_c_while_loading_and_the_next_build_completes(fresh):
 
 
 def test_the_tool_is_killed_while_measuring(shared):
-    command, folder = start_measuring(shared)
+    command, folder = shared.start_measuring()
     command.process.kill()
     shared.nothing_left()
     assert_kept(folder, "killed before it could close the record")
@@ -86,14 +69,14 @@ def test_the_tool_is_killed_while_measuring(shared):
 
 
 def test_the_tool_is_terminated_while_measuring(shared):
-    command, folder = start_measuring(shared)
+    command, folder = shared.start_measuring()
     command.process.terminate()
     assert end_of(command, shared) == 143
     assert_kept(folder, "stopped by a signal")
 
 
 def test_the_server_is_killed_while_measuring(shared):
-    command, folder = start_measuring(shared)
+    command, folder = shared.start_measuring()
     postmaster = psutil.Process(int(next(shared.home.glob("**/postmaster.pid")).read_text().split()[0]))
     postmaster.kill()
     assert end_of(command, shared) == 4
@@ -104,7 +87,7 @@ def test_the_server_is_killed_while_measuring(shared):
 
 @pytest.mark.parametrize("part", ["executor", "conductor"])
 def test_a_part_of_the_driver_is_killed_while_measuring(shared, part):
-    command, folder = start_measuring(shared)
+    command, folder = shared.start_measuring()
     [process] = shared.running(f"stallmark.driver.{part}")
     process.send_signal(signal.SIGKILL)
     assert end_of(command, shared) == 4
@@ -115,7 +98,7 @@ def test_a_part_of_the_driver_is_killed_while_measuring(shared, part):
 
 def test_the_guard_is_killed_while_measuring(shared):
     """The server then is an orphan: the next run ends it."""
-    command, folder = start_measuring(shared)
+    command, folder = shared.start_measuring()
     [guard] = shared.running("stallmark.driver.engines.guard")
     guard.kill()
     code = command.wait()

@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from stallmark.driver.record import Record
+
 PATIENCE_S = 60  # for what must happen; only a broken tool, or a very busy machine, takes so long
 
 MINI: dict[str, Any] = {
@@ -110,6 +112,20 @@ class Tool:
         code = command.wait()
         assert "Traceback" not in command.text, command.text
         return code, command.text
+
+    def start_measuring(self, **changes: Any) -> tuple[Command, Path]:
+        """Start a long run; returns when users have been at work for a second, with the run's folder."""
+        before = set(self.runs.glob("*/*/manifest.json"))
+        command = self.start("run", self.scenario(**({"measure": "60s"} | changes)))
+
+        def record_with_transactions() -> Path | None:
+            assert command.process.poll() is None, command.text
+            for manifest in set(self.runs.glob("*/*/manifest.json")) - before:
+                if Record(manifest.parent).table("transactions").num_rows:
+                    return manifest.parent
+            return None
+
+        return command, eventually(record_with_transactions, "a record with transactions")
 
     def scenario(self, **changes: Any) -> str:
         """The path of a scenario file: a small one, with changes."""

@@ -249,29 +249,36 @@ def test_a_call_can_be_cancelled_from_another_thread(database, sessions, aside):
     assert session.call("one", []) == [(1,)]
 
 
+COMMITS = pytest.mark.parametrize(
+    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)]
+)
+
+
+@COMMITS
 @pytest.mark.parametrize("under_way", [True, False], ids=["during a call", "between calls"])
-def test_a_session_that_the_server_ends_with_a_word_is_lost(under_way, database, sessions, aside):
-    """The server says so itself (57P01), hence the call did not commit: its outcome is known."""
+def test_a_session_that_the_server_ends_is_lost(under_way, commits, kind, database, sessions, aside):
     session = sessions(sleep="SELECT pg_sleep(60)")
     if under_way:
-        call = aside(session.call, "sleep", [])
+        call = aside(lambda: session.call("sleep", [], commits=commits))
         eventually(lambda: sleeping(database, session))
     database.query("SELECT pg_terminate_backend(%s, 60000)", [session.server_pid])
-    error = call.exception() if under_way else aside(session.call, "sleep", []).exception()
-    assert isinstance(error, CallFailed)
-    assert (error.kind, error.code) == (ErrorClass.CONNECTION_LOST, "57P01")
+    if not under_way:
+        call = aside(lambda: session.call("sleep", [], commits=commits))
+    error = call.exception()
+    assert isinstance(error, CallFailed) and error.kind is kind
+    assert "administrator command" in error.message
     refuses_further_calls(session)
 
 
-def test_a_session_that_the_server_ends_in_other_words_is_lost_too(database, sessions):
+def test_a_session_that_was_idle_for_too_long_is_lost(database, sessions):
     session = sessions(set="SET idle_session_timeout = '1ms'", one="SELECT 1")
     session.call("set", [])
     eventually(
         lambda: database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [(0,)]
     )
-    with pytest.raises(CallFailed) as caught:
+    with pytest.raises(CallFailed, match="idle-session timeout"):
         session.call("one", [])
-    assert (caught.value.kind, caught.value.code) == (ErrorClass.CONNECTION_LOST, "57P05")
+    refuses_further_calls(session)
 
 
 def refuses_further_calls(session: PostgresSession) -> None:
@@ -288,9 +295,7 @@ def refuses_further_calls(session: PostgresSession) -> None:
     assert caught.value.kind is ErrorClass.CONNECTION_LOST
 
 
-@pytest.mark.parametrize(
-    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)]
-)
+@COMMITS
 @pytest.mark.parametrize("victim", ["backend", "postmaster"])
 def test_a_server_killed_during_a_call_leaves_its_outcome_unknown(victim, commits, kind, server, aside):
     engine = EmbeddedEngine(server, "postgres")
@@ -303,6 +308,15 @@ def test_a_server_killed_during_a_call_leaves_its_outcome_unknown(victim, commit
     error = call.exception()
     assert isinstance(error, CallFailed) and error.kind is kind
     refuses_further_calls(session)
+    # PostgreSQL 18 sometimes does not hear a shutdown that is asked for while it recovers.
+    eventually(lambda: not server.running if victim == "postmaster" else answers(engine))
+
+
+def answers(engine: PostgresEngine) -> bool:
+    try:
+        return engine.query("SELECT 1") == [(1,)]
+    except (StallmarkError, CallFailed):
+        return False
 
 
 # What can be said of a server.

