@@ -9,6 +9,7 @@ from locust import LoadTestShape, User, task  # isort: skip  (patches the proces
 import logging
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import gevent
@@ -94,7 +95,11 @@ class Conductor:
         PlannedShape.start_ns = start_ns
         self._fleet.go(start_ns)
         self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(lambda **_: self._parent.send("stopped"))
+        self._environment.events.test_stop.add_listener(self._say_stopped)
+
+    def _say_stopped(self, **_: Any) -> None:
+        with suppress(Closed):  # the parent has gone: that is why we stop
+            self._parent.send("stopped")
 
     def _deliver(self, kind: str, **fields: Any) -> None:
         if kind == "report":

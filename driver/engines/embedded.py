@@ -98,7 +98,8 @@ class EmbeddedServer:
             self._initialise()
         self._check_version()
         self._check_places()
-        shutil.rmtree(self.socket_folder, ignore_errors=True)  # with the lock file of a server that was killed
+        # What a killed server left in it would keep the next one from starting.
+        shutil.rmtree(self.socket_folder, ignore_errors=True)
         _private_folder(self.socket_folder)
         environment = {}
         if self.models:

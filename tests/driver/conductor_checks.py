@@ -48,8 +48,8 @@ def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
         monkeypatch.setattr(time, "monotonic_ns", lambda: int(second * 1e9))
         return shape.tick()
 
-    assert [tick(second) for second in (0, 16.9, 17, 33.9, 34, 1000)] == [
-        (10, 5), (10, 5), (30, 10), (30, 10), None, None,
+    assert [tick(second) for second in (0, 16.9, 17, 33.9, 34, 35.9, 36, 1000)] == [
+        (10, 5), (10, 5), (30, 10), (30, 10), (30, 10), (30, 10), None, None,
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import itertools
 import random
 import statistics
+import sys
 import threading
 from collections import Counter
 
@@ -75,15 +76,24 @@ def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
 
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
 def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(kind):
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads get into each other's way wherever they can
+    try:
+        share_a_queue(kind)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def share_a_queue(kind) -> None:
     alone = OpenLoop(Arrivals(kind, rate=1000), 1, random.Random(3))
     shared = OpenLoop(Arrivals(kind, rate=1000), 1, random.Random(3))
-    expected = [alone.next_start(0) for _ in range(4 * 500)]
+    expected = [alone.next_start(0) for _ in range(4 * 5000)]
     taken: list[list[int]] = [[] for _ in range(4)]
     together = threading.Barrier(4)
 
     def take(mine: list[int]) -> None:
         together.wait()
-        mine.extend(shared.next_start(0) for _ in range(500))
+        mine.extend(shared.next_start(0) for _ in range(5000))
 
     threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
     for thread in threads:

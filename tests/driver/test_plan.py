@@ -1,5 +1,6 @@
 """The timeline of a run, and how Locust is told about it."""
 
+import itertools
 import os
 
 import pytest
@@ -22,7 +23,7 @@ def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
     steps = timeline(users, ramp_s=ramp, warm_up_s=warm_up, measure_s=measure)
     assert [step.users for step in steps] == users
     assert steps[0].begin_s == 0
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         assert after.begin_s == before.end_s
     for step in steps:
         assert step.measure_s == pytest.approx(step.begin_s + ramp + warm_up)

@@ -1,5 +1,6 @@
 """Samples become rows: sums and histograms of parts are those of the whole, and nothing is lost."""
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from typing import Any
@@ -48,7 +49,7 @@ def second_of(sample: tuple[int, ...]) -> int:
 @given(values=st.lists(US, min_size=1), cut=st.lists(st.integers(0, 9)))
 def test_merging_histograms_of_parts_gives_the_histogram_of_the_whole(values, cut):
     edges = [0, *sorted(min(at, len(values)) for at in cut), len(values)]
-    parts = [values[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    parts = [values[begin:end] for begin, end in itertools.pairwise(edges)]
     merged = hdr.merge([hdr.encode(np.array(part, np.int64)) for part in parts])
     whole = hdr.encode(np.array(values, np.int64))
     assert counts(merged) == counts(whole)
@@ -168,9 +169,10 @@ def at(scheduled: int, started: int, ended: int, free_since: int) -> tuple[int, 
 @pytest.mark.parametrize(
     ("sample", "busy", "think", "lag"),
     [
-        (at(scheduled=500, started=530, ended=900, free_since=100), 370, 400, 30),  # woke up late
-        (at(scheduled=100, started=620, ended=900, free_since=600), 280, 0, 20),  # was busy: the server's doing
-        (at(scheduled=600, started=600, ended=900, free_since=600), 300, 0, 0),  # closed loop, no think time
+        (at(scheduled=500, started=530, ended=900, free_since=100), 370, 400, 30),
+        # It was busy at the scheduled time: the server's doing.
+        (at(scheduled=100, started=620, ended=900, free_since=600), 280, 0, 20),
+        (at(scheduled=600, started=600, ended=900, free_since=600), 300, 0, 0),
     ],
 )
 def test_only_what_a_free_user_was_late_is_the_drivers_lag(sample, busy, think, lag):

@@ -1,5 +1,6 @@
 """One virtual user against a server that does as it is told: retries, reconnects, stalls, and full accounting."""
 
+import itertools
 import random
 import threading
 import time
@@ -141,7 +142,7 @@ def test_transactions_run_one_after_the_other_on_prepared_statements():
     assert failures == [] and user.lost is None
     assert server.prepared == [("pay", "pay in spoken")]
     assert (server.sessions, server.closed) == (1, 1)
-    for before, after in zip(samples, samples[1:], strict=False):
+    for before, after in itertools.pairwise(samples):
         assert before.free_since <= before.scheduled <= before.started <= before.ended == after.free_since
 
 
@@ -250,7 +251,7 @@ def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwh
     queue = OpenLoop(Arrivals("fixed", rate=1000), 1, random.Random(1))
     samples, _, _ = run(Server([stall] + [Outcome.COMMITTED] * 250), queue)
     assert len(samples) == 251
-    for before, after in zip(samples, samples[1:], strict=False):
+    for before, after in itertools.pairwise(samples):
         assert after.scheduled - before.scheduled == pytest.approx(gap_ns, abs=1)
     [end] = over
     waited = [sample for sample in samples[1:] if sample.scheduled < end]

@@ -23,7 +23,11 @@ def pair() -> tuple[Channel, Channel]:
     return Channel(ours), Channel(theirs)
 
 
-@given(messages=st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, VALUES)), max_size=5))
+@given(
+    messages=st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, VALUES)), max_size=5
+    )
+)
 @settings(max_examples=40)
 def test_what_was_sent_is_received_in_order(messages):
     here, there = pair()

@@ -3,13 +3,16 @@
 All these tests share a home, so that each of them starts from what the one before left behind.
 """
 
+import re
 import signal
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 from end_to_end.tool import Command, Tool, eventually
 
+from stallmark.driver.engines.embedded import EmbeddedServer
 from stallmark.driver.record import Record
 
 
@@ -109,18 +112,33 @@ def test_the_guard_is_killed_while_measuring(shared):
 
 
 def test_a_half_loaded_database_says_so_and_is_completed(fresh):
-    command = fresh.start("build", "bank", "--scale", "branches=10")
-    eventually(lambda: fresh.running("stallmark.loaders.worker"), "a loader at work")
+    database = ("bank", "--scale", "branches=20")
+    folder = fresh.folder / "database"
+    server = EmbeddedServer(folder)  # only to know where it listens
+
+    def batches() -> int:
+        try:
+            with psycopg.connect(server.url("bank")) as connection:
+                return connection.execute("SELECT count(*) FROM stallmark.ledger").fetchone()[0]
+        except psycopg.Error:
+            return 0
+
+    command = fresh.start("build", *database, "--data-dir", str(folder))
+    eventually(batches, "a batch is in")
     command.process.kill()
     fresh.nothing_left()
-    code, said = fresh.run("check", "bank", "--scale", "branches=10")
-    assert code == 3 and ("half-loaded" in said or "absent" in said), said
-    code, said = fresh.run("build", "bank", "--scale", "branches=10")
-    assert code == 0, said
-    code, said = fresh.run("check", "bank", "--scale", "branches=10")
-    assert code == 0 and "BROKEN" not in said, said
+    code, said = fresh.run("check", *database, "--data-dir", str(folder))
+    assert code == 3 and re.search(r"is half-loaded: \d+ of 22 batches are in", said), said
+    code, said = fresh.run("build", *database, "--data-dir", str(folder))
+    assert code == 0 and "continued" in said, said
+    code, said = fresh.run("check", *database, "--data-dir", str(folder))
+    assert code == 0 and "holds" in said and "BROKEN" not in said, said
 
 
-def test_after_all_that_a_run_is_complete(shared):
-    code, said = shared.run("run", shared.scenario())
+def test_after_all_that_and_a_restore_that_was_cut_a_run_is_complete(shared):
+    [data] = shared.home.glob("embedded/*/data")
+    assert (data.parent / "snapshot").exists()
+    data.rename(data.with_name("data.old"))
+    code, said = shared.run("run", shared.scenario(reset="restore"))
     assert code == 0, said
+    assert not data.with_name("data.old").exists()

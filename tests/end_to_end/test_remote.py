@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -15,6 +16,8 @@ import psutil
 import psycopg
 import pytest
 from end_to_end.tool import Tool, eventually
+
+from stallmark.driver.record import Record
 
 PASSWORD = "corr3ct-h0rse"
 
@@ -171,3 +174,15 @@ def test_a_server_that_is_not_there(fresh):
 def test_places_of_the_embedded_server_do_not_go_with_a_url(tool):
     code, said = tool.run("run", tool.scenario(), "--data-dir", "x")
     assert code == 3 and "place the embedded server" in said
+
+
+def test_a_remote_server_that_goes_away_while_measuring(tool, remote):
+    """The last test here: the server does not come back."""
+    command, folder = tool.start_measuring()
+    remote.process.send_signal(signal.SIGQUIT)
+    remote.process.wait(60)
+    assert command.wait() == 4, command.text
+    tool.nothing_left()
+    assert "Traceback" not in command.text and PASSWORD not in command.text
+    assert "Incomplete:" in command.text and "lost the server" in command.text
+    assert Record(folder).incomplete_because

@@ -19,7 +19,7 @@ from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine, PostgresSession, classify
 
-from ..conftest import Cluster, ClusterEngine, eventually
+from ..conftest import Cluster, ClusterEngine, eventually  # noqa: TID252
 
 LONG_S = 60.0
 
@@ -104,7 +104,11 @@ def test_values_come_back_as_they_went(type_name, value, sessions):
     assert back == value and type(back) is type(value)
 
 
-@given(row=st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
+@given(
+    row=st.tuples(
+        st.integers(-(2**63), 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+    )
+)
 def test_every_integer_and_every_text_round_trips(row, embedded_server):
     session = _kept(embedded_server)
     assert session.call("echo", row) == [row]
@@ -174,14 +178,21 @@ def test_text_is_unicode_whatever_the_database_is_encoded_in(embedded_server):
 
 @pytest.fixture
 def two_rows(database: EmbeddedEngine) -> None:
-    database.execute("CREATE TABLE two (id integer PRIMARY KEY, n integer); INSERT INTO two VALUES (1, 0), (2, 0)")
+    database.execute(
+        "CREATE TABLE two (id integer PRIMARY KEY, n integer); INSERT INTO two VALUES (1, 0), (2, 0)"
+    )
 
 
 UPDATE = "UPDATE two SET n = n + 1 WHERE id = $1"
 
 
 def test_a_deadlock(two_rows, database, sessions, aside):
-    control = {"begin": "BEGIN", "settle": "SET LOCAL deadlock_timeout = '10ms'", "update": UPDATE, "end": "ROLLBACK"}
+    control = {
+        "begin": "BEGIN",
+        "settle": "SET LOCAL deadlock_timeout = '10ms'",
+        "update": UPDATE,
+        "end": "ROLLBACK",
+    }
     one, other = sessions(**control), sessions(**control)
     for session, row in ((one, 1), (other, 2)):
         session.call("begin", [])
@@ -197,7 +208,10 @@ def test_a_deadlock(two_rows, database, sessions, aside):
 
 
 def test_a_lock_timeout(two_rows, database, sessions):
-    blocker, session = sessions(begin="BEGIN", update=UPDATE), sessions(set="SET lock_timeout = '10ms'", update=UPDATE)
+    blocker, session = (
+        sessions(begin="BEGIN", update=UPDATE),
+        sessions(set="SET lock_timeout = '10ms'", update=UPDATE),
+    )
     blocker.call("begin", [])
     blocker.call("update", [1])
     session.call("set", [])
@@ -207,7 +221,11 @@ def test_a_lock_timeout(two_rows, database, sessions):
 
 
 def test_a_serialization_failure(two_rows, sessions):
-    control = {"begin": "BEGIN ISOLATION LEVEL REPEATABLE READ", "read": "SELECT n FROM two", "update": UPDATE}
+    control = {
+        "begin": "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "read": "SELECT n FROM two",
+        "update": UPDATE,
+    }
     session, other = sessions(**control), sessions(**control)
     session.call("begin", [])
     session.call("read", [])
@@ -274,7 +292,10 @@ def test_a_session_that_was_idle_for_too_long_is_lost(database, sessions):
     session = sessions(set="SET idle_session_timeout = '1ms'", one="SELECT 1")
     session.call("set", [])
     eventually(
-        lambda: database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [(0,)]
+        lambda: (
+            database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid])
+            == [(0,)]
+        )
     )
     with pytest.raises(CallFailed, match="idle-session timeout"):
         session.call("one", [])
@@ -342,7 +363,14 @@ def test_another_process_opens_the_engine_from_its_spec(engine: ClusterEngine):
 
 def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
     remote = PostgresEngine(engine.spec()["url"])
-    for ability in ("cap_memory", "cold_cache", "restore", "emulated_device", "place_files", "device_counters"):
+    for ability in (
+        "cap_memory",
+        "cold_cache",
+        "restore",
+        "emulated_device",
+        "place_files",
+        "device_counters",
+    ):
         assert len(str(remote.cannot(ability))) > 30
     assert remote.cannot("prefill") is None
     with pytest.raises(NotImplementedError, match="restart"):
@@ -355,7 +383,9 @@ def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
 def test_too_old_a_server_is_refused_with_the_reason(monkeypatch):
     engine = PostgresEngine("postgresql://stallmark:hidden@db.example/x")
     monkeypatch.setattr(engine, "query", lambda sql: [(150_004, "15.4")])
-    with pytest.raises(StallmarkError, match=r"db.example:5432/x runs PostgreSQL 15.4; Stallmark needs 16") as caught:
+    with pytest.raises(
+        StallmarkError, match=r"db.example:5432/x runs PostgreSQL 15.4; Stallmark needs 16"
+    ) as caught:
         engine.identity()
     assert "hidden" not in str(caught.value)
 
@@ -370,33 +400,32 @@ def test_a_checkpoint_is_asked_for_or_the_missing_right_is_named(engine: Cluster
         engine.execute("DROP ROLE limited")
 
 
-def reads(engine: PostgresEngine, sql: str) -> int:
-    """Blocks a statement reads from outside the pool."""
+def plan_of(engine: PostgresEngine, *sql: str) -> dict[str, Any]:
+    """How the last of the statements was executed, with the blocks it read from outside the pool."""
     with engine.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql}")
+        for setting in sql[:-1]:
+            cursor.execute(setting)
+        cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) {sql[-1]}")
         [(plan,)] = cursor.fetchall()
-    return plan[0]["Plan"]["Shared Read Blocks"]
+    return plan[0]["Plan"]
 
 
 def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engine: ClusterEngine):
     engine.execute("CREATE SCHEMA warm")
     try:
-        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 90) AS filler FROM generate_series(1, 12000) i")
+        engine.execute(
+            "CREATE TABLE warm.t AS SELECT i, repeat('x', 90) AS filler FROM generate_series(1, 12000) i"
+        )
         engine.execute("ALTER TABLE warm.t ADD PRIMARY KEY (i)")
         engine.execute("VACUUM (FREEZE, ANALYZE) warm.t")
         engine.checkpoint()
         cluster.restart()
         size = engine.query("SELECT pg_relation_size('warm.t') + pg_relation_size('warm.t_pkey')")[0][0]
         assert engine.prefill("warm") == size < engine.buffer_pool_bytes()
-        before = engine.query("SELECT sum(reads) FROM pg_stat_io WHERE backend_type = 'client backend'")
-        assert reads(engine, "SELECT sum(length(filler)) FROM warm.t") == 0
-        scan = "SELECT count(*) FROM warm.t WHERE i > 0"
-        with engine.cursor() as cursor:
-            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {scan}")
-            plan = cursor.fetchall()[0][0][0]["Plan"]
-        assert plan["Plans"][0]["Index Name"] == "t_pkey" and plan["Shared Read Blocks"] == 0
-        assert before is not None
+        table = plan_of(engine, "SELECT sum(length(filler)) FROM warm.t")
+        index = plan_of(engine, "SET enable_seqscan = off", "SELECT count(*) FROM warm.t WHERE i > 0")
+        assert table["Shared Read Blocks"] == index["Shared Read Blocks"] == 0
+        assert index["Plans"][0]["Index Name"] == "t_pkey"
     finally:
         engine.execute("DROP SCHEMA warm CASCADE")
 
@@ -404,7 +433,9 @@ def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engi
 def test_prefilling_stops_when_the_pool_is_full(cluster: Cluster, engine: ClusterEngine):
     engine.execute("CREATE SCHEMA warm")
     try:
-        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i")
+        engine.execute(
+            "CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i"
+        )
         engine.execute("ANALYZE warm.t")
         assert engine.prefill("warm") == engine.buffer_pool_bytes()
     finally:

@@ -1,0 +1,136 @@
+"""What observing costs, and whether what is observed is true.
+
+python -m benchmarks.observation collectors [rounds]   TPS with all collectors against TPS with none, alternating
+python -m benchmarks.observation device                the record against the device's own counters, and the mean
+                                                       read time against the injected one
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from stallmark.driver.collectors import collectors_for
+from stallmark.driver.drive import Drive
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.record import Record, RecordWriter
+from stallmark.driver.sampler import Sampler
+from stallmark.loaders.load import build
+from stallmark.transactions import find_workload
+
+WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
+BRANCHES, USERS, WARM_UP_S, SECONDS = 40, 30, 3, 20
+
+DEVICE_SCENARIO = """
+name: device-truth
+title: Is what is recorded true?
+answers: Do the server's counters agree with the device's, and the read time with the injected one?
+needs: a C compiler
+takes: a minute
+workload: {{name: bank, scale: {{branches: 30}}}}
+users: {users}
+warm_up: 10s
+measure: 40s
+buffer_pool: 64MiB
+start_cache: prefilled
+reset: restore
+device:
+  data: {{spindles: {spindles}, read_ms: {read_ms}, write_ms: {read_ms}, sync_ms: 1, mb_per_s: 150}}
+  wal: {{spindles: 1, read_ms: 1, write_ms: 0, sync_ms: 2, mb_per_s: 150}}
+variants:
+  - {{name: one}}
+"""
+
+
+def collectors(rounds: int) -> None:
+    engine = EmbeddedEngine(EmbeddedServer(WORK / "observed"), "bank")
+    try:
+        build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
+        engine.cap_memory(1024**3)
+        engine.prefill("bank")
+        engine.checkpoint()
+        ratios = []
+        for number in range(rounds):
+            order = (False, True) if number % 2 else (True, False)  # neither is always first
+            tps = {observed: _tps(engine, observed) for observed in order}
+            ratios.append(tps[True] / tps[False])
+            print(
+                f"round {number + 1}: {tps[True]:,.0f} with, {tps[False]:,.0f} without, {ratios[-1]:.3f}",
+                flush=True,
+            )
+        middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
+        print(
+            f"collectors: TPS with / without, median {middle:.3f} of {rounds} rounds ({low:.3f} to {high:.3f})"
+        )
+    finally:
+        engine.close()
+
+
+def _tps(engine: EmbeddedEngine, observed: bool) -> float:
+    shutil.rmtree(WORK / "observation", ignore_errors=True)
+    writer = RecordWriter(WORK / "observation", {})
+    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    order = {
+        "engine": engine.spec(),
+        "workload": "bank",
+        "scale": {"branches": BRANCHES},
+        "call_timeout_s": 60,
+    }
+    drive = Drive(Plan(steps, Arrivals(), 1), order, writer)
+    usable = [c for c in collectors_for(engine) if observed and c.unavailable() is None]
+    for collector in usable:
+        writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+    sampler = Sampler(usable, writer.append, drive.clock)
+    drive.start()
+    sampler.start()
+    drive.follow(lambda progress: None, lambda: None)
+    drive.finish()
+    sampler.stop()
+    writer.close()
+    inside = range(WARM_UP_S, WARM_UP_S + SECONDS)
+    rows = Record(WORK / "observation").table("transactions").to_pylist()
+    return sum(row["committed"] for row in rows if row["second"] in inside) / SECONDS
+
+
+def device() -> None:
+    print(
+        "users spindles injected ms   server ms  device ms   reads Δ   read bytes Δ   write bytes Δ   host CPU"
+    )
+    for users, spindles, read_ms in ((1, 8, 2.0), (1, 8, 8.0), (8, 8, 4.0), (30, 8, 4.0)):
+        scenario = WORK / "device.yaml"
+        scenario.parent.mkdir(parents=True, exist_ok=True)
+        scenario.write_text(DEVICE_SCENARIO.format(users=users, spindles=spindles, read_ms=read_ms))
+        argv = ["stallmark", "run", scenario, "--json", "--out", WORK / "runs"]
+        environment = os.environ | {"STALLMARK_HOME": str(WORK / "home")}
+        done = subprocess.run(
+            argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
+        step = json.loads(done.stdout)["runs"][0]["steps"][0]
+        server, own = step["data_io"], step["device_io"]
+        injected = f"{read_ms + 8192 / 150e3:.2f}" if users == 1 else "queued"
+        print(
+            f"{users:5} {spindles:8} {injected:>11} {server['read_ms']:11.2f} {own['read_ms']:10.2f}"
+            + "".join(f" {_apart(server, own, what):>12}" for what in ("reads", "read_bytes", "write_bytes"))
+            + f" {step['cpu_busy_share']:12.0%}",
+            flush=True,
+        )
+
+
+def _apart(server: dict, own: dict, what: str) -> str:
+    """Rates, because the two are read over seconds that differ a little."""
+    return f"{(server[what] / server['seconds']) / (own[what] / own['seconds']) - 1:+.2%}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "collectors":
+        collectors(int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+    else:
+        device()

@@ -1,0 +1,147 @@
+"""The command line: what goes to standard output, what to standard error, and the exit codes."""
+
+import json
+import signal
+
+import pytest
+from click.testing import CliRunner, Result
+
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.scenarios import stopping
+from stallmark.scenarios.cli import main
+from stallmark.scenarios.read import shipped
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path):
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def stallmark(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, catch_exceptions=True)
+
+
+@pytest.mark.parametrize("command", ["", "doctor", "build", "check", "run", "report", "list"])
+def test_help(command):
+    result = stallmark(*command.split(), "--help")
+    assert result.exit_code == 0 and "Usage:" in result.output
+
+
+def test_list_names_every_scenario_and_what_it_answers():
+    result = stallmark("list")
+    assert result.exit_code == 0
+    for name in shipped():
+        assert name in result.stdout
+    assert result.stdout.count("answers") == len(shipped())
+
+
+def test_list_for_machines():
+    listed = json.loads(stallmark("list", "--json").stdout)
+    assert [each["name"] for each in listed] == shipped()
+    assert all(each.keys() == {"name", "title", "answers", "needs", "takes"} for each in listed)
+
+
+def test_doctor_for_machines():
+    result = stallmark("doctor", "--json")
+    findings = json.loads(result.stdout)
+    assert all(finding.keys() == {"what", "state", "sentence"} for finding in findings)
+    assert result.exit_code == (3 if any(finding["state"] == "missing" for finding in findings) else 0)
+
+
+def test_doctor_fails_where_something_is_missing():
+    result = stallmark("doctor", "--server", "postgresql://nobody@127.0.0.1:1/nothing")
+    assert result.exit_code == 3 and "missing" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fly"],
+        ["run"],
+        ["run", "demo", "--port", "0"],
+        ["build", "bank"],
+        ["build", "bnak", "--scale", "branches=1"],
+        ["build", "bank", "--scale", "many"],
+        ["build", "bank", "--scale", "branches=x"],
+        ["build", "bank", "--scale", "branches=1", "--workers", "0"],
+        ["build", "bank", "--scale", "branches=1", "--seed", "-1"],
+        ["report"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_ends_with_2(arguments):
+    result = stallmark(*arguments)
+    assert result.exit_code == 2 and "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "dmo"], "did you mean demo?"),
+        (["run", "demo", "--set", "measure=5"], "--set measure=5: measure: 5 has no unit: write 5s or 5min."),
+        (["build", "bank", "--scale", "branches=0"], "branches from 1 to"),
+        (["build", "bank", "--scale", "branches=1.5"], "branches from 1 to"),
+        (["build", "bank", "--scale", "streets=1"], "it is `branches: N`"),
+        (["build", "bank", "--scale", "branches=1", "--part", "3/2"], "--part 3/2 is not a share"),
+        (["report", "nowhere"], "nowhere does not exist."),
+        (["report", "."], "holds no run record"),
+        (["run", "demo", "--server", "postgresql://x@y/z", "--port", "5"], "place the embedded server"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_done_ends_with_3_and_one_sentence(arguments, sentence):
+    result = stallmark(*arguments)
+    assert result.exit_code == 3, result.output
+    assert result.stdout == "" and result.stderr.count("Error:") == 1
+    assert sentence in result.stderr
+    assert "Input should" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (StallmarkError("No [such] thing."), 3, "Error: No [such] thing."),
+        (
+            CallFailed(ErrorClass.CONNECTION_LOST, "08006", "it went away"),
+            3,
+            "connection lost (08006): it went away",
+        ),
+        (OSError(28, "No space left on device", "/x/y"), 3, "/x/y: No space left on device."),
+        (stopping.Stopped(signal.SIGINT), 130, "Stopped by Ctrl-C. What was done is kept"),
+        (stopping.Stopped(signal.SIGTERM), 143, "Stopped by a signal (SIGTERM). What was done is kept"),
+    ],
+    ids=["ours", "server", "system", "Ctrl-C", "terminated"],
+)
+def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr("stallmark.scenarios.doctor.examine", fail)
+    result = stallmark("doctor")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert sentence in result.stderr
+
+
+def test_a_signal_waits_for_what_must_be_done_whole():
+    stopping.listen()
+    done = []
+    with pytest.raises(stopping.Stopped, match="stopped by Ctrl-C"), stopping.later():
+        signal.raise_signal(signal.SIGINT)
+        done.append("whole")
+    assert done == ["whole"]
+    with pytest.raises(stopping.Stopped):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_is_to_be_ignored_is_ignored():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    stopping.listen()
+    with stopping.later():
+        signal.raise_signal(signal.SIGHUP)
+    signal.raise_signal(signal.SIGHUP)
