@@ -95,17 +95,17 @@ class Conductor:
         PlannedShape.start_ns = start_ns
         self._fleet.go(start_ns)
         self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(self._say_stopped)
-
-    def _say_stopped(self, **_: Any) -> None:
-        with suppress(Closed):  # the parent has gone: that is why we stop
-            self._parent.send("stopped")
+        self._environment.events.test_stop.add_listener(lambda **_: self._tell("stopped"))
 
     def _deliver(self, kind: str, **fields: Any) -> None:
         if kind == "report":
             for row in fields["transactions"]:
                 feed(self._environment, row)
-        self._parent.send(kind, **fields)
+        self._tell(kind, **fields)
+
+    def _tell(self, kind: str, **fields: Any) -> None:
+        with suppress(Closed):  # the parent has gone: `run` ends for that, too
+            self._parent.send(kind, **fields)
 
 
 def feed(environment: Environment, row: dict[str, Any]) -> None:

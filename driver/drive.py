@@ -1,7 +1,7 @@
 """Drives one run: starts the conductor, follows the timeline, and writes what arrives into the record."""
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from select import select
@@ -84,6 +84,7 @@ class Drive:
         self._process, self._channel = start_child("stallmark.driver.conductor")
         self._channel.send("order", plan=asdict(plan), executor=order, web_port=web_port)
         self._ended = False
+        self._left: Counter[str] = Counter()
         self.start_ns = 0
 
     def start(self) -> None:
@@ -134,6 +135,17 @@ class Drive:
             self._channel.close()
             self._merger.write_before(float("inf"))
 
+    def notes(self) -> list[str]:
+        """What is not in the record's tables, as sentences; after `finish`."""
+        notes = []
+        if count := self._left["unserved"]:
+            notes.append(
+                f"{count:,} arrivals were due and not yet started when the run ended: the users fell behind."
+            )
+        if count := self._left["unfinished"]:
+            notes.append(f"{count:,} transactions did not end, even cancelled: their outcome is unknown.")
+        return notes
+
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
             return
@@ -152,6 +164,8 @@ class Drive:
                     raise Interrupted(
                         f"the server lost data: {row['message']} ({row['code']}); check its storage"
                     )
+        elif kind == "bye":
+            self._left.update(fields)
         elif kind == "finished":
             self._ended = True
         elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):

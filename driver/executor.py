@@ -102,6 +102,7 @@ class Executor:
     def _finish(self) -> None:
         for number in list(self._users):
             self._stop(number)
+        unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
         deadline = time.monotonic() + LAST_CALL_S
         for user in self._leaving:
             user.join(max(0.0, deadline - time.monotonic()))
@@ -111,7 +112,8 @@ class Executor:
         for user in self._leaving:
             user.join(1.0)
         self._send_report()
-        self._channel.send("bye", unfinished=sum(user.is_alive() for user in self._leaving))
+        unfinished = sum(user.is_alive() for user in self._leaving)
+        self._channel.send("bye", unfinished=unfinished, unserved=unserved)
 
     def _send_report(self) -> None:
         samples = as_table([self._samples.popleft() for _ in range(len(self._samples))])

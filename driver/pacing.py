@@ -19,6 +19,12 @@ class Pacing(Protocol):
     def next_start(self, ended_ns: int) -> int:
         """Scheduled start, monotonic ns, of the transaction after one that ended at `ended_ns`."""
 
+    def give_back(self, scheduled_ns: int) -> None:
+        """The user leaves before the transaction that was scheduled for it."""
+
+    def unserved(self, now_ns: int) -> int:
+        """Transactions that were due by now and that nobody has started."""
+
 
 @dataclass(frozen=True)
 class Arrivals:
@@ -45,6 +51,12 @@ class ThinkTime:
             return ended_ns
         return ended_ns + int(self._draw(1 / self._mean_ns) if self._draw else self._mean_ns)
 
+    def give_back(self, scheduled_ns: int) -> None:
+        pass  # who has left has no next transaction
+
+    def unserved(self, now_ns: int) -> int:
+        return 0
+
 
 class OpenLoop:
     """Open loop: arrivals come whether or not users are free. One per executor, shared by its users: whoever is
@@ -59,12 +71,32 @@ class OpenLoop:
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
         self._next_ns: float | None = None
+        self._given_back: list[int] = []
         self._lock = threading.Lock()
 
     def next_start(self, ended_ns: int) -> int:
         with self._lock:
+            if self._given_back:
+                return self._given_back.pop(0)
             if self._next_ns is None:
                 self._next_ns = ended_ns + self._gap_ns * self._rng.random()
-            scheduled = self._next_ns
-            self._next_ns += self._rng.expovariate(1 / self._gap_ns) if self._poisson else self._gap_ns
-            return int(scheduled)
+            return self._advance()
+
+    def give_back(self, scheduled_ns: int) -> None:
+        with self._lock:
+            self._given_back = sorted([*self._given_back, scheduled_ns])
+
+    def unserved(self, now_ns: int) -> int:
+        """Ends the arrivals: those that are counted here nobody will get any more."""
+        with self._lock:
+            count = sum(scheduled <= now_ns for scheduled in self._given_back)
+            while self._next_ns is not None and self._next_ns <= now_ns:
+                self._advance()
+                count += 1
+            return count
+
+    def _advance(self) -> int:
+        assert self._next_ns is not None
+        scheduled = self._next_ns
+        self._next_ns += self._rng.expovariate(1 / self._gap_ns) if self._poisson else self._gap_ns
+        return int(scheduled)

@@ -102,6 +102,7 @@ class VirtualUser(threading.Thread):
             started = now()
             if started < scheduled:
                 if stopping.wait((scheduled - started) / 1e9):
+                    pacing.give_back(scheduled)
                     return
                 started = now()
             outcome, retries = self._execute(transaction, inputs)

@@ -47,8 +47,9 @@ def load(
             worker, line = answers.get()
             answer: dict[str, Any] = json.loads(line) if line else {"failed": worker.obituary()}
             if "failed" in answer:
+                reason = answer["failed"].rstrip(".")
                 raise StallmarkError(
-                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {answer['failed']}. "
+                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason}. "
                     "Nothing of this batch was kept; the same build again continues with what is missing."
                 )
             loaded = Loaded(worker.batch, answer["rows"], answer["bytes"])

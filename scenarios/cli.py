@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import humanize
 from rich.console import Console
+from rich.table import Table
 
 import stallmark
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
@@ -31,16 +33,16 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (StallmarkError, CallFailed) as error:
-            err.print(f"[bold red]Error:[/] {_escape(str(error))}", highlight=False, soft_wrap=True)
+            _tell(err, f"[bold red]Error:[/] {_escape(str(error))}")
             sys.exit(FAILED)
         except BrokenPipeError:
             raise
         except OSError as error:  # a full disk, a folder without rights
-            err.print(f"[bold red]Error:[/] {_escape(_sentence(error))}", highlight=False, soft_wrap=True)
+            _tell(err, f"[bold red]Error:[/] {_escape(_sentence(error))}")
             sys.exit(FAILED)
         except Stopped as stopped:
             sentence = f"{stopped}. What was done is kept; servers and settings are as before."
-            err.print(sentence[0].upper() + sentence[1:], highlight=False, soft_wrap=True)
+            _tell(err, sentence[0].upper() + sentence[1:])
             sys.exit(stopped.exit_code)
 
 
@@ -52,6 +54,22 @@ def main() -> None:
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
     4 the run is incomplete, 130 stopped by Ctrl-C.
     """
+
+
+def _tell(console: Console, markup: str) -> None:
+    """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
+    console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def _item(mark: str, markup: str) -> None:
+    """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    if not out.is_terminal:
+        return _tell(out, f"{mark} {markup}")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(mark, markup)
+    out.print(grid, highlight=False)
 
 
 def _sentence(error: OSError) -> str:
@@ -104,7 +122,12 @@ def _choice(workload: str, scale: str, seed: int):
     from pydantic import ValidationError
 
     from stallmark.scenarios.model import WorkloadChoice
+    from stallmark.transactions import WORKLOADS
 
+    if workload not in WORKLOADS:
+        raise click.BadParameter(
+            f"{workload!r} is none: there is {', '.join(WORKLOADS)}", param_hint="WORKLOAD"
+        )
     measures = {}
     for part in scale.split(","):
         measure, _, number = part.partition("=")
@@ -137,7 +160,7 @@ def doctor(target, as_json: bool) -> None:
             mark = {"ok": "[green]ok     [/]", "limited": "[yellow]limited[/]", "missing": "[red]missing[/]"}[
                 finding.state
             ]
-            out.print(f"{mark} {_escape(finding.what)}: {_escape(finding.sentence)}", highlight=False)
+            _item(mark, f"{_escape(finding.what)}: {_escape(finding.sentence)}")
     if any(finding.state == "missing" for finding in findings):
         sys.exit(FAILED)
 
@@ -167,10 +190,7 @@ def build(choice, target, workers: int | None, part: str | None, as_json: bool) 
         click.echo(json.dumps(vars(result)))
     else:
         rest = "" if result.complete else " Other parts are still to be loaded."
-        out.print(
-            f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}",
-            highlight=False,
-        )
+        _tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}")
 
 
 @main.command()
@@ -195,7 +215,7 @@ def check(choice, target, quick: bool, as_json: bool) -> None:
         for finding in findings:
             mark = "[green]holds [/]" if finding.holds else "[red]BROKEN[/]"
             detail = "" if finding.holds else f": {finding.offending:,} rows, {finding.detail}"
-            out.print(f"{mark} {_escape(finding.name + detail)} ({finding.seconds:.1f} s)", highlight=False)
+            _item(mark, f"{_escape(finding.name + detail)} ({finding.seconds:.1f} s)")
     if not all(finding.holds for finding in findings):
         sys.exit(CONDITION_BROKEN)
 
@@ -221,7 +241,9 @@ def run(
 
     model = read_scenario(scenario, overrides)
     show = Show(err)
+    runs, load = len(model.variants) * model.repeats, humanize.precisedelta(round(model.run_seconds()))
     show.say(f"{model.title}: {model.answers}")
+    show.say(f"{runs} run{'s' if runs > 1 else ''}, {load} of load in all")
     with target.engine(model.workload) as engine:
         runner = Runner(model, engine, out_dir, show, web_port)
         try:
@@ -232,11 +254,7 @@ def run(
             raise
     _report([runner.folder], runner.folder / "report.html", as_json)
     if finished.incomplete_because:
-        err.print(
-            f"[bold red]Incomplete:[/] {_escape(finished.incomplete_because)}.",
-            highlight=False,
-            soft_wrap=True,
-        )
+        _tell(err, f"[bold red]Incomplete:[/] {_escape(finished.incomplete_because)}.")
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
         sys.exit(CONDITION_BROKEN)
@@ -265,7 +283,7 @@ def _report(runs: list[Path], target: Path, as_json: bool) -> None:
         click.echo(json.dumps(summary.as_json() | {"report": str(target.resolve())}, default=str))
     else:
         out.print(table(summary))
-        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False)
+        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
 
 
 @main.command(name="list")
@@ -286,9 +304,9 @@ def list_(as_json: bool) -> None:
         )
         return
     for s in scenarios:
-        out.print(f"[bold]{s.name}[/]  {_escape(s.title)}", highlight=False)
+        _tell(out, f"[bold]{s.name}[/]  {_escape(s.title)}")
         for label, text in (("answers", s.answers), ("needs", s.needs), ("takes", s.takes)):
-            out.print(f"    {label:8} {_escape(text)}", highlight=False)
+            _item(f"    {label:8}", _escape(text))
 
 
 if __name__ == "__main__":

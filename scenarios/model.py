@@ -34,7 +34,7 @@ class WorkloadChoice(_Strict):
         return self
 
     def __str__(self) -> str:
-        return f"{self.name} ({', '.join(f'{value:,} {measure}' for measure, value in self.scale.items())})"
+        return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
 
 
 class Devices(_Strict):

@@ -113,12 +113,13 @@ class Run:
         drive = Drive(self._plan, order, writer, self._web_port)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         try:
-            drive.start()
-            self._engine.engage_devices()
-            writer.manifest["started"] = now()
-            writer.save_manifest()
-            sampler.start()
             with self._show.bar(f"{self._title}: running", self._plan.end_s):
+                self._show.advance(0, "starting")
+                drive.start()
+                self._engine.engage_devices()
+                writer.manifest["started"] = now()
+                writer.save_manifest()
+                sampler.start()
                 drive.follow(self._show_progress, self._check_server)
         except Interrupted as interruption:
             return str(interruption)
@@ -127,6 +128,7 @@ class Run:
                 drive.finish()
                 sampler.stop()  # after the users have gone: a session hands in its last counters as it ends
                 self._engine.relax_devices()
+                writer.manifest["notes"] += drive.notes()
                 writer.manifest["notes"] += [str(failure) for failure in sampler.failures]
                 for name, ticks in sampler.missed.items():
                     writer.manifest["notes"].append(

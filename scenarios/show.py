@@ -4,10 +4,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 PLAIN_EVERY_S = 15
+MIN_TITLE, MIN_BAR = 12, 8
 
 
 class Show:
@@ -27,13 +30,13 @@ class Show:
         self._said = began
         if self.console.is_terminal:
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
                 BarColumn(bar_width=None),
-                TextColumn("{task.fields[note]}"),
+                TextColumn("{task.fields[note]}", markup=False, table_column=Column(no_wrap=True)),
                 TimeRemainingColumn(compact=True),
             )
             self._progress = Progress(*columns, console=self.console, transient=True, expand=True)
-            self._task = self._progress.add_task(title, total=total, note="")
+            self._task = self._progress.add_task(self._fitting(""), total=total, note="")
             self._progress.start()
         try:
             yield
@@ -45,13 +48,20 @@ class Show:
 
     def advance(self, done: float, note: str = "", total: float | None = None) -> None:
         if self._progress and self._task is not None:
-            self._progress.update(self._task, completed=done, note=note, total=total)
+            self._progress.update(
+                self._task, completed=done, note=note, total=total, description=self._fitting(note)
+            )
         elif time.monotonic() - self._said >= PLAIN_EVERY_S:
             self._said = time.monotonic()
             self.say(f"{self._title}: {note}")
 
+    def _fitting(self, note: str) -> str:
+        """The title, cut where the window leaves no room for it beside the note, a short bar and the time."""
+        room = max(MIN_TITLE, self.console.width - cell_len(note) - MIN_BAR - len(" 00:00  "))
+        return self._title if cell_len(self._title) <= room else set_cell_size(self._title, room - 1) + "…"
+
     def say(self, sentence: str) -> None:
-        self.console.print(sentence, highlight=False, markup=False)
+        self.console.print(sentence, highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
 
     def _stop(self) -> None:
         if self._progress:

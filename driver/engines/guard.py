@@ -14,7 +14,7 @@ import sys
 import time
 
 FAST, IMMEDIATE = signal.SIGINT, signal.SIGQUIT
-FAST_SHUTDOWN_S = 60
+FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
 
 
 def main() -> int:

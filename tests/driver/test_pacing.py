@@ -102,3 +102,26 @@ def share_a_queue(kind) -> None:
         thread.join()
     assert sorted(itertools.chain(*taken)) == expected
     assert all(mine == sorted(mine) for mine in taken)
+
+
+@given(rate=st.floats(1, 1000), kind=st.sampled_from(["fixed", "poisson"]), asked=st.integers(1, 50))
+def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
+    seconds = 5
+    served, reference = (OpenLoop(Arrivals(kind, rate=rate), 1.0, random.Random(7)) for _ in range(2))
+    start, end = 10**12, 10**12 + seconds * 10**9
+    taken = [served.next_start(start) for _ in range(asked)]
+    due, arrival = 0, reference.next_start(start)
+    while arrival <= end:
+        due, arrival = due + 1, reference.next_start(start)
+    late = sum(scheduled <= end for scheduled in taken)
+    assert late + served.unserved(end) == due
+
+
+def test_an_arrival_given_back_goes_to_the_next_user():
+    queue = OpenLoop(Arrivals("fixed", rate=10), 1.0, random.Random(1))
+    first, second = queue.next_start(10**12), queue.next_start(10**12)
+    queue.give_back(second)
+    queue.give_back(first)
+    assert [queue.next_start(10**12), queue.next_start(10**12)] == [first, second]
+    queue.give_back(first)
+    assert queue.unserved(first) == 1

@@ -265,6 +265,7 @@ def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwh
 
 def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
     asked = threading.Event()
+    given_back = []
 
     class Later:
         closed = False
@@ -273,6 +274,9 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
             asked.set()
             return ended_ns + 3_600 * 10**9
 
+        def give_back(self, scheduled_ns: int) -> None:
+            given_back.append(scheduled_ns)
+
     server = Server([])
     user, samples, failures = make(server, Later())
     user.start()
@@ -280,3 +284,4 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
     user.stop()
     user.join(60)
     assert not user.is_alive() and samples == [] and failures == [] and server.calls == []
+    assert len(given_back) == 1

@@ -57,11 +57,14 @@ def test_the_web_page_s_port_in_use(shared):
     assert f"Port {port} is not free for the web page" in said
 
 
-def test_a_data_directory_of_another_version(fresh):
+def test_a_database_of_another_scale_or_of_another_version(fresh):
     folder = fresh.folder / "database"
-    assert fresh.run("build", "bank", "--scale", "branches=1", "--data-dir", str(folder))[0] == 0
+    place = ("--data-dir", str(folder))
+    assert fresh.run("build", "bank", "--scale", "branches=1", *place)[0] == 0
+    said = refused(fresh, "build", "bank", "--scale", "branches=2", *place)
+    assert "its scale is branches 1, asked is branches 2" in said
     (folder / "data" / "PG_VERSION").write_text("16\n")
-    said = refused(fresh, "check", "bank", "--scale", "branches=1", "--data-dir", str(folder))
+    said = refused(fresh, "check", "bank", "--scale", "branches=1", *place)
     assert "was made by PostgreSQL 16" in said and "--data-dir" in said
 
 
@@ -72,13 +75,6 @@ def test_a_folder_that_is_not_ours_is_left_alone(fresh):
     said = refused(fresh, "build", "bank", "--scale", "branches=1", "--data-dir", str(folder))
     assert "holds files that Stallmark did not make" in said
     assert [path.name for path in folder.iterdir()] == ["to-mother"]
-
-
-def test_another_scale_in_the_same_folder(fresh):
-    folder = str(fresh.folder / "database")
-    assert fresh.run("build", "bank", "--scale", "branches=1", "--data-dir", folder)[0] == 0
-    said = refused(fresh, "build", "bank", "--scale", "branches=2", "--data-dir", folder)
-    assert "its scale is branches 1, asked is branches 2" in said
 
 
 def test_no_compiler(fresh):

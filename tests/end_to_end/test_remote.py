@@ -93,7 +93,7 @@ def tool(fresh: Tool, remote: Remote) -> Tool:
 
 
 def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
-    command = tool.start("run", tool.scenario(users=[1, 3], measure="2s"), "--json")
+    command = tool.start("run", tool.scenario(users=[1, 3], ramp="1s"), "--json")
     seen: set[str] = set()
     while command.process.poll() is None:
         for process in tool.processes():
@@ -111,7 +111,12 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
     assert any(path.suffix == ".parquet" for path in files)
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
     [manifest] = tool.manifests()
-    assert manifest["status"] == "complete" and len(manifest["steps"]) == 2
+    assert manifest["status"] == "complete"
+    steps = [(step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest["steps"]]
+    assert steps == [(1, 0, 1, 2), (3, 2, 3, 4)]
+    [record] = (Record(path) for path in tool.newest().iterdir() if path.is_dir())
+    running = {row["second"]: row["running"] for row in record.table("users").to_pylist()}
+    assert running[1] == pytest.approx(1, abs=0.3) and running[3] == pytest.approx(3, abs=0.5)
     assert not tool.home.exists(), "no embedded server was needed"
 
 
