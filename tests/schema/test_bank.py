@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, binary
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.programs import binary
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 
