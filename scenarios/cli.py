@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,6 +11,7 @@ from typing import Any
 
 import click
 import humanize
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
@@ -81,11 +83,22 @@ def _escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
+    typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
+    if url and typed and re.search(r"://[^/@]*:[^/@]+@|[?&]password=", url):
+        raise StallmarkError(
+            "A password on the command line can be read by everybody on this machine: leave it out of --server, "
+            "and put it into PGPASSWORD or ~/.pgpass, or the whole URL into STALLMARK_SERVER."
+        )
+    return url
+
+
 def _target_options(command: Callable) -> Callable:
     @click.option(
         "--server",
         envvar="STALLMARK_SERVER",
         metavar="URL",
+        callback=_no_password,
         help="A server of yours, postgresql://user@host:5432/database (or STALLMARK_SERVER). "
         "Without it: the embedded PostgreSQL.",
     )

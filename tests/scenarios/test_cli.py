@@ -145,3 +145,10 @@ def test_a_signal_that_is_to_be_ignored_is_ignored():
     with stopping.later():
         signal.raise_signal(signal.SIGHUP)
     signal.raise_signal(signal.SIGHUP)
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret@h/db", "postgresql://me@h/db?password=secret"])
+def test_a_password_typed_on_the_command_line_is_refused_and_not_repeated(url):
+    result = stallmark("doctor", "--server", url)
+    assert result.exit_code == 3
+    assert "PGPASSWORD" in result.output and "secret" not in result.output

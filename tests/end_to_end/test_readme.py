@@ -1,0 +1,59 @@
+"""Every command of the README is run, the long ones with less to do; in its order, in one folder."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from end_to_end.tool import Tool
+
+from stallmark.scenarios.model import SHIPPED
+
+ROOT = Path(__file__).parents[2]
+SMALL = (
+    "workload.scale.branches=1", "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
+)  # fmt: skip
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.fixture(scope="module")
+def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    tool = Tool(tmp_path_factory.mktemp("readme"))
+    (tool.folder / "ramp.yaml").write_text(
+        (SHIPPED / "user-ramp.yaml").read_text().replace("reset: restore", "reset: continue")
+    )
+    return tool
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_of_the_readme(command: str, tool: Tool):
+    # As the shell would, but with folders of the test's own in place of the examples.
+    words = shlex.split(command.replace("/mnt", str(tool.folder / "mnt")))
+    if words[0] == "make":
+        done = subprocess.run(
+            ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
+        return
+    if words[0] == ".":
+        assert words == [".", ".venv/bin/activate"]
+        return
+    assert words[0] == "stallmark"
+    arguments = [str(match) for word in words[1:] for match in (_matches(word, tool.folder) or [word])]
+    if arguments[0] == "run":
+        arguments += [word for change in SMALL for word in ("--set", change)]
+    code, said = tool.run(*arguments)
+    if "db.example" in command:
+        assert code == 3 and "No connection to db.example:5432/bank" in " ".join(said.split()), said
+    else:
+        assert code == 0, said
+
+
+def _matches(word: str, folder: Path) -> list[Path]:
+    return sorted(folder.glob(word)) if "*" in word else []
