@@ -17,7 +17,7 @@ Row = dict[str, Any]
 class Collector(ABC):
     """Reads one source at a fixed interval.
 
-    Class attributes describe it to users (`stallmark list --collectors`) and to the record. `columns` are
+    Class attributes describe it to users (in the report) and to the record. `columns` are
     those of its table after `t` (seconds since the run's start), which the sampler adds.
     """
 
