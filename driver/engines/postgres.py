@@ -284,7 +284,7 @@ class PostgresSession:
         if self._connection.status != pq.ConnStatus.OK:
             message = _first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
-        self._decoders: dict[str, Sequence[Any]] = {}
+        self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self.server_pid = self._connection.backend_pid
 
     def prepare(self, name: str, sql: str) -> None:
@@ -307,14 +307,14 @@ class PostgresSession:
             if result.status == pq.ExecStatus.COMMAND_OK:
                 return []
             raise self._failure(result, commits)
-        decoders = self._decoders.get(name, ())
-        if not decoders:
-            decoders = [_DECODERS.get(result.ftype(c), bytes.decode) for c in range(result.nfields)]
+        decoders = self._decoders.get(name)
+        if decoders is None:
+            decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
             self._decoders[name] = decoders
+        value = result.get_value
         return [
             tuple(
-                None if (raw := result.get_value(row, column)) is None else decode(raw)
-                for column, decode in enumerate(decoders)
+                [None if (raw := value(row, column)) is None else decode(raw) for column, decode in decoders]
             )
             for row in range(result.ntuples)
         ]
