@@ -140,7 +140,7 @@ def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
     engine = EmbeddedEngine(server, "bank")
     build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
     if not engine.kept_for_restore():
-        engine.keep_for_restore()
+        engine.keep_for_restore("the bank as loaded")
     engine.restore()
     if mode == "slow":
         engine.emulate(SLOW)

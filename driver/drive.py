@@ -94,7 +94,9 @@ class Drive:
                 raise StallmarkError(
                     f"The load driver was not ready within {READY_LIMIT_S} s: the machine is overloaded."
                 )
-            self._channel.receive()
+            kind, fields = self._channel.receive()
+            if kind != "ready":
+                raise StallmarkError(f"The load could not start: {_why(kind, fields)}.")
         except Closed:
             raise StallmarkError("The load driver could not start; its message stands above.") from None
         self.start_ns = time.monotonic_ns()
@@ -144,6 +146,10 @@ class Drive:
             )
         if count := self._left["unfinished"]:
             notes.append(f"{count:,} transactions did not end, even cancelled: their outcome is unknown.")
+        if count := self._left["silent"]:
+            notes.append(
+                f"{count:,} executor processes had to be killed at the end: what their users did last is unknown."
+            )
         return notes
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
@@ -166,6 +172,8 @@ class Drive:
                     )
         elif kind == "bye":
             self._left.update(fields)
+        elif kind == "silent":
+            self._left["silent"] += 1
         elif kind == "finished":
             self._ended = True
         elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):

@@ -7,8 +7,10 @@ about four times a second. It ends when its parent does.
 import random
 import select
 import sys
+import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,21 @@ import numpy as np
 from stallmark.driver.deck import deal
 from stallmark.driver.engines import open_engine
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
-from stallmark.driver.tally import SECOND_NS, as_table, error_rows, transaction_rows, user_rows
+from stallmark.driver.tally import (
+    SECOND_NS,
+    as_table,
+    error_rows,
+    parts_by_second,
+    transaction_rows,
+    user_rows,
+)
 from stallmark.driver.virtual_user import Failure, VirtualUser
 from stallmark.driver.wire import Channel, Closed, inherited_channel
 from stallmark.transactions import find_workload
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
+CANCELLED_WITHIN_S = 2  # both together below `fleet.LAST_WORD_S`, after which this process is killed
 
 # The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
 # user's Python hold up the answers that have arrived for the others.
@@ -41,39 +51,46 @@ class Executor:
         self._call_timeout_s = order["call_timeout_s"]
         self._arrivals = Arrivals(**order["arrivals"])
         self._seed = f"{order['seed']}/{self._number}"
-        self._start_ns = time.monotonic_ns()  # until "go" says when the run starts
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
-            rng = random.Random(self._seed)
-            self._queue = OpenLoop(self._arrivals, order["share"], rng)
+            self._queue = OpenLoop(self._arrivals, random.Random(self._seed))
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
         self._samples: deque[tuple[int, ...]] = deque()
         self._failures: deque[Failure] = deque()
         self._names = [transaction.name for transaction in self._workload.deck]
-        self._reported_ns = time.monotonic_ns()
-        self._cpu_ns = time.process_time_ns()
 
     def run(self) -> None:
+        """Until told to quit; nothing is measured before "go" says when the run started."""
+        kind, fields = self._channel.receive()
+        if kind == "quit":
+            self._channel.send("bye", unfinished=0, unserved=0)
+            return
+        self._start_ns = self._reported_ns = fields["start_ns"]
+        self._cpu_ns = time.process_time_ns()
+        self._follow_orders()
+        self._finish()
+
+    def _follow_orders(self) -> None:
         next_report = time.monotonic() + REPORT_EVERY_S
         while True:
             patience = max(0.0, next_report - time.monotonic())
             if select.select([self._channel], [], [], patience)[0]:
                 kind, fields = self._channel.receive()
                 if kind == "quit":
-                    break
+                    return
                 self._obey(kind, fields)
             if time.monotonic() >= next_report:
                 self._send_report()
                 next_report += REPORT_EVERY_S
-        self._finish()
 
     def _obey(self, kind: str, fields: dict[str, Any]) -> None:
-        if kind == "go":
-            self._start_ns = self._reported_ns = fields["start_ns"]
-            return
-        for number in fields["users"]:
-            self._start(number) if kind == "start" else self._stop(number)
+        if kind == "start":
+            self._start(fields["user"])
+        elif kind == "stop":
+            self._stop(fields["user"])
+        elif kind == "share" and self._queue:
+            self._queue.take_share(fields["share"], time.monotonic_ns())
 
     def _start(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/{number}")
@@ -103,17 +120,15 @@ class Executor:
         for number in list(self._users):
             self._stop(number)
         unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
-        deadline = time.monotonic() + LAST_CALL_S
-        for user in self._leaving:
-            user.join(max(0.0, deadline - time.monotonic()))
-        self._send_report()  # a server that hangs may keep us in `cancel` until we are killed
-        for user in self._leaving:
-            user.cancel()
-        for user in self._leaving:
-            user.join(1.0)
+        _join(self._leaving, LAST_CALL_S)
         self._send_report()
-        unfinished = sum(user.is_alive() for user in self._leaving)
-        self._channel.send("bye", unfinished=unfinished, unserved=unserved)
+        for (
+            user
+        ) in self._leaving:  # each in a thread of its own: a server that hangs may not answer this either
+            threading.Thread(target=user.cancel, daemon=True).start()
+        _join(self._leaving, CANCELLED_WITHIN_S)
+        self._send_report()
+        self._channel.send("bye", unfinished=len(self._leaving), unserved=unserved)
 
     def _send_report(self) -> None:
         samples = as_table([self._samples.popleft() for _ in range(len(self._samples))])
@@ -124,22 +139,30 @@ class Executor:
             users=self._user_rows(samples),
             errors=error_rows(failures, self._start_ns),
         )
-        for user in [user for user in self._users.values() if user.lost]:
-            del self._users[user.number]
-            self._channel.send("lost", user=user.number, message=str(user.lost))
+        for user in [*self._users.values(), *self._leaving]:
+            if user.lost:
+                self._users.pop(user.number, None)
+                self._channel.send("lost", user=user.number, message=str(user.lost))
+        self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def _user_rows(self, samples: np.ndarray) -> list[dict[str, Any]]:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
         rows = user_rows(samples, self._start_ns)
-        row = rows[(now - self._start_ns) // SECOND_NS]
-        self._leaving = [user for user in self._leaving if user.is_alive()]
-        row["running"] = (len(self._users) + len(self._leaving)) * (now - self._reported_ns) / SECOND_NS
-        row["cpu_us"] = (cpu - self._cpu_ns) // 1000
+        running = len(self._users) + sum(user.is_alive() for user in self._leaving)
+        for second, part in parts_by_second(self._reported_ns - self._start_ns, now - self._start_ns):
+            spent = (cpu - self._cpu_ns) * part // (now - self._reported_ns)
+            rows[second] |= {"running": running * part / SECOND_NS, "cpu_us": spent // 1000}
         self._reported_ns, self._cpu_ns = now, cpu
         return [
             {"second": second, "executor": self._number, "running": 0.0, "cpu_us": 0} | row
             for second, row in rows.items()
         ]
+
+
+def _join(users: Iterable[VirtualUser], patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    for user in users:
+        user.join(max(0.0, deadline - time.monotonic()))
 
 
 def main() -> None:

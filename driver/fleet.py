@@ -1,7 +1,9 @@
 """The executors of one machine: starts them, hands out users among them, and passes on what they send."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 import gevent
 
@@ -9,11 +11,12 @@ from stallmark.driver.children import start_child
 from stallmark.driver.plan import Plan
 from stallmark.driver.wire import Closed
 
-LAST_WORD_S = 15  # after "quit": executors give their users 10 s
+LAST_WORD_S = 15  # after "quit": executors give their users 12 s
 
 
 class Fleet:
-    """`deliver(kind, **fields)` gets every message of every executor, and "died" when one ends unasked."""
+    """`deliver(kind, **fields)` gets every message of every executor, "died" when one ends unasked, and "silent"
+    when one is killed because its last word did not come."""
 
     def __init__(self, plan: Plan, order: dict, deliver: Callable[..., None]):
         self._deliver = deliver
@@ -21,17 +24,16 @@ class Fleet:
         self._users: list[set[int]] = [set() for _ in self._children]
         self._numbers: list[int] = []
         self._quitting = False
-        share = 1 / len(self._children)
+        self._open_loop = plan.arrivals.kind != "closed"
         for number, (_, channel) in enumerate(self._children):
-            channel.send(
-                "order", number=number, share=share, arrivals=asdict(plan.arrivals), seed=plan.seed, **order
-            )
+            channel.send("order", number=number, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
+        for _, channel in self._children:
             channel.receive()  # "ready"
         self._listeners = [gevent.spawn(self._listen, number) for number in range(len(self._children))]
 
     def go(self, start_ns: int) -> None:
-        for _, channel in self._children:
-            channel.send("go", start_ns=start_ns)
+        for executor in range(len(self._children)):
+            self._tell(executor, "go", start_ns=start_ns)
 
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
@@ -39,7 +41,8 @@ class Fleet:
         self._numbers.append(number)
         executor = min(range(len(self._children)), key=lambda e: len(self._users[e]))
         self._users[executor].add(number)
-        self._tell(executor, "start", number)
+        self._share_arrivals()
+        self._tell(executor, "start", user=number)
         return number
 
     def stop_user(self, number: int) -> None:
@@ -47,26 +50,32 @@ class Fleet:
             if number in users:
                 users.remove(number)
                 self._numbers.remove(number)
-                self._tell(executor, "stop", number)
+                self._tell(executor, "stop", user=number)
+                self._share_arrivals()
 
     def quit(self) -> None:
         """Let users finish what they do, take the last reports, end the executors."""
         self._quitting = True
-        for _, channel in self._children:
-            try:
-                channel.send("quit")
-            except Closed:
-                continue
+        for executor in range(len(self._children)):
+            self._tell(executor, "quit")
         gevent.joinall(self._listeners, timeout=LAST_WORD_S)
+        for listener in self._listeners:
+            if not listener.dead:
+                listener.kill()
+                self._deliver("silent")
         for process, _ in self._children:
             process.kill()
             process.wait()
 
-    def _tell(self, executor: int, kind: str, *numbers: int) -> None:
-        try:
-            self._children[executor][1].send(kind, users=numbers)
-        except Closed:
-            pass  # its listener has reported the death
+    def _share_arrivals(self) -> None:
+        """Open arrivals come where the users are: an executor gets the part of the rate that it has of the users."""
+        if self._open_loop:
+            for executor, users in enumerate(self._users):
+                self._tell(executor, "share", share=len(users) / max(1, len(self._numbers)))
+
+    def _tell(self, executor: int, kind: str, **fields: Any) -> None:
+        with suppress(Closed):  # its listener reports the death
+            self._children[executor][1].send(kind, **fields)
 
     def _listen(self, executor: int) -> None:
         process, channel = self._children[executor]
@@ -77,5 +86,7 @@ class Fleet:
                 if kind == "bye":
                     return
         except Closed:
-            if not self._quitting:
+            if self._quitting:
+                self._deliver("silent")
+            else:
                 self._deliver("died", executor=executor, pid=process.pid, code=process.poll())

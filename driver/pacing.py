@@ -4,8 +4,11 @@ A pacing answers with the scheduled time. Latency is counted from there, so that
 start in time, because its user still waited for the server, carries that delay (no coordinated omission).
 """
 
+import math
 import random
 import threading
+import time
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,8 +19,11 @@ class Pacing(Protocol):
     closed: bool
     """In a closed loop the next start depends on the last end; an idle user then is the driver's doing."""
 
-    def next_start(self, ended_ns: int) -> int:
-        """Scheduled start, monotonic ns, of the transaction after one that ended at `ended_ns`."""
+    def next_start(self, ended_ns: int) -> int | None:
+        """Scheduled start, monotonic ns, of the transaction after one that ended at `ended_ns`.
+
+        None when nothing is expected of the user any more.
+        """
 
     def give_back(self, scheduled_ns: int) -> None:
         """The user leaves before the transaction that was scheduled for it."""
@@ -64,39 +70,49 @@ class OpenLoop:
 
     closed = False
 
-    def __init__(self, arrivals: Arrivals, share: float, rng: random.Random):
-        """`share` is this executor's part of the whole rate. Arrivals begin when the first user asks for one."""
+    def __init__(self, arrivals: Arrivals, rng: random.Random):
+        """Nothing arrives until `take_share`."""
         assert arrivals.rate
-        self._gap_ns = SECOND_NS / (arrivals.rate * share)
+        self._rate = arrivals.rate
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
-        self._next_ns: float | None = None
-        self._given_back: list[int] = []
+        self._gap_ns = math.inf
+        self._left = rng.expovariate(1) if self._poisson else rng.random()  # gaps until the next arrival
+        self._last_ns = 0  # the arrival that was handed out last
+        self._next_ns = math.inf
+        self._waiting: deque[int] = deque()  # due, or given back: earliest first
         self._lock = threading.Lock()
 
-    def next_start(self, ended_ns: int) -> int:
+    def take_share(self, share: float, now_ns: int) -> None:
+        """From now on `share` of the whole rate arrives here; with 0 the users elsewhere have it all."""
         with self._lock:
-            if self._given_back:
-                return self._given_back.pop(0)
-            if self._next_ns is None:
-                self._next_ns = ended_ns + self._gap_ns * self._rng.random()
-            return self._advance()
+            while self._next_ns <= now_ns:
+                self._waiting.append(self._advance())
+            since = max(now_ns, self._last_ns)
+            if self._gap_ns < math.inf:
+                self._left = (self._next_ns - since) / self._gap_ns
+            self._gap_ns = SECOND_NS / (self._rate * share) if share else math.inf
+            self._next_ns = since + self._left * self._gap_ns if share else math.inf
+            if not share:
+                self._waiting = deque(scheduled for scheduled in self._waiting if scheduled <= now_ns)
+
+    def next_start(self, ended_ns: int) -> int | None:
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            return self._advance() if self._next_ns < math.inf else None
 
     def give_back(self, scheduled_ns: int) -> None:
         with self._lock:
-            self._given_back = sorted([*self._given_back, scheduled_ns])
+            if self._next_ns < math.inf or scheduled_ns <= time.monotonic_ns():
+                self._waiting = deque(sorted([*self._waiting, scheduled_ns]))
 
     def unserved(self, now_ns: int) -> int:
         """Ends the arrivals: those that are counted here nobody will get any more."""
-        with self._lock:
-            count = sum(scheduled <= now_ns for scheduled in self._given_back)
-            while self._next_ns is not None and self._next_ns <= now_ns:
-                self._advance()
-                count += 1
-            return count
+        self.take_share(0, now_ns)
+        return len(self._waiting)
 
     def _advance(self) -> int:
-        assert self._next_ns is not None
-        scheduled = self._next_ns
+        self._last_ns = int(self._next_ns)
         self._next_ns += self._rng.expovariate(1 / self._gap_ns) if self._poisson else self._gap_ns
-        return int(scheduled)
+        return self._last_ns

@@ -85,6 +85,8 @@ class RecordWriter:
         self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running"} | manifest
         self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
         self._schemas: dict[str, pa.Schema] = {}
+        self._rows: dict[str, int] = {}
+        self._failed: dict[str, str] = {}
         for name, schema in TABLES.items():
             self.add_table(name, schema)
         self.save_manifest()
@@ -93,13 +95,21 @@ class RecordWriter:
         sink = pa.OSFile(str(self.folder / f"{name}.arrows"), "wb")
         self._streams[name] = sink, pa.ipc.new_stream(sink, schema)
         self._schemas[name] = schema
+        self._rows[name] = 0
 
     def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        if not rows:
+        """Add rows to a table. After one that could not be written, none is: behind a torn batch it would be lost."""
+        if not rows or name in self._failed:
             return
         sink, stream = self._streams[name]
-        stream.write_batch(pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name]))
-        sink.flush()
+        batch = pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name])
+        try:
+            stream.write_batch(batch)
+            sink.flush()
+        except OSError as error:
+            self._failed[name] = str(error)
+            raise
+        self._rows[name] += len(rows)
 
     def save_manifest(self) -> None:
         """Write whole or not at all: a reader may look at any moment."""
@@ -108,16 +118,33 @@ class RecordWriter:
         os.replace(draft, self.folder / "manifest.json")
 
     def close(self, incomplete_because: str | None = None) -> None:
-        for name, (sink, stream) in self._streams.items():
-            stream.close()
-            sink.close()
-            source = self.folder / f"{name}.arrows"
-            _to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
-            source.unlink()
+        """Turn the streams into Parquet. One that cannot be turned stays as it is, and the record is incomplete."""
+        for name in self._streams:
+            try:
+                self._close_table(name)
+            except OSError as error:
+                self._failed.setdefault(name, str(error))
         self._streams.clear()
+        if self._failed and not incomplete_because:
+            name, why = next(iter(self._failed.items()))
+            incomplete_because = f"table {name} could not be written whole ({why})"
         self.manifest["status"] = "incomplete" if incomplete_because else "complete"
         self.manifest["incomplete_because"] = incomplete_because
         self.save_manifest()
+
+    def _close_table(self, name: str) -> None:
+        sink, stream = self._streams[name]
+        try:
+            if name not in self._failed:
+                stream.close()
+        finally:
+            sink.close()
+        source = self.folder / f"{name}.arrows"
+        rows = _to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
+        if rows != self._rows[name]:
+            (self.folder / f"{name}.parquet").unlink()
+            raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
+        source.unlink()
 
 
 class Record:
@@ -209,9 +236,17 @@ def _read_stream(path: Path) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> None:
+def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
+    """Returns the number of rows; leaves the target whole or not at all."""
     draft = target.with_suffix(".parquet.new")
-    with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
-        for rows in _read_stream(source):
-            writer.write_table(rows)
-    os.replace(draft, target)
+    count = 0
+    try:
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for rows in _read_stream(source):
+                writer.write_table(rows)
+                count += rows.num_rows
+        os.replace(draft, target)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return count

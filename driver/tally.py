@@ -71,6 +71,15 @@ def user_rows(samples: np.ndarray, start_ns: int) -> dict[int, dict[str, Any]]:
     return rows
 
 
+def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
+    """Cut a stretch of a run where its seconds end: (second, ns of the stretch in it)."""
+    while begin_ns < end_ns:
+        second = begin_ns // SECOND_NS
+        cut = min(end_ns, (second + 1) * SECOND_NS)
+        yield second, cut - begin_ns
+        begin_ns = cut
+
+
 def _by_second(samples: np.ndarray, start_ns: int) -> Iterator[tuple[int, np.ndarray]]:
     seconds = (samples["ended"] - start_ns) // SECOND_NS
     for second in np.unique(seconds).tolist():

@@ -99,6 +99,8 @@ class VirtualUser(threading.Thread):
             index, transaction = self._mine[next(self._deal)]
             inputs = transaction.inputs(self._rng)
             scheduled = pacing.next_start(free_since)
+            if scheduled is None:
+                return
             started = now()
             if started < scheduled:
                 if stopping.wait((scheduled - started) / 1e9):
@@ -143,4 +145,5 @@ class VirtualUser(threading.Thread):
                 return self._connect()
             except CallFailed as error:
                 cause = error
-        raise cause
+        self.lost = cause
+        self._stopping.set()  # after the transaction that met it is reported

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
 from stallmark.loaders.plan import Batch
 from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import DATABASE, LEDGER
@@ -32,16 +33,41 @@ class Identity:
         ]
 
 
-def read(engine: Engine) -> tuple[Identity, bool] | None:
-    """The identity of a database and whether it is complete; None when Stallmark never built in it."""
+@dataclass(frozen=True)
+class Entry:
+    """What a database says of itself: what it holds, its size as loaded (None until it is complete), its use."""
+
+    identity: Identity
+    loaded_bytes: int | None
+    driven: bool
+
+    @property
+    def complete(self) -> bool:
+        return self.loaded_bytes is not None
+
+    @property
+    def label(self) -> str:
+        """What a copy of the database as loaded is labelled with; the same for no other one."""
+        return json.dumps(vars(self.identity) | {"loaded_bytes": self.loaded_bytes}, sort_keys=True)
+
+
+def read(engine: Engine) -> Entry | None:
+    """The entry of a database; None when Stallmark never built in it."""
     with connected(engine) as connection:
-        if not sa.inspect(connection).has_table(DATABASE.name, DATABASE.schema):
+        look = sa.inspect(connection)
+        if not look.has_table(DATABASE.name, DATABASE.schema):
             return None
+        found = {column["name"] for column in look.get_columns(DATABASE.name, DATABASE.schema)}
+        if found != set(DATABASE.columns.keys()):
+            raise StallmarkError(
+                "The database was built by another version of Stallmark, which noted other things in it: "
+                "drop it (the embedded one: remove its folder) and build it again."
+            )
         row = connection.execute(sa.select(DATABASE)).one_or_none()
     if row is None:
         return None
     identity = Identity(row.workload, row.version, json.loads(row.scale), row.seed, json.loads(row.options))
-    return identity, row.complete
+    return Entry(identity, row.loaded_bytes, row.driven)
 
 
 def write(engine: Engine, identity: Identity) -> None:
@@ -54,14 +80,21 @@ def write(engine: Engine, identity: Identity) -> None:
                 scale=json.dumps(dict(identity.scale), sort_keys=True),
                 seed=identity.seed,
                 options=json.dumps(dict(identity.options), sort_keys=True),
-                complete=False,
+                driven=False,
             )
         )
 
 
-def complete(engine: Engine) -> None:
+def note_complete(engine: Engine) -> None:
+    size = engine.bytes_used()
     with connected(engine) as connection:
-        connection.execute(sa.update(DATABASE).values(complete=True))
+        connection.execute(sa.update(DATABASE).values(loaded_bytes=size))
+
+
+def note_driven(engine: Engine) -> None:
+    """From now on the database is not as it was loaded."""
+    with connected(engine) as connection:
+        connection.execute(sa.update(DATABASE).values(driven=True))
 
 
 def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import click
 import humanize
@@ -83,9 +84,13 @@ def _escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+# In a URL before the host, or as a parameter: of a URL, of libpq's `key=value` form, of an ODBC string.
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\b(ssl)?(password|pwd)\s*=", re.IGNORECASE)
+
+
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
     typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
-    if url and typed and re.search(r"://[^/@]*:[^/@]+@|[?&]password=", url):
+    if url and typed and _PASSWORD.search(unquote(url)):
         raise StallmarkError(
             "A password on the command line can be read by everybody on this machine: leave it out of --server, "
             "and put it into PGPASSWORD or ~/.pgpass, or the whole URL into STALLMARK_SERVER."

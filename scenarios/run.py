@@ -1,5 +1,7 @@
 """One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +115,10 @@ class Run:
         drive = Drive(self._plan, order, writer, self._web_port)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         try:
-            with self._show.bar(f"{self._title}: running", self._plan.end_s):
+            with (
+                self._given_back(drive, sampler, writer),
+                self._show.bar(f"{self._title}: running", self._plan.end_s),
+            ):
                 self._show.advance(0, "starting")
                 drive.start()
                 self._engine.engage_devices()
@@ -123,18 +128,21 @@ class Run:
                 drive.follow(self._show_progress, self._check_server)
         except Interrupted as interruption:
             return str(interruption)
-        finally:
-            with later():
-                drive.finish()
-                sampler.stop()  # after the users have gone: a session hands in its last counters as it ends
-                self._engine.relax_devices()
-                writer.manifest["notes"] += drive.notes()
-                writer.manifest["notes"] += [str(failure) for failure in sampler.failures]
-                for name, ticks in sampler.missed.items():
-                    writer.manifest["notes"].append(
-                        f"Collector {name} came too late for {ticks} of its samples."
-                    )
         return None
+
+    @contextmanager
+    def _given_back(self, drive: Drive, sampler: Sampler, writer: RecordWriter) -> Iterator[None]:
+        """At the end of the load, however it comes, everything is stopped, even when something before it fails."""
+        try:
+            yield
+        finally:
+            with later(), ExitStack() as ends:
+                ends.callback(lambda: writer.manifest["notes"].extend([*drive.notes(), *_notes(sampler)]))
+                ends.callback(self._engine.relax_devices)
+                ends.callback(
+                    sampler.stop
+                )  # after the users: a session hands in its last counters as it ends
+                ends.callback(drive.finish)
 
     def _show_progress(self, progress: Progress) -> None:
         phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
@@ -153,3 +161,11 @@ class Run:
         writer.manifest["conditions"] = [vars(finding) for finding in findings]
         writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
         self.conditions_hold = all(finding.holds for finding in findings)
+
+
+def _notes(sampler: Sampler) -> list[str]:
+    late = [
+        f"Collector {name} came too late for {ticks} of its samples."
+        for name, ticks in sampler.missed.items()
+    ]
+    return [str(failure) for failure in sampler.failures] + late

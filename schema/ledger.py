@@ -17,7 +17,8 @@ DATABASE = Table(
     Column("scale", String(400), nullable=False),  # JSON with sorted keys
     Column("seed", BigInteger, nullable=False),
     Column("options", String(400), nullable=False),  # JSON with sorted keys: what else decides the data
-    Column("complete", Boolean, nullable=False),  # loaded, keyed and analysed
+    Column("loaded_bytes", BigInteger),  # its size when it was loaded, keyed and analysed; NULL until then
+    Column("driven", Boolean, nullable=False),  # load has been driven against it since
     CheckConstraint("only_row = 1", name="database_only_row"),
 )
 LEDGER = Table(

@@ -138,13 +138,20 @@ class Engine(ABC):
     def relax_devices(self) -> None:
         """Emulated devices, if any, are as fast as the real ones from now on."""
 
-    def kept_for_restore(self) -> bool:
-        """Is there a copy that `restore` can bring back?"""
-        return False
+    def kept_for_restore(self) -> str | None:
+        """What the copy that `restore` brings back is of, as `keep_for_restore` was told; None without a copy."""
+        return None
 
-    def keep_for_restore(self) -> None:
-        """Keep the database as it is now, for `restore`."""
+    def keep_for_restore(self, of: str) -> None:
+        """Keep the database as it is now, for `restore`, in the place of an earlier copy."""
         raise NotImplementedError(self.cannot("restore"))
+
+    def drop_kept(self) -> None:
+        """Remove the copy kept for `restore`, if there is one."""
+
+    def copy_bytes(self, size_bytes: int) -> int:
+        """Disk that a copy of `size_bytes` would take."""
+        return size_bytes
 
     def restore(self) -> None:
         raise NotImplementedError(self.cannot("restore"))

@@ -1,7 +1,7 @@
 """The embedded engine: a PostgreSQL from a pip wheel, in its own directory, with direct I/O.
 
-One folder per database Stallmark built: `data`, `wal` (when placed apart), `snapshot`, `server.log`, and a
-marker by which we know it as ours. No other PostgreSQL directory is ever touched.
+One folder per database Stallmark built: `data`, `snapshot` (what `reset: restore` starts from), `server.log`, and
+a marker by which we know it as ours. No other PostgreSQL directory is ever touched.
 """
 
 import hashlib
@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from stallmark.driver.engines.copies import Snapshot, appearing, place_wal, shares_blocks, sweep
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.ownership import claim, end_leftover, private_folder
+from stallmark.driver.engines.ownership import claim, claim_wal, end_leftover, private_folder
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.engines.programs import MAJOR, as_other_user, binary
 from stallmark.driver.engines.slow_device import DeviceModel, SlowDevices
@@ -50,7 +52,7 @@ _SETTINGS = {
 
 @dataclass
 class EmbeddedServer:
-    """One cluster of ours: made when first started, started and stopped at will, snapshotted while stopped."""
+    """One cluster of ours: made when first started, started and stopped at will, copied while stopped."""
 
     folder: Path
     wal_folder: Path | None = None  # on another device; inside the data directory when None
@@ -89,7 +91,8 @@ class EmbeddedServer:
         if self._lock is None:
             self._lock = claim(self.folder)
         end_leftover(self.data)
-        if not self.data.exists() and self.has_snapshot():
+        sweep(self.folder)
+        if not self.data.exists() and self.snapshot.of is not None:
             self.restore()  # an earlier restore was cut
         if not self.data.exists():
             self._initialise()
@@ -143,72 +146,48 @@ class EmbeddedServer:
     def directories(self) -> dict[str, Path]:
         return {"data": self.data.resolve(), "wal": (self.data / "pg_wal").resolve()}
 
-    def snapshot(self) -> None:
-        """Keep a copy of the data as it is now; `restore` brings it back. The server is stopped meanwhile."""
-        self._while_stopped(self._copy, self.data, self.folder / "snapshot")
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.folder / "snapshot")
 
-    def has_snapshot(self) -> bool:
-        return (self.folder / "snapshot").exists()
+    def keep(self, of: str) -> None:
+        """Keep a copy of the data as it is now, labelled `of`. The server is stopped meanwhile."""
+        with self._stopped():
+            self.snapshot.keep(self.data, of)
 
     def restore(self) -> None:
-        self._while_stopped(self._copy, self.folder / "snapshot", self.data)
+        """Bring back the data as it was kept. The server is stopped meanwhile."""
+        if self.wal_folder:
+            claim_wal(self.wal_folder, self.folder)
+        with self._stopped():
+            self.snapshot.restore(self.data, self.wal_folder)
 
-    def _while_stopped(self, action, *paths: Path) -> None:
+    @contextmanager
+    def _stopped(self) -> Iterator[None]:
         was_running = self.running
         self.stop()
-        action(*paths)
+        yield
         if was_running:
             self.start()
 
-    def _copy(self, source: Path, target: Path) -> None:
-        """Copy a data directory whole, with its WAL; the target appears complete or not at all."""
-        draft = target.with_name(target.name + ".new")
-        shutil.rmtree(draft, ignore_errors=True)
-        try:
-            subprocess.run(["cp", "-a", "--reflink=auto", source, draft], check=True, capture_output=True)
-            if self.wal_folder and source == self.data:
-                (draft / "pg_wal").unlink()
-                subprocess.run(
-                    ["cp", "-a", self.wal_folder.resolve(), draft / "pg_wal"], check=True, capture_output=True
-                )
-        except subprocess.CalledProcessError as error:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise StallmarkError(
-                f"Copying {source} to {target} failed: {error.stderr.decode().strip()}. Is the disk full?"
-            ) from None
-        old = target.with_name(target.name + ".old")
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists():
-            target.rename(old)  # at once: a removal that is cut would leave half a directory
-        if self.wal_folder and target == self.data:
-            wal = self.wal_folder.resolve()
-            shutil.rmtree(wal, ignore_errors=True)
-            shutil.move(draft / "pg_wal", wal)
-            (draft / "pg_wal").symlink_to(wal)
-        draft.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
-
     def _initialise(self) -> None:
-        draft = self.folder / "data.new"
-        shutil.rmtree(draft, ignore_errors=True)
-        arguments = ["--username=stallmark", "--auth-local=trust", "--auth-host=scram-sha-256"]
         password = self.folder / "password"
         password.touch(mode=0o600)
         password.write_text(os.urandom(16).hex() + "\n")
-        arguments += [f"--pwfile={password}", "--encoding=UTF8", "--locale=C", f"--pgdata={draft}"]
+        arguments = ["--username=stallmark", "--auth-local=trust", "--auth-host=scram-sha-256"]
+        arguments += [f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
         if self.wal_folder:
-            if self.wal_folder.exists() and any(self.wal_folder.iterdir()):
+            claim_wal(self.wal_folder, self.folder)
+        with appearing(self.data) as draft:
+            initdb = [*as_other_user(), binary("initdb"), *arguments, f"--pgdata={draft}"]
+            result = subprocess.run(initdb, capture_output=True, text=True)
+            if result.returncode:
+                reason = _reason(result.stderr)
                 raise StallmarkError(
-                    f"The WAL folder {self.wal_folder} is not empty: name an empty or a new one."
+                    f"PostgreSQL could not make a data directory in {self.folder}: {reason}"
                 )
-            arguments.append(f"--waldir={self.wal_folder.resolve()}")
-        result = subprocess.run(
-            [*as_other_user(), binary("initdb"), *arguments], capture_output=True, text=True
-        )
-        if result.returncode:
-            reason = _reason(result.stderr)
-            raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
-        draft.rename(self.data)
+            if self.wal_folder:
+                place_wal(draft, self.wal_folder)
 
     def _check_version(self) -> None:
         version = (
@@ -329,11 +308,17 @@ class EmbeddedEngine(PostgresEngine):
     def relax_devices(self) -> None:
         self.server.relax_devices()
 
-    def kept_for_restore(self) -> bool:
-        return self.server.has_snapshot()
+    def kept_for_restore(self) -> str | None:
+        return self.server.snapshot.of
 
-    def keep_for_restore(self) -> None:
-        self.server.snapshot()
+    def keep_for_restore(self, of: str) -> None:
+        self.server.keep(of)
+
+    def drop_kept(self) -> None:
+        self.server.snapshot.drop()
+
+    def copy_bytes(self, size_bytes: int) -> int:
+        return 0 if shares_blocks(self.server.folder) else size_bytes
 
     def restore(self) -> None:
         self.server.restore()

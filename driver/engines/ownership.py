@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import uuid
 from pathlib import Path
 
 import psutil
@@ -11,6 +12,7 @@ import psutil
 from stallmark.driver.engines.errors import StallmarkError
 
 MARKER = "stallmark-embedded.json"
+WAL_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in the folder of its WAL
 
 
 def claim(folder: Path) -> int:
@@ -37,6 +39,32 @@ def claim(folder: Path) -> int:
     os.truncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     return lock
+
+
+def claim_wal(wal: Path, folder: Path) -> None:
+    """Make `wal` the WAL folder of the database in `folder`: an empty one, or one it made its own before.
+
+    What such a folder holds may be removed; the number in both keeps anything else from being taken for it.
+    """
+    ours, mark = folder / WAL_MARKER, wal / WAL_MARKER
+    try:
+        wal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = ours.read_text() if ours.exists() else ""
+        if wal_contents(wal) and not (number and mark.exists() and mark.read_text() == number):
+            raise StallmarkError(
+                f"The WAL folder {wal} is not empty, and what it holds is not this database's: "
+                "name an empty or a new one."
+            )
+        if not number:
+            ours.write_text(number := uuid.uuid4().hex)
+        mark.write_text(number)
+    except OSError as error:
+        raise StallmarkError(f"The WAL folder {wal} cannot be used ({error.strerror}).") from None
+
+
+def wal_contents(wal: Path) -> list[Path]:
+    """What is in a WAL folder beside our mark and that of a file system."""
+    return [path for path in wal.iterdir() if path.name not in (WAL_MARKER, "lost+found")]
 
 
 def private_folder(folder: Path) -> None:

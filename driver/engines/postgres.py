@@ -28,6 +28,7 @@ _ERROR_CLASSES = {
     "XX001": ErrorClass.STORAGE,
     "XX002": ErrorClass.STORAGE,
     "57P01": ErrorClass.CONNECTION_LOST,
+    "57P02": ErrorClass.CONNECTION_LOST,
     "57P03": ErrorClass.CONNECTION_LOST,
     "08": ErrorClass.CONNECTION_LOST,
 }
@@ -331,7 +332,13 @@ class PostgresSession:
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         if code:
             message = _first_line(result.error_message.decode(errors="replace"))
-            return CallFailed(classify(code), code, message)
+            kind = classify(code)
+            if self._connection.status == pq.ConnStatus.BAD and not kind.fatal:
+                # FATAL rolls back; in a PANIC or the crash of another session the commit may have reached the disk.
+                severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
+                crashed = severity == b"PANIC" or code == "57P02"
+                kind = ErrorClass.UNKNOWN_OUTCOME if crashed and commits else ErrorClass.CONNECTION_LOST
+            return CallFailed(kind, code, message)
         # No code: libpq itself lost the server while the call was under way; the connection has its last word.
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
         return CallFailed(kind, "08006", _first_line(self._connection.error_message.decode(errors="replace")))

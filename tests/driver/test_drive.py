@@ -135,6 +135,16 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
     assert sum(progress.errors for progress in running.progress[-1:]) == total(record, "errors", "attempts")
 
 
+def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
+    running = load(plan([20, 1], 2, Arrivals("fixed", rate=100)))
+    record = running.run()
+    rows = record.table("transactions").to_pylist()
+    second_step = running.drive._plan.steps[1]
+    offered = sum(row["committed"] for row in rows if row["second"] >= second_step.begin_s)
+    offered += running.drive._left["unserved"]
+    assert offered >= 0.9 * 100 * (running.drive._plan.end_s - second_step.begin_s)
+
+
 def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load):
     before = history_rows(bank)
 

@@ -5,6 +5,7 @@ import random
 import statistics
 import sys
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -52,11 +53,17 @@ def test_exponential_think_time_has_its_mean_and_its_spread():
     assert statistics.stdev(thought) == pytest.approx(2e6, rel=0.05)
 
 
+def open_loop(arrivals: Arrivals, share: float = 1.0, seed: int = 1, now_ns: int = 0) -> OpenLoop:
+    queue = OpenLoop(arrivals, random.Random(seed))
+    queue.take_share(share, now_ns)
+    return queue
+
+
 @given(rate=st.floats(0.1, 10_000), share=st.sampled_from([1, 1 / 2, 1 / 3]), seed=st.integers())
 def test_fixed_arrivals_are_equally_spaced_however_late_the_users_ask(rate, share, seed):
     rng = random.Random(seed)
-    queue = OpenLoop(Arrivals("fixed", rate=rate), share, rng)
     begin = 1_000_000
+    queue = open_loop(Arrivals("fixed", rate=rate), share, seed, begin)
     asked = [begin, *sorted(rng.randrange(begin, 10**12) for _ in range(50))]
     starts = [queue.next_start(at) for at in asked]
     gap = SECOND_NS / (rate * share)
@@ -66,7 +73,7 @@ def test_fixed_arrivals_are_equally_spaced_however_late_the_users_ask(rate, shar
 
 
 def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
-    queue = OpenLoop(Arrivals("poisson", rate=500), 0.5, random.Random(1))
+    queue = open_loop(Arrivals("poisson", rate=500), 0.5)
     starts = [queue.next_start(0) for _ in range(20_000)]
     gaps = [after - before for before, after in itertools.pairwise(starts)]
     assert min(gaps) >= 0
@@ -85,8 +92,7 @@ def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(ki
 
 
 def share_a_queue(kind) -> None:
-    alone = OpenLoop(Arrivals(kind, rate=1000), 1, random.Random(3))
-    shared = OpenLoop(Arrivals(kind, rate=1000), 1, random.Random(3))
+    alone, shared = (open_loop(Arrivals(kind, rate=1000)) for _ in range(2))
     expected = [alone.next_start(0) for _ in range(4 * 5000)]
     taken: list[list[int]] = [[] for _ in range(4)]
     together = threading.Barrier(4)
@@ -107,8 +113,8 @@ def share_a_queue(kind) -> None:
 @given(rate=st.floats(1, 1000), kind=st.sampled_from(["fixed", "poisson"]), asked=st.integers(1, 50))
 def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
     seconds = 5
-    served, reference = (OpenLoop(Arrivals(kind, rate=rate), 1.0, random.Random(7)) for _ in range(2))
     start, end = 10**12, 10**12 + seconds * 10**9
+    served, reference = (open_loop(Arrivals(kind, rate=rate), now_ns=start) for _ in range(2))
     taken = [served.next_start(start) for _ in range(asked)]
     due, arrival = 0, reference.next_start(start)
     while arrival <= end:
@@ -118,10 +124,45 @@ def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
 
 
 def test_an_arrival_given_back_goes_to_the_next_user():
-    queue = OpenLoop(Arrivals("fixed", rate=10), 1.0, random.Random(1))
+    queue = open_loop(Arrivals("fixed", rate=10), now_ns=10**12)
     first, second = queue.next_start(10**12), queue.next_start(10**12)
     queue.give_back(second)
     queue.give_back(first)
     assert [queue.next_start(10**12), queue.next_start(10**12)] == [first, second]
     queue.give_back(first)
     assert queue.unserved(first) == 1
+
+
+CHANGES = st.lists(st.tuples(st.integers(1, 2 * 10**9), st.sampled_from([0, 0.25, 0.5, 1])), max_size=12)
+
+
+@given(changes=CHANGES, seed=st.integers())
+def test_wherever_the_users_move_the_whole_rate_arrives(changes, seed):
+    """Two executors that share fixed arrivals, asked by nobody: what was due is the rate times the time."""
+    rate, now = 100, 10**12
+    queues = [open_loop(Arrivals("fixed", rate=rate), 0.5, seed + i, now) for i in range(2)]
+    begin = now
+    for passed, share in changes:
+        now += passed
+        queues[0].take_share(share, now)
+        queues[1].take_share(1 - share, now)
+    due = sum(queue.unserved(now) for queue in queues)
+    assert due == pytest.approx(rate * (now - begin) / SECOND_NS, abs=2)
+
+
+def test_a_share_that_changes_leaves_no_hole_behind_the_arrivals_already_taken():
+    queue = open_loop(Arrivals("fixed", rate=10))
+    taken = [queue.next_start(0) for _ in range(30)]
+    queue.take_share(0.5, 0)
+    assert queue.next_start(0) - taken[-1] == pytest.approx(SECOND_NS / 5, abs=2)
+
+
+def test_where_no_users_are_nothing_arrives_and_what_was_to_come_is_forgotten():
+    now = time.monotonic_ns()
+    queue = open_loop(Arrivals("fixed", rate=10), now_ns=now - SECOND_NS)
+    taken = [queue.next_start(0) for _ in range(30)]
+    queue.take_share(0, now)
+    assert queue.next_start(now) is None
+    for scheduled in taken:
+        queue.give_back(scheduled)
+    assert queue.unserved(now) == 10

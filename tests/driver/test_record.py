@@ -183,3 +183,52 @@ def test_a_day_is_read_in_pieces(tmp_path):
         assert [s for piece in pieces for s in piece["second"].to_pylist()] == list(range(150_000))
         writer.close()
     assert not os.path.exists(writer.folder / "errors.arrows")
+
+
+class FullDisk:
+    """A sink that takes so many bytes of a batch, and then no more."""
+
+    def __init__(self, sink, room: int):
+        self.sink, self.room = sink, room
+
+    def write_batch(self, batch) -> None:
+        whole = pa.BufferOutputStream()
+        with pa.ipc.new_stream(whole, batch.schema) as stream:
+            head = whole.tell()
+            stream.write_batch(batch)
+        self.sink.write(whole.getvalue().to_pybytes()[head : head + self.room])
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("room", [0, 7, 100])
+def test_a_disk_that_fills_in_the_middle_of_a_batch_loses_that_batch_and_says_so(tmp_path, room):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    writer.append("errors", [error_row(1)])
+    sink, stream = writer._streams["errors"]
+    writer._streams["errors"] = sink, FullDisk(sink, room)
+    with pytest.raises(OSError, match="No space left"):
+        writer.append("errors", [error_row(2)])
+    writer._streams["errors"] = sink, stream
+    writer.append("errors", [error_row(3)])  # behind the torn batch nobody would find it
+    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1)])
+    writer.close()
+    record = Record(writer.folder)
+    assert "table errors could not be written whole" in str(record.incomplete_because)
+    assert read_back(record, "errors") == [error_row(1)]
+    assert record.table("users").num_rows == 1
+
+
+def test_a_stream_that_cannot_be_read_whole_is_kept(tmp_path):
+    writer = RecordWriter(tmp_path / "run", dict(STARTED))
+    stream = writer.folder / "errors.arrows"
+    writer.append("errors", [error_row(1)])
+    whole = stream.stat().st_size
+    writer.append("errors", [error_row(2)])
+    os.truncate(stream, whole)
+    writer.close()
+    record = Record(writer.folder)
+    assert "2 rows were written, 1 can be read" in str(record.incomplete_because)
+    assert stream.exists() and read_back(record, "errors") == [error_row(1)]

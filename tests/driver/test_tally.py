@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from stallmark.driver import hdr
 from stallmark.driver.drive import Merger
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.tally import SECOND_NS, as_table, error_rows, transaction_rows, user_rows
+from stallmark.driver.tally import (
+    SECOND_NS,
+    as_table,
+    error_rows,
+    parts_by_second,
+    transaction_rows,
+    user_rows,
+)
 from stallmark.driver.virtual_user import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
 
 START = 1_000 * SECOND_NS
@@ -205,3 +212,14 @@ def test_failures_are_counted_by_second_transaction_class_and_code():
         (0, "order", "deadlock", "40P01", 1, 0, "first"),
         (0, "transfer", "other", "22003", 1, 1, "out of range"),
     ]
+
+
+@given(begin=st.integers(0, 10**11), length=st.integers(0, 5 * SECOND_NS))
+def test_a_stretch_is_cut_at_whole_seconds_and_nothing_of_it_is_lost(begin, length):
+    parts = list(parts_by_second(begin, begin + length))
+    assert sum(part for _, part in parts) == length
+    assert [second for second, _ in parts] == list(
+        range(begin // SECOND_NS, -(-(begin + length) // SECOND_NS))
+    )[: len(parts)]
+    assert all(0 < part <= SECOND_NS for _, part in parts)
+    assert all(part == SECOND_NS for _, part in parts[1:-1])

@@ -104,6 +104,23 @@ def test_what_cannot_be_done_ends_with_3_and_one_sentence(arguments, sentence):
 
 
 @pytest.mark.parametrize(
+    "server",
+    [
+        "postgresql://me:secret@db/bank",
+        "postgresql://me@db/bank?password=secret",
+        "postgresql://me@db/bank?sslpassword=secret",
+        "host=db user=me password=secret",
+        "host=db user=me password = 'secret'",
+        "mssql+pyodbc:///?odbc_connect=Server%3Ddb%3BPWD%3Dsecret",
+    ],
+)
+def test_a_password_on_the_command_line_is_refused_and_not_repeated(server):
+    result = stallmark("doctor", "--server", server)
+    assert result.exit_code == 3 and "can be read by everybody" in result.stderr
+    assert "secret" not in result.output
+
+
+@pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
         (StallmarkError("No [such] thing."), 3, "Error: No [such] thing."),
