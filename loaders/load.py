@@ -78,13 +78,12 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
     if found is None:
         _refuse_foreign_tables(engine, workload)
         return Recognition("absent", 0, total)
-    identity, complete = found
-    if differences := identity.differences(wanted):
+    if differences := found.identity.differences(wanted):
         raise StallmarkError(
             f"The database holds another one than asked for: {'; '.join(differences)}. "
             "Ask for what it holds, name another database, or drop this one."
         )
-    return Recognition("complete" if complete else "half-loaded", len(ledger.batches(engine)), total)
+    return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
 def build(
@@ -95,13 +94,14 @@ def build(
     *,
     workers: int,
     part: Part | None = None,
+    to_be_copied: bool = False,
     progress: Callable[[Progress], Any] = lambda _: None,
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
     Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also
-    makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk, or a
-    failed batch. May be killed at any moment and called again.
+    makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy
+    beside it, if it is `to_be_copied`), or a failed batch. May be killed at any moment and called again.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -113,7 +113,8 @@ def build(
         found = recognise(engine, workload, scale, seed)
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
-        _prepare(engine, workload, identity, plan, found)
+        _check_space(engine, workload, plan, found, to_be_copied)
+        _prepare(engine, workload, identity, found)
     rows = _load(engine, workload, identity, plan, workers, part, progress)
     with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine):
         complete = _finish(engine, workload, plan, workers, progress)
@@ -121,10 +122,10 @@ def build(
     return BuildResult(outcome, complete, rows, time.monotonic() - started)
 
 
-def _prepare(engine: Engine, workload: Workload, identity: Identity, plan: Plan, found: Recognition) -> None:
-    _check_space(engine, workload, plan, found)
+def _prepare(engine: Engine, workload: Workload, identity: Identity, found: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
     if found.state == "absent":
+        engine.drop_kept()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
     deploy.create_tables(engine, deploy.take_apart(workload.metadata).tables)
 
@@ -159,8 +160,8 @@ def _finish(
     loaded = ledger.batches(engine)
     if not set(plan.batches()) <= loaded.keys():
         return False
-    _, already = ledger.read(engine) or (None, False)
-    if not already:  # as it may be, when another part ended just before
+    entry = ledger.read(engine)
+    if not (entry and entry.complete):  # as it may be, when another part ended just before
         total = sum(plan.rows.values())
         sent = sum(size for _, size in loaded.values())
         procedures = workload.sql("procedures", engine.dialect)
@@ -171,7 +172,7 @@ def _finish(
             workers=workers,
             step=lambda phase: progress(Progress(phase, total, total, sent)),
         )
-        ledger.complete(engine)
+        ledger.note_complete(engine)
     return True
 
 
@@ -192,14 +193,21 @@ def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
         )
 
 
-def _check_space(engine: Engine, workload: Workload, plan: Plan, found: Recognition) -> None:
+def _check_space(
+    engine: Engine, workload: Workload, plan: Plan, found: Recognition, to_be_copied: bool
+) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()
-    needed = size.build_bytes(workload.metadata, plan.rows, engine.dialect)
-    missing = needed * (1 - found.batches / found.batches_total)
-    if free is not None and missing > free:
+    if free is None:
+        return
+    sizes = size.estimate(workload.metadata, plan.rows, engine.dialect)
+    needed, when = sizes.build_bytes, "while it is built"
+    if to_be_copied and (both := sizes.loaded_bytes + engine.copy_bytes(sizes.loaded_bytes)) > needed:
+        needed, when = both, "with the copy that every run starts from"
+    missing = needed - sizes.heap_bytes * found.batches // found.batches_total
+    if missing > free:
         raise StallmarkError(
-            f"The disk is too small: the database needs about {humanize.naturalsize(missing)} "
-            f"while it is built, {humanize.naturalsize(free)} are free. "
+            f"The disk is too small: the database needs about {humanize.naturalsize(missing)} {when}, "
+            f"{humanize.naturalsize(free)} are free. "
             "Choose a smaller scale, free some space, or place the data on another disk."
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.model import Scenario
 
 
@@ -15,9 +16,10 @@ def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_por
     refuse_small_pools(scenario, engine)
     most = engine.most_users()
     if most is not None and (users := max(scenario.users)) > most:
+        remedy = "name a larger server with --server" if engine.is_local else "raise its max_connections"
         raise StallmarkError(
             f"{scenario.name} asks for {users:,} users, but the server takes {most:,} beside our own sessions: "
-            "ask for fewer, or raise its max_connections."
+            f"ask for fewer, or {remedy}."
         )
     if web_port:
         _refuse_port_in_use(web_port)
@@ -37,6 +39,17 @@ def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | N
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
                 f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
             )
+
+
+def refuse_driven(scenario: Scenario, engine: Engine, loaded: Entry) -> None:
+    """A database that load has changed is not what a variant is to start from."""
+    if loaded.driven:
+        data = engine.directories().get("data")
+        raise StallmarkError(
+            f"Load has been driven against {scenario.workload} since it was loaded, and no copy from before is kept, "
+            f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
+            "it loaded anew, or use `reset: continue`."
+        )
 
 
 def _refuse_what_the_engine_cannot(scenario: Scenario, engine: Engine) -> None:

@@ -13,6 +13,8 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.sampler import Sampler
+from stallmark.loaders import ledger
+from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.manifest import manifest, now
 from stallmark.scenarios.model import Scenario, Variant
 from stallmark.scenarios.show import Show
@@ -21,7 +23,7 @@ from stallmark.transactions import checks, find_workload
 
 
 class Run:
-    """One variant, once. `loaded_bytes` is the size of the database as loaded: shares of the data refer to it."""
+    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`."""
 
     def __init__(
         self,
@@ -32,7 +34,8 @@ class Run:
         folder: Path,
         place: dict[str, Any],
         title: str,
-        loaded_bytes: int,
+        loaded: Entry,
+        original_pool_bytes: int | None,
         show: Show,
         web_port: int | None,
     ):
@@ -44,7 +47,8 @@ class Run:
         self._folder = folder
         self._place = place
         self._title = title
-        self._loaded_bytes = loaded_bytes
+        self._loaded = loaded
+        self._original_pool_bytes = original_pool_bytes
         self._show = show
         self._web_port = web_port
         self.conditions_hold = True
@@ -72,12 +76,12 @@ class Run:
     def _prepare(self) -> dict[str, Any]:
         engine, scenario = self._engine, self._scenario
         if scenario.reset == "restore":
-            engine.restore()
-        original = engine.buffer_pool_bytes()
+            self._restore()
+        ledger.note_driven(engine)
         engine.emulate(scenario.devices_of(self._variant))
         wanted = None
         if pool := scenario.pool_of(self._variant):
-            wanted = pool.resolve(self._loaded_bytes)
+            wanted = pool.resolve(self._loaded.loaded_bytes or 0)
             engine.cap_memory(wanted)
         if scenario.start_cache == "cold":
             engine.drop_caches()
@@ -87,8 +91,17 @@ class Run:
         return {
             "configured_bytes": wanted,
             "reached_bytes": engine.buffer_pool_bytes(),
-            "original": original,
+            "original": self._original_pool_bytes,
         }
+
+    def _restore(self) -> None:
+        self._engine.restore()
+        found = ledger.read(self._engine)
+        if found is None or found.driven or found.label != self._loaded.label:
+            raise StallmarkError(
+                f"The copy that {self._scenario.workload} was restored from is not of the database as loaded: "
+                "drop it (the embedded one: remove its folder) and run again."
+            )
 
     def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
         collectors = collectors_for(self._engine)
@@ -167,5 +180,6 @@ def _notes(sampler: Sampler) -> list[str]:
     late = [
         f"Collector {name} came too late for {ticks} of its samples."
         for name, ticks in sampler.missed.items()
+        if ticks
     ]
     return [str(failure) for failure in sampler.failures] + late

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
+from stallmark.loaders import ledger
+from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
 from stallmark.scenarios.build import show_build
 from stallmark.scenarios.model import Scenario
-from stallmark.scenarios.refusals import refuse_small_pools, refuse_what_cannot_be
+from stallmark.scenarios.refusals import refuse_driven, refuse_small_pools, refuse_what_cannot_be
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
@@ -39,9 +41,9 @@ class Runner:
 
     def run(self) -> Finished:
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
-        self._prepare_database()
-        loaded_bytes = self._engine.bytes_used()
-        refuse_small_pools(self._scenario, self._engine, loaded_bytes)
+        original_pool_bytes = self._engine.buffer_pool_bytes()
+        loaded = self._prepare_database()
+        refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         variants = self._scenario.variants * self._scenario.repeats
         holds = True
         for index, variant in enumerate(variants):
@@ -56,7 +58,8 @@ class Runner:
                     "sequence": index + 1,
                 },
                 title=f"[{index + 1}/{len(variants)}] {variant.name}",
-                loaded_bytes=loaded_bytes,
+                loaded=loaded,
+                original_pool_bytes=original_pool_bytes,
                 show=self._show,
                 web_port=self._web_port,
             )
@@ -66,8 +69,8 @@ class Runner:
                 return Finished(reason, holds)
         return Finished(None, holds)
 
-    def _prepare_database(self) -> None:
-        choice = self._scenario.workload
+    def _prepare_database(self) -> Entry:
+        choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
         with show_build(self._show, f"Loading {choice}") as progress:
             workers = os.cpu_count() or 1
             build(
@@ -76,11 +79,16 @@ class Runner:
                 choice.scale,
                 choice.seed,
                 workers=workers,
+                to_be_copied=to_be_copied,
                 progress=progress,
             )
-        if self._scenario.reset == "restore" and not self._engine.kept_for_restore():
+        loaded = ledger.read(self._engine)
+        assert loaded
+        if to_be_copied and self._engine.kept_for_restore() != loaded.label:
+            refuse_driven(self._scenario, self._engine, loaded)
             with self._show.bar("Keeping a copy to start every variant from", None):
-                self._engine.keep_for_restore()
+                self._engine.keep_for_restore(loaded.label)
+        return loaded
 
 
 def _as_file_name(name: str) -> str:

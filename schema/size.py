@@ -6,13 +6,23 @@ clustered index" (its primary key holds the rows themselves, so it adds only its
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 PAGE = 8192
 
-# What a server keeps of its log during a load: the default of PostgreSQL's max_wal_size.
-LOG_BYTES = 1024**3
+# What a server keeps of its log after a load: the max_wal_size of the embedded one.
+LOG_BYTES = 4 * 1024**3
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Disk that a database takes."""
+
+    heap_bytes: int  # the rows alone
+    loaded_bytes: int  # with keys, and the log of the load
+    build_bytes: int  # at the peak of its build: with the largest sort of a key, too
 
 
 def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:
@@ -45,13 +55,13 @@ def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
     return index_bytes(table, rows, dialect)
 
 
-def build_bytes(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str) -> int:
-    """Disk a build takes at its peak: tables and keys, the largest sort of a key, and the log meanwhile."""
+def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str) -> Estimate:
     tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
     heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
     keys = sum(index_bytes(table, count, dialect) for table, count in tables)
     sort = max(sort_bytes(table, count, dialect) for table, count in tables)
-    return heaps + keys + sort + min(heaps, LOG_BYTES)
+    loaded = heaps + keys + min(heaps, LOG_BYTES)
+    return Estimate(heaps, loaded, loaded + sort)
 
 
 def _indexes(table: sa.Table) -> list[sa.Index]:

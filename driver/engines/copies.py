@@ -110,8 +110,8 @@ def shares_blocks(folder: Path) -> bool:
     probe.mkdir()
     try:
         (probe / "original").write_bytes(bytes(4096))
-        argv = ["cp", "--reflink=always", probe / "original", probe / "copy"]
-        return subprocess.run(argv, capture_output=True, check=False).returncode == 0
+        clone: list[str | Path] = ["cp", "--reflink=always", probe / "original", probe / "copy"]
+        return subprocess.run(clone, capture_output=True, check=False).returncode == 0
     finally:
         shutil.rmtree(probe)
 

@@ -179,13 +179,11 @@ class EmbeddedServer:
         if self.wal_folder:
             claim_wal(self.wal_folder, self.folder)
         with appearing(self.data) as draft:
-            initdb = [*as_other_user(), binary("initdb"), *arguments, f"--pgdata={draft}"]
+            initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
             result = subprocess.run(initdb, capture_output=True, text=True)
             if result.returncode:
                 reason = _reason(result.stderr)
-                raise StallmarkError(
-                    f"PostgreSQL could not make a data directory in {self.folder}: {reason}"
-                )
+                raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
 

@@ -9,8 +9,11 @@ from end_to_end.tool import Tool
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
-    """A tool with a small database. What one test does to it the next one finds: every start proves a recovery."""
+    """A tool with a small database, of which a copy is kept. What one test does to it the next one finds: every
+    start proves a recovery."""
     tool = Tool(tmp_path_factory.mktemp("end-to-end"))
+    code, said = tool.run("run", tool.scenario(reset="restore"))
+    assert code == 0, said
     yield tool
     tool.nothing_left()
 

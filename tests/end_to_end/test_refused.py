@@ -40,7 +40,7 @@ def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(shared):
 
 def test_more_users_than_the_server_takes(shared):
     said = refused(shared, "run", shared.scenario(users=2000))
-    assert "2,000 users" in said and "max_connections" in said
+    assert "2,000 users" in said and "ask for fewer, or name a larger server with --server" in said
 
 
 def test_a_port_in_use(fresh):
@@ -66,6 +66,16 @@ def test_a_database_of_another_scale_or_of_another_version(fresh):
     (folder / "data" / "PG_VERSION").write_text("16\n")
     said = refused(fresh, "check", "bank", "--scale", "branches=1", *place)
     assert "was made by PostgreSQL 16" in said and "--data-dir" in said
+
+
+def test_a_database_that_was_driven_is_nothing_to_start_from(fresh):
+    folder = fresh.folder / "database"
+    place = ("--data-dir", str(folder))
+    assert fresh.run("run", fresh.scenario(), *place)[0] == 0
+    said = refused(fresh, "run", fresh.scenario(reset="restore"), *place)
+    assert "Load has been driven against bank (branches 1) since it was loaded" in said
+    assert f"remove {folder} to have it loaded anew, or use `reset: continue`" in said
+    assert fresh.run("run", fresh.scenario(), *place)[0] == 0
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(fresh):

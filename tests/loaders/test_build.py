@@ -96,6 +96,20 @@ def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine)
     assert all(second[name] != first[name] for name in ("accounts", "tellers", "branches"))
 
 
+def test_what_is_noted_of_a_database(database: EmbeddedEngine) -> None:
+    noted = []
+    make(database, progress=lambda _: noted.append(ledger.read(database)))
+    assert {entry.complete for entry in noted} == {False}
+    loaded = ledger.read(database)
+    assert loaded and loaded.complete and not loaded.driven
+    assert loaded.loaded_bytes == pytest.approx(database.bytes_used(), rel=0.01)
+    database.execute("CREATE TABLE bank.more AS SELECT * FROM bank.accounts")
+    ledger.note_driven(database)
+    make(database)
+    grown = ledger.read(database)
+    assert grown == dataclasses.replace(loaded, driven=True) and grown.label == loaded.label
+
+
 def test_pages_are_as_compressible_as_stated(database: EmbeddedEngine) -> None:
     make(database, {"branches": 1})
     database.checkpoint()
@@ -308,6 +322,28 @@ def test_another_database_is_refused_with_the_difference(database: EmbeddedEngin
         recognise(database, WORKLOAD, {"branches": 4}, 8)
 
 
+def test_a_database_of_an_older_stallmark_is_refused(database: EmbeddedEngine) -> None:
+    make(database, {"branches": 1})
+    database.execute("ALTER TABLE stallmark.database DROP COLUMN loaded_bytes, ADD COLUMN complete boolean")
+    with pytest.raises(StallmarkError, match=r"by another version of Stallmark.*build it again"):
+        make(database, {"branches": 1})
+
+
+def test_a_new_load_ends_the_copy_of_what_was_there_before(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "server")
+    try:
+        database = EmbeddedEngine(server, "bank")
+        make(database, {"branches": 1})
+        database.keep_for_restore("the first")
+        make(database, {"branches": 1})
+        assert database.kept_for_restore() == "the first"
+        database.execute("DROP SCHEMA bank CASCADE; DROP SCHEMA stallmark CASCADE")
+        make(database, {"branches": 2})
+        assert database.kept_for_restore() is None
+    finally:
+        server.close()
+
+
 def test_tables_of_somebody_else_are_refused(database: EmbeddedEngine) -> None:
     database.execute("CREATE SCHEMA bank; CREATE TABLE bank.accounts (mine int)")
     with pytest.raises(StallmarkError, match=r"schema 'bank' that Stallmark did not make \(accounts"):
@@ -329,7 +365,11 @@ def test_a_disk_too_small_is_refused_before_anything_is_made(database: EmbeddedE
     assert database.query("SELECT count(*) FROM pg_namespace WHERE nspname IN ('bank', 'stallmark')") == [
         (0,)
     ]
-    assert make(full, {"branches": 1}).complete
+    with pytest.raises(
+        StallmarkError, match=r"about 1\.\d GB with the copy that every run starts from, 1\.0 GB are"
+    ):
+        make(full, {"branches": 25}, to_be_copied=True)
+    assert make(full, {"branches": 1}, to_be_copied=True).complete
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True, "1"])

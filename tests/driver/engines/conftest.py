@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedServer
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.engines.postgres import PostgresEngine
 
 POOL = 8 * 1024**2
+Make = Callable[..., EmbeddedServer]
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +23,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def make_server(template: Path, tmp_path: Path) -> Iterator[Callable[..., EmbeddedServer]]:
+def make_server(template: Path, tmp_path: Path) -> Iterator[Make]:
     """Makes servers with folders of their own, not started; whatever a test does, none is left."""
     made: list[EmbeddedServer] = []
 
@@ -37,7 +39,23 @@ def make_server(template: Path, tmp_path: Path) -> Iterator[Callable[..., Embedd
 
 
 @pytest.fixture
-def server(make_server: Callable[..., EmbeddedServer]) -> EmbeddedServer:
+def server(make_server: Make) -> EmbeddedServer:
     server = make_server()
     server.start()
     return server
+
+
+def filled(server: EmbeddedServer) -> EmbeddedEngine:
+    """A database with a table `t` of 1,000 rows."""
+    engine = EmbeddedEngine(server, "x")
+    engine.execute("CREATE TABLE t AS SELECT i, i::text AS s FROM generate_series(1, 1000) i")
+    return engine
+
+
+@pytest.fixture
+def table(server: EmbeddedServer) -> EmbeddedEngine:
+    return filled(server)
+
+
+def rows(engine: PostgresEngine) -> list[tuple]:
+    return engine.query("SELECT * FROM t ORDER BY 1")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,10 +22,9 @@ from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.engines.slow_device import DeviceModel
 
 from ..conftest import eventually  # noqa: TID252
-from .conftest import POOL
+from .conftest import POOL, Make, rows
 
 MB = 1024**2
-Make = Callable[..., EmbeddedServer]
 
 
 def postmaster(server: EmbeddedServer) -> psutil.Process:
@@ -37,17 +36,6 @@ def alive(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def rows(engine: PostgresEngine) -> list[tuple]:
-    return engine.query("SELECT * FROM t ORDER BY 1")
-
-
-@pytest.fixture
-def table(server: EmbeddedServer) -> EmbeddedEngine:
-    engine = EmbeddedEngine(server, "x")
-    engine.execute("CREATE TABLE t AS SELECT i, i::text AS s FROM generate_series(1, 1000) i")
-    return engine
 
 
 # A server's life.
@@ -127,90 +115,6 @@ def test_a_server_that_ended_by_itself_is_noticed_and_starts_again(table: Embedd
     assert "ended by itself" in str(table.gone())
     table.server.start()
     assert rows(table) == before and table.gone() is None
-
-
-# Snapshots and places.
-
-
-@pytest.mark.parametrize("apart", [False, True], ids=["WAL inside", "WAL apart"])
-def test_restore_brings_back_the_exact_rows_as_often_as_asked(apart, make_server: Make, tmp_path: Path):
-    wal = tmp_path / "wal" if apart else None
-    server = make_server(wal_folder=wal, fresh=apart)
-    engine = EmbeddedEngine(server, "x")
-    engine.execute("CREATE TABLE t AS SELECT i, i::text AS s FROM generate_series(1, 1000) i")
-    before = rows(engine)
-    assert not engine.kept_for_restore()
-    engine.keep_for_restore()
-    assert engine.kept_for_restore() and server.running
-    for _ in range(2):
-        engine.execute("UPDATE t SET s = 'changed'; CREATE TABLE more (i integer); CHECKPOINT")
-        engine.restore()
-        assert server.running
-        assert rows(engine) == before
-        assert engine.query("SELECT to_regclass('more')") == [(None,)]
-        if wal:
-            assert (server.data / "pg_wal").resolve() == wal == engine.directories()["wal"]
-            assert any(len(path.name) == 24 for path in wal.iterdir())
-    # What the restored server writes survives it.
-    engine.execute("INSERT INTO t VALUES (0, 'new')")
-    server.stop()
-    server.start()
-    assert rows(engine) == [(0, "new"), *before]
-
-
-def test_a_restore_that_was_cut_is_made_good_at_the_next_start(table: EmbeddedEngine, make_server: Make):
-    before = rows(table)
-    table.keep_for_restore()
-    table.execute("DELETE FROM t")
-    table.server.close()
-    shutil.rmtree(table.server.data)  # killed between removing the old and putting the new in its place
-    (table.server.folder / "data.new").mkdir()
-    assert rows(EmbeddedEngine(make_server(), "x")) == before
-
-
-def test_a_snapshot_that_was_cut_is_none(table: EmbeddedEngine):
-    (table.server.folder / "snapshot.new").mkdir()
-    assert not table.kept_for_restore()
-    table.keep_for_restore()
-    assert not (table.server.folder / "snapshot.new").exists()
-
-
-def test_a_full_disk_during_a_snapshot_is_a_sentence_and_loses_nothing(table: EmbeddedEngine, monkeypatch):
-    before = rows(table)
-    real = subprocess.run
-
-    def full(argv, **options):
-        if argv[0] == "cp":
-            argv = ["sh", "-c", "echo 'cp: error writing: No space left on device' >&2; exit 1"]
-        return real(argv, **options)
-
-    monkeypatch.setattr(subprocess, "run", full)
-    with pytest.raises(StallmarkError, match="No space left on device"):
-        table.keep_for_restore()
-    assert not table.kept_for_restore()
-    table.server.start()
-    assert rows(table) == before
-
-
-def test_wal_that_lies_elsewhere_than_named_is_refused(make_server: Make, tmp_path: Path):
-    apart = make_server("apart", wal_folder=tmp_path / "wal", fresh=True)
-    apart.start()
-    apart.close()
-    for other in (None, tmp_path / "elsewhere"):
-        server = make_server("apart", wal_folder=other)
-        with pytest.raises(StallmarkError, match=f"lies in {tmp_path}/wal: name that folder with --wal-dir"):
-            server.start()
-        server.close()
-    with pytest.raises(StallmarkError, match="--wal-dir"):
-        make_server("inside", wal_folder=tmp_path / "elsewhere").start()
-
-
-def test_a_wal_folder_that_holds_something_is_refused(make_server: Make, tmp_path: Path):
-    (tmp_path / "wal").mkdir()
-    (tmp_path / "wal" / "letter").write_text("mine")
-    with pytest.raises(StallmarkError, match="not empty"):
-        make_server("new", wal_folder=tmp_path / "wal", fresh=True).start()
-    assert [path.name for path in (tmp_path / "wal").iterdir()] == ["letter"]
 
 
 # Ports.

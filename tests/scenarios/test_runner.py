@@ -1,0 +1,119 @@
+"""What every variant starts from: the database as loaded, its memory a share of it, a copy that is its own."""
+
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders import ledger
+from stallmark.loaders.load import build
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.run import Run
+from stallmark.scenarios.runner import Runner
+from stallmark.scenarios.show import Show
+from stallmark.transactions import find_workload
+
+SCENARIO: dict[str, Any] = {
+    "name": "small", "title": "", "answers": "", "needs": "", "takes": "",
+    "workload": {"name": "bank", "scale": {"branches": 1}},
+    "users": 1, "warm_up": "0s", "measure": "1s",
+    "variants": [{"name": "half", "buffer_pool": "50 %"}, {"name": "twice", "buffer_pool": "200 %"}],
+}  # fmt: skip
+MORE = "CREATE TABLE bank.more AS SELECT * FROM bank.accounts"
+DROP = "DROP SCHEMA bank CASCADE; DROP SCHEMA stallmark CASCADE"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[EmbeddedEngine]:
+    server = EmbeddedServer(tmp_path / "server")
+    try:
+        yield EmbeddedEngine(server, "bank")
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
+    """Runs a scenario as far as every variant's preparation; returns what was done to memory in each."""
+
+    def run(**changes: Any) -> list[dict[str, Any]]:
+        memory: list[dict[str, Any]] = []
+        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare()))
+        scenario = Scenario.model_validate(SCENARIO | changes)
+        assert (
+            Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO())))
+            .run()
+            .conditions_hold
+        )
+        return memory
+
+    return run
+
+
+def tables(engine: EmbeddedEngine) -> set[str]:
+    return {
+        name for (name,) in engine.query("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'bank'")
+    }
+
+
+def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_first_variant(
+    prepare, engine
+):
+    before = engine.buffer_pool_bytes()
+    first = prepare(reset="continue")
+    engine.execute(MORE)
+    engine.cap_memory(before)
+    assert prepare(reset="continue") == first
+    assert [each["original"] for each in first] == [before, before]
+    half, twice = (each["reached_bytes"] for each in first)
+    assert twice == pytest.approx(4 * half, abs=4 * 1024**2)
+
+
+def test_every_variant_starts_from_the_database_as_loaded(prepare, engine):
+    prepare(reset="restore")
+    engine.execute(MORE)
+    prepare(reset="restore")
+    assert "more" not in tables(engine)
+    entry = ledger.read(engine)
+    assert entry and entry.driven and engine.kept_for_restore() == entry.label
+
+
+def test_a_database_that_was_driven_does_not_become_what_variants_start_from(prepare, engine):
+    prepare(reset="continue")
+    engine.execute(MORE)
+    folder = engine.server.folder
+    with pytest.raises(
+        StallmarkError, match=rf"has nothing to start from: remove {folder} .*reset: continue"
+    ):
+        prepare(reset="restore")
+    assert engine.kept_for_restore() is None and "more" in tables(engine)
+
+
+def test_a_database_that_is_loaded_anew_is_copied_anew(prepare, engine):
+    prepare(reset="restore")
+    engine.execute(DROP)
+    prepare(reset="restore", workload=SCENARIO["workload"] | {"seed": 2})
+    entry = ledger.read(engine)
+    assert entry and entry.identity.seed == 2 and engine.kept_for_restore() == entry.label
+
+
+def test_a_copy_of_another_database_gives_way(prepare, engine):
+    build(engine, find_workload("bank"), {"branches": 1}, 1, workers=1)
+    engine.keep_for_restore("another")
+    prepare(reset="restore")
+    entry = ledger.read(engine)
+    assert entry and engine.kept_for_restore() == entry.label
+
+
+def test_a_copy_that_is_not_what_it_says_is_refused(prepare, engine):
+    prepare(reset="continue")
+    entry = ledger.read(engine)
+    assert entry
+    engine.keep_for_restore(entry.label)
+    with pytest.raises(StallmarkError, match="is not of the database as loaded"):
+        prepare(reset="restore")
