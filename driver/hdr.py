@@ -21,13 +21,17 @@ VALUES_US = np.array([LAYOUT.get_value_from_index(index) for index in range(LAYO
 
 def encode(values_us: np.ndarray) -> bytes:
     """The histogram of `values_us`, compressed; values beyond the range count at its ends."""
-    return _encode(*np.unique(np.clip(values_us, LOWEST_US, HIGHEST_US), return_counts=True))
+    places = np.searchsorted(VALUES_US, np.clip(values_us, LOWEST_US, HIGHEST_US), side="right") - 1
+    return _encode(np.bincount(places))
 
 
-def _encode(values_us: np.ndarray, counts: np.ndarray) -> bytes:
+def _encode(counts: np.ndarray) -> bytes:
+    """The histogram of counters from the lowest on; straight into the package's own, which takes a value at a time."""
     histogram = empty()
-    for value, count in zip(values_us.tolist(), counts.tolist(), strict=True):
-        histogram.record_value(value, count)
+    np.frombuffer(histogram.counts, np.int64)[: len(counts)] = counts
+    used = np.flatnonzero(counts)
+    if len(used):
+        histogram.set_internal_tacking_values(int(used[0]), int(used[-1]), int(counts.sum()))
     return histogram.encode()
 
 
@@ -59,6 +63,4 @@ def merge(blobs: Sequence[bytes]) -> bytes:
     """One encoded histogram out of several."""
     if len(blobs) == 1:
         return blobs[0]
-    total = counts(*blobs)
-    used = np.flatnonzero(total)
-    return _encode(VALUES_US[used], total[used])
+    return _encode(counts(*blobs))
