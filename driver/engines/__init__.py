@@ -1,14 +1,24 @@
-"""The database engines: one interface, PostgreSQL by URL, and the embedded PostgreSQL."""
+"""The database engines: one interface, PostgreSQL by URL, the embedded PostgreSQL, and SQL Server by URL."""
 
 from typing import TYPE_CHECKING
+
+from stallmark.driver.engines.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.base import Engine
 
 
-def open_engine(spec: dict) -> "Engine":
-    """Open in this process the engine another process described with `Engine.spec`."""
-    from stallmark.driver.engines.postgres import PostgresEngine
+def open_engine(url: str) -> "Engine":
+    """The engine for a server by its URL, whose scheme says which. No connection is made yet."""
+    scheme = url.partition(":")[0].partition("+")[0].lower()
+    if scheme == "mssql":
+        from stallmark.driver.engines.mssql.engine import MssqlEngine
 
-    engines = {"postgresql": PostgresEngine}
-    return engines[spec["engine"]](spec["url"])
+        return MssqlEngine(url)
+    if scheme in ("postgresql", "postgres") or "=" in url:  # libpq takes `host=… dbname=…` too
+        from stallmark.driver.engines.postgres import PostgresEngine
+
+        return PostgresEngine(url)
+    raise StallmarkError(
+        "The server's URL begins with neither postgresql:// nor mssql://: write mssql://user@host:1433/database."
+    )

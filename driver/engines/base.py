@@ -84,8 +84,8 @@ class Engine(ABC):
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
 
     @abstractmethod
-    def spec(self) -> dict:
-        """Everything another process needs to open this engine. Holds secrets: pass it through a pipe only."""
+    def spec(self) -> str:
+        """The URL by which another process opens this engine. Holds secrets: pass it through a pipe only."""
 
     @abstractmethod
     def identity(self) -> ServerIdentity: ...

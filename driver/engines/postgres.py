@@ -135,8 +135,8 @@ class PostgresEngine(Engine):
         finally:
             connection.close()  # rolls back what was not committed
 
-    def spec(self) -> dict:
-        return {"engine": "postgresql", "url": self._url}
+    def spec(self) -> str:
+        return self._url
 
     @property
     def where(self) -> str:

@@ -201,7 +201,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
 
 def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
     writer = RecordWriter(tmp_path / "run", {"started": "now"})
-    elsewhere = order(bank) | {"engine": {"engine": "no such engine", "url": ""}}
+    elsewhere = order(bank) | {"engine": "no such engine"}
     drive = Drive(plan([2], 600), elsewhere, writer)
     try:
         with pytest.raises(StallmarkError, match="could not start"):

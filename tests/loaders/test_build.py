@@ -175,7 +175,7 @@ def test_killed_and_built_again(database: EmbeddedEngine, how: signal.Signals) -
 
 
 def test_no_secret_in_the_arguments(database: EmbeddedEngine) -> None:
-    secret = PostgresEngine(database.spec()["url"].replace("stallmark@", "stallmark:hush@"))
+    secret = PostgresEngine(database.spec().replace("stallmark@", "stallmark:hush@"))
     seen: list[str] = []
 
     def look(_: Progress) -> None:
@@ -357,7 +357,7 @@ class Full(PostgresEngine):
 
 
 def test_a_disk_too_small_is_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
-    full = Full(database.spec()["url"])
+    full = Full(database.spec())
     with pytest.raises(
         StallmarkError, match=r"about 2\.\d GB while it is built, 1\.0 GB are free.*smaller scale"
     ):

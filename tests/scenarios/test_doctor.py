@@ -65,7 +65,7 @@ def test_a_server_whose_url_cannot_be_read():
 
 
 def test_a_server_that_answers(database):
-    found = states(Target(database.spec()["url"]))
+    found = states(Target(database.spec()))
     assert found["server"][0] == "ok" and found["server"][1].startswith("PostgreSQL 18")
     assert found["cap memory"][0] == "limited" and "restart" in found["cap memory"][1]
     assert found["Server I/O"] == ("ok", "can be measured.")

@@ -23,7 +23,7 @@ SELECT coalesce(substring(reloptions::text FROM 'fillfactor=(\\d+)'), '100')
 
 def pgbench(database: EmbeddedEngine, *arguments: str) -> str:
     result = subprocess.run(
-        [binary("pgbench"), *arguments, database.spec()["url"]], capture_output=True, text=True, check=False
+        [binary("pgbench"), *arguments, database.spec()], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
     return result.stdout

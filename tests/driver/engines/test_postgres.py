@@ -244,7 +244,7 @@ def test_the_call_timeout_is_the_servers(sessions):
 
 
 def test_options_in_the_url_stay_beside_the_timeout(database):
-    engine = PostgresEngine(database.spec()["url"] + "&options=-c%20work_mem%3D3MB")
+    engine = PostgresEngine(database.spec() + "&options=-c%20work_mem%3D3MB")
     session = engine.session(12)
     session.prepare("ask", "SELECT current_setting('work_mem'), current_setting('statement_timeout')")
     assert session.call("ask", []) == [("3MB", "12s")]
@@ -362,7 +362,7 @@ def test_another_process_opens_the_engine_from_its_spec(engine: ClusterEngine):
 
 
 def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
-    remote = PostgresEngine(engine.spec()["url"])
+    remote = PostgresEngine(engine.spec())
     for ability in (
         "cap_memory",
         "cold_cache",

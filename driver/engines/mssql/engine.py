@@ -1,0 +1,193 @@
+"""SQL Server 2017 and later, by URL, over pyodbc and Microsoft's ODBC driver."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from stallmark.driver.engines.base import Engine, ServerIdentity
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.driver.engines.mssql import memory, settings
+from stallmark.driver.engines.mssql.address import LOGIN_TIMEOUT_S, Address
+from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
+from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.odbc import api, find_driver
+from stallmark.driver.engines.mssql.session import MssqlSession
+
+OLDEST_MAJOR = 14  # SQL Server 2017
+AZURE_DATABASE = 5  # SERVERPROPERTY('EngineEdition')
+
+_WHY_NO_CONNECTION = {
+    18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
+    4060: "the database cannot be opened: check its name and the user's right to it",
+    18452: "Windows authentication is not possible from here: name a user in the URL",
+}
+
+_IDENTITY = """\
+SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('ProductLevel') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('Edition') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('EngineEdition') AS int),
+       @@VERSION
+"""
+
+
+class MssqlEngine(Engine):
+    """A database on a server named by URL; see `address` for how it is written."""
+
+    dialect = "mssql"
+    smallest_pool_bytes = memory.SMALLEST_BYTES
+
+    def __init__(self, url: str):
+        self.address = Address.parse(url)
+        self.driver = find_driver()
+
+    @property
+    def where(self) -> str:
+        return self.address.where
+
+    def connect(
+        self,
+        application: str = "stallmark-collector",
+        *,
+        autocommit: bool = True,
+        database: str | None = None,
+    ) -> Any:
+        text = self.address.connection_string(self.driver, application, database)
+        try:
+            return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+        except api().Error as error:
+            raise StallmarkError(f"No connection to {self.where}: {self._why(error)}.") from None
+
+    @contextmanager
+    def cursor(self) -> Iterator[Any]:
+        try:
+            with super().cursor() as cursor:
+                yield cursor
+        except api().Error as error:
+            raise failed(error) from error
+
+    def query(self, sql: str, parameters: Any = None) -> list[tuple]:
+        with self.cursor() as cursor:
+            cursor.execute(sql, *(parameters or ()))
+            return [tuple(row) for row in cursor.fetchall()]
+
+    def session(self, call_timeout_s: float) -> MssqlSession:
+        try:
+            connection = self.connect("stallmark-user")
+        except StallmarkError as error:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
+        connection.timeout = max(1, round(call_timeout_s))
+        return MssqlSession(connection, calls_by_rpc=not self.driver.freetds and not self._is_babelfish)
+
+    @contextmanager
+    def bulk_writer(self) -> Iterator[BulkCopyWriter | InsertWriter]:
+        connection = self.connect("stallmark-loader", autocommit=False)
+        copier = self._copier()
+        try:
+            yield (
+                BulkCopyWriter(connection, copier)
+                if copier
+                else InsertWriter(connection, not self.driver.freetds)
+            )
+        finally:
+            connection.close()
+            if copier:
+                copier.close()
+
+    def _copier(self) -> Any:
+        """A connection of `mssql-python`; None where there is none, or the server's bulk copy is not to be trusted."""
+        if self._is_babelfish:
+            return None  # it fills one column and says nothing
+        try:
+            import mssql_python
+        except ImportError:
+            return None
+        text = self.address.connection_string(self.driver, "stallmark-loader")
+        without_driver = ";".join(
+            part for part in text.split(";") if not part.startswith(("Driver=", "APP="))
+        )
+        try:
+            return mssql_python.connect(without_driver)
+        except mssql_python.Error as error:
+            raise StallmarkError(
+                f"No connection to {self.where} for bulk copy: {self._why(error)}."
+            ) from None
+
+    def spec(self) -> str:
+        return self.address.url()
+
+    def identity(self) -> ServerIdentity:
+        return self._identity[0]
+
+    @property
+    def edition(self) -> int:
+        return self._identity[1]
+
+    @cached_property
+    def _identity(self) -> tuple[ServerIdentity, int]:
+        [(version, level, edition, engine_edition, banner)] = self.query(_IDENTITY)
+        major, minor = (int(part) for part in version.split(".")[:2])
+        if "Babelfish" in banner:
+            return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
+        if major < OLDEST_MAJOR and engine_edition != AZURE_DATABASE:
+            raise StallmarkError(
+                f"{self.where} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later."
+            )
+        return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
+
+    @property
+    def _is_babelfish(self) -> bool:
+        return self.identity().product == "Babelfish"
+
+    def settings(self) -> dict[str, str]:
+        return settings.read(self)
+
+    def bytes_used(self) -> int:
+        [(pages,)] = self.query("SELECT SUM(CAST(size AS bigint)) FROM sys.database_files")
+        return (pages or 0) * 8192
+
+    def free_bytes(self) -> int | None:
+        return settings.free_bytes(self)
+
+    def buffer_pool_bytes(self) -> int | None:
+        return memory.total_bytes(self)
+
+    def most_users(self) -> int | None:
+        [(most,)] = self.query("SELECT @@MAX_CONNECTIONS")
+        return most - 10
+
+    def checkpoint(self) -> None:
+        if not self._is_babelfish:
+            self.execute("CHECKPOINT")
+
+    def cannot(self, what: str) -> str | None:
+        elsewhere = {
+            "emulated_device": "an emulated device works under the embedded server only",
+            "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
+            "prefill": "filling the buffer pool is not built for SQL Server yet: use `start_cache: as it is`",
+        }
+        if what in elsewhere:
+            return elsewhere[what]
+        if what == "cap_memory":
+            return memory.cannot(self)
+        return None
+
+    def _why(self, error: Exception) -> str:
+        failure = failed(error)
+        number = int(failure.code) if failure.code.isdigit() else 0
+        if number in _WHY_NO_CONNECTION:
+            return _WHY_NO_CONNECTION[number]
+        if "certificate" in failure.message.lower():
+            return f"{failure.message}. If you trust this network, add ?TrustServerCertificate=yes to the URL"
+        if failure.code in ("HYT00", "08001"):
+            return f"{failure.message}. Is the server running, and are host and port right?".rstrip("?")
+        return failure.message
+
+
+def _babelfish_version(banner: str) -> str:
+    found = re.search(
+        r"Babelfish (?:for PostgreSQL )?(?:with SQL Server Compatibility )?[-–]? ?([\d.]+)", banner
+    )
+    return found[1] if found else banner.splitlines()[0]

@@ -1,0 +1,150 @@
+"""The cap on the server's memory: set, waited for, and given back whatever happens.
+
+Before the first change the original values go into a journal on this machine; the journal is removed when they are
+back. A Stallmark that was killed leaves it behind, and the next one that works on the same server gives them back
+first. So that two runs never restore each other's settings, a run holds a lock on the server.
+"""
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.driver.engines.mssql.engine import MssqlEngine
+
+MIB = 1024**2
+SMALLEST_BYTES = 2048 * MIB  # for the whole server; below, 2017 and later do not serve a load
+REACHED_WITHIN_S = 300
+CLOSE_ENOUGH = 1.05  # Total over Target Server Memory
+
+_CAP, _ADVANCED = "max server memory (MB)", "show advanced options"
+AZURE_SQL_DATABASE, MANAGED_INSTANCE = 5, 8
+
+_COUNTERS = """\
+SELECT RTRIM(counter_name), cntr_value
+  FROM sys.dm_os_performance_counters
+ WHERE counter_name IN ('Target Server Memory (KB)', 'Total Server Memory (KB)')
+"""
+_PERMITTED = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SETTINGS')"
+
+
+def cannot(engine: "MssqlEngine") -> str | None:
+    """Why the cap cannot be set on this server, as a sentence; None when it can."""
+    if engine.edition == AZURE_SQL_DATABASE:
+        return "Azure SQL Database has no `max server memory`: choose a service tier for every size instead"
+    if engine.identity().product != "SQL Server":
+        return f"{engine.identity().product} has no `max server memory`"
+    [(permitted,)] = engine.query(_PERMITTED)
+    if not permitted:
+        return "this login may not change `max server memory`: GRANT ALTER SETTINGS TO it, or use sysadmin"
+    return None
+
+
+def total_bytes(engine: "MssqlEngine") -> int | None:
+    """What the server holds now (Total Server Memory); None where it does not tell."""
+    return _counters(engine).get("Total Server Memory (KB)")
+
+
+def cap(engine: "MssqlEngine", size_bytes: int) -> int:
+    """Set the cap and wait until the server has come down to it; returns the bytes it holds then.
+
+    Raises StallmarkError when it has not after five minutes.
+    """
+    megabytes = size_bytes // MIB
+    with Journal(engine.address.server) as journal:
+        journal.note(_configured(engine))
+    _configure(engine, {_ADVANCED: 1, _CAP: megabytes})
+    deadline = time.monotonic() + REACHED_WITHIN_S
+    while True:
+        known = _counters(engine)
+        total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
+        if total is None or target is None:
+            raise StallmarkError(
+                "The server does not tell how much memory it holds: GRANT VIEW SERVER STATE to this login, "
+                "without which no cap can be trusted."
+            )
+        if total <= CLOSE_ENOUGH * min(target, size_bytes):
+            return total
+        if time.monotonic() > deadline:
+            raise StallmarkError(
+                f"The server still holds {total // MIB:,} MiB {REACHED_WITHIN_S // 60} minutes after "
+                f"`{_CAP}` was set to {megabytes:,}: something keeps memory from it (locked pages, other databases)."
+            )
+        time.sleep(1)
+
+
+def give_back(engine: "MssqlEngine") -> bool:
+    """Restore what the journal holds for this server; says whether there was anything."""
+    with Journal(engine.address.server) as journal:
+        if not (original := journal.read()):
+            return False
+        try:
+            _configure(engine, original)
+        except CallFailed as error:
+            wanted = " and ".join(f"'{name}' to {value}" for name, value in original.items())
+            raise StallmarkError(
+                f"The server's memory settings could not be given back ({error.message}): set {wanted} with "
+                f"sp_configure yourself, then remove {journal.path}."
+            ) from None
+        journal.remove()
+    return True
+
+
+class Journal:
+    """The original settings of one server, on this machine's disk, written before they are changed."""
+
+    def __init__(self, server: str):
+        folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
+        self.path = folder / "changed-settings" / f"{re.sub(r'[^A-Za-z0-9.-]', '_', server)}.json"
+
+    def __enter__(self) -> "Journal":
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    def note(self, original: dict[str, int]) -> None:
+        """Keep the originals; what an earlier note says stays, because only that one was original."""
+        if self.read():
+            return
+        draft = self.path.with_suffix(".new")
+        with draft.open("w") as file:
+            json.dump(original, file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path)
+
+    def read(self) -> dict[str, int]:
+        return json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def remove(self) -> None:
+        self.path.unlink()
+
+
+def _configured(engine: "MssqlEngine") -> dict[str, int]:
+    rows = engine.query(
+        "SELECT name, CAST(value AS bigint) FROM sys.configurations WHERE name IN (?, ?)", [_CAP, _ADVANCED]
+    )
+    return dict(rows)
+
+
+def _configure(engine: "MssqlEngine", values: dict[str, int]) -> None:
+    """The cap is an advanced option: those must be shown while it is set."""
+    if _CAP in values:
+        engine.execute(f"EXEC sp_configure '{_ADVANCED}', 1; RECONFIGURE")
+        engine.execute(f"EXEC sp_configure '{_CAP}', {int(values[_CAP])}; RECONFIGURE")
+    engine.execute(f"EXEC sp_configure '{_ADVANCED}', {int(values[_ADVANCED])}; RECONFIGURE")
+
+
+def _counters(engine: "MssqlEngine") -> dict[str, int]:
+    try:
+        return {name: kilobytes * 1024 for name, kilobytes in engine.query(_COUNTERS)}
+    except CallFailed:
+        return {}

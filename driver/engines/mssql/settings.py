@@ -1,0 +1,45 @@
+"""Configuration that decides I/O, as the server tells it; what it does not tell us is left out."""
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from stallmark.driver.engines.errors import CallFailed
+
+if TYPE_CHECKING:
+    from stallmark.driver.engines.mssql.engine import MssqlEngine
+
+_FREE = """\
+SELECT MIN(v.available_bytes)
+  FROM sys.database_files AS f
+ CROSS APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v
+"""
+
+
+def statement(name: str) -> str:
+    return files(__package__).joinpath(f"{name}.sql").read_text()
+
+
+def read(engine: "MssqlEngine") -> dict[str, str]:
+    """Name and value; a part that this login may not see, or this edition does not have, is missing."""
+    found: dict[str, str] = {}
+    for part in ("settings", "settings_server", "settings_files"):
+        try:
+            found |= dict(engine.query(statement(part)))
+        except CallFailed as error:
+            found[f"not readable: {part.replace('_', ' ')}"] = error.message
+    try:
+        flags = engine.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
+    except CallFailed:
+        flags = []
+    if flags:
+        found["trace flags"] = ", ".join(str(row[0]) for row in flags)
+    return found
+
+
+def free_bytes(engine: "MssqlEngine") -> int | None:
+    """On the fullest volume that holds a file of the database; None where the server does not tell."""
+    try:
+        [(free,)] = engine.query(_FREE)
+    except CallFailed:
+        return None
+    return free
