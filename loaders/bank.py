@@ -31,6 +31,11 @@ class BankLoader(Loader):
         rows = {name: scale["branches"] * per_branch for name, (per_branch, _) in _TABLES.items()}
         return [Group(name, -(-count // BATCH_ROWS), {f"bank.{name}": count}) for name, count in rows.items()]
 
+    def rows_of(self, scale: Scale, batch: Batch) -> dict[str, str]:
+        per_branch, _ = _TABLES[batch.group]
+        first, count = rows_of_batch(scale["branches"] * per_branch, BATCH_ROWS, batch.number)
+        return {f"bank.{batch.group}": f"{_KEYS[batch.group]} BETWEEN {first + 1} AND {first + count}"}
+
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
         per_branch, make = _TABLES[batch.group]
         first, count = rows_of_batch(scale["branches"] * per_branch, BATCH_ROWS, batch.number)
@@ -77,6 +82,8 @@ _TABLES: Mapping[str, tuple[int, Maker]] = {
     "tellers": (TELLERS_PER_BRANCH, tellers),
     "branches": (1, branches),
 }
+
+_KEYS = {"accounts": "aid", "tellers": "tid", "branches": "bid"}
 
 _filler = lru_cache(Filler)
 

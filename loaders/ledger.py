@@ -102,7 +102,7 @@ def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:
     with connected(engine) as connection:
         if not sa.inspect(connection).has_table(LEDGER.name, LEDGER.schema):
             return {}
-        rows = connection.execute(sa.select(LEDGER)).all()
+        rows = connection.execute(sa.select(LEDGER).where(LEDGER.c.row_count.is_not(None))).all()
     return {Batch(row.table_group, row.batch): (row.row_count, row.byte_count) for row in rows}
 
 

@@ -46,6 +46,10 @@ class Loader(ABC):
     def groups(self, scale: Scale) -> Sequence[Group]: ...
 
     @abstractmethod
+    def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
+        """By table, the condition that the rows of this batch fulfil and no others do, for a heap without keys."""
+
+    @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
         """The rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
 

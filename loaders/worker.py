@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.resources import files
 from queue import SimpleQueue
 from typing import Any, TextIO
 
@@ -26,12 +27,17 @@ LEDGER_ENTRY = """\
 INSERT INTO stallmark.ledger (table_group, batch, row_count, byte_count)
 VALUES ('{batch.group}', {batch.number}, {rows}, {size})"""
 
-# PostgreSQL's and SQL Server's codes for a key that is there already.
-DUPLICATE_KEY = {"23505", "2627", "2601"}
+# The same where the batch was noted as begun.
+LEDGER_END = """\
+UPDATE stallmark.ledger SET row_count = {rows}, byte_count = {size}
+ WHERE table_group = '{batch.group}' AND batch = {batch.number}"""
+
+# PostgreSQL's and SQL Server's codes for a key that is there already, and begin_batch.mssql.sql's own.
+NOT_OURS = {"23505", "2627", "2601", "50001"}
 
 
 class AlreadyLoaded(Exception):
-    """Another machine has put the same batch in meanwhile: ours was rolled back."""
+    """Another machine has put the same batch in meanwhile, or is doing so: ours was rolled back."""
 
 
 def main() -> None:
@@ -64,19 +70,36 @@ def load(
 
 
 def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batch: Batch) -> tuple[int, int]:
+    """Write a batch and its ledger row together; where the writer has no such transaction, the ledger says before
+    the first row that the batch has begun, so that what is left of it after a kill is removed first."""
+    if not writer.transactional:
+        _execute(writer, _begin(loader, scale, batch))
+        writer.commit()
     rows = size = 0
     for table, piece in loader.batch(seed, scale, batch):
         writer.write(table, piece)
         rows += piece.num_rows
         size += piece.nbytes
-    try:
-        writer.execute(LEDGER_ENTRY.format(batch=batch, rows=rows, size=size))
-    except CallFailed as error:
-        if error.code in DUPLICATE_KEY:
-            raise AlreadyLoaded from None
-        raise
+    entry = LEDGER_ENTRY if writer.transactional else LEDGER_END
+    _execute(writer, entry.format(batch=batch, rows=rows, size=size))
     writer.commit()
     return rows, size
+
+
+def _begin(loader: Loader, scale: Scale, batch: Batch) -> str:
+    text = files(__package__).joinpath("begin_batch.mssql.sql").read_text()
+    of_batch = loader.rows_of(scale, batch)
+    remove = " ".join(f"DELETE FROM {table} WHERE {condition};" for table, condition in of_batch.items())
+    return text.format(group=batch.group, number=batch.number, remove=remove)
+
+
+def _execute(writer: BulkWriter, statement: str) -> None:
+    try:
+        writer.execute(statement)
+    except CallFailed as error:
+        if error.code in NOT_OURS:
+            raise AlreadyLoaded from None
+        raise
 
 
 def _listen(source: TextIO, lines: "SimpleQueue[str]") -> None:

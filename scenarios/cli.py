@@ -90,12 +90,15 @@ _PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\b(ssl)?(password|pwd)\s*=", re.IGNOR
 
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
     typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
+    from stallmark.scenarios.target import server_url
+
     if url and typed and _PASSWORD.search(unquote(url)):
         raise StallmarkError(
             "A password on the command line can be read by everybody on this machine: leave it out of --server, "
-            "and put it into PGPASSWORD or ~/.pgpass, or the whole URL into STALLMARK_SERVER."
+            "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
+            "that only you can read (--server @FILE)."
         )
-    return url
+    return server_url(url) if url else None
 
 
 def _target_options(command: Callable) -> Callable:
@@ -104,17 +107,20 @@ def _target_options(command: Callable) -> Callable:
         envvar="STALLMARK_SERVER",
         metavar="URL",
         callback=_no_password,
-        help="A server of yours, postgresql://user@host:5432/database (or STALLMARK_SERVER). "
-        "Without it: the embedded PostgreSQL.",
+        help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
+        "one (or STALLMARK_SERVER). Without it: the embedded PostgreSQL.",
+    )
+    @click.option(
+        "--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server."
     )
     @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
     @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
     @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
     @wraps(command)
-    def with_target(server, data_dir, wal_dir, port, **others):
+    def with_target(server, data_dir, wal_dir, port, drop_caches, **others):
         from stallmark.scenarios.target import Target
 
-        return command(target=Target(server, data_dir, wal_dir, port), **others)
+        return command(target=Target(server, data_dir, wal_dir, port, drop_caches), **others)
 
     return with_target
 
@@ -304,6 +310,48 @@ def _report(runs: list[Path], target: Path, as_json: bool) -> None:
         out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
 
 
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    type=click.Choice(["perfmon", "iostat", "sar", "csv"]),
+    help="[default: told from the content]",
+)
+@click.option("--timezone", "zone", metavar="ZONE", help="Of local times: Europe/Berlin, UTC, +01:00.")
+@click.option(
+    "--offset", default="0s", show_default=True, metavar="TIME",
+    help="Added to the file's times: 2.5s where its clock is slow, -2.5s where it is fast.",
+)  # fmt: skip
+@click.option("--time-column", metavar="NAME", help="The column of times of a CSV.")
+@click.option(
+    "--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: --counter '*sec/Read'."
+)
+@click.option("--name", help="What the report calls it [default: the host the file names, or the file].")
+@click.option("--replace", is_flag=True, help="Instead of what was attached under this name.")
+@_json
+def attach(
+    run: Path, file: Path, format: str | None, zone: str | None, offset: str, time_column: str | None,
+    counters: tuple[str, ...], name: str | None, replace: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
+
+    RUN is a run's folder, or one that holds several: those that the file overlaps get their share.
+    """
+    from stallmark.driver.foreign.attach import Request
+    from stallmark.driver.foreign.measurements import Wanted
+    from stallmark.scenarios import attach as attaching
+
+    request = Request(name, format, zone, attaching.offset(offset), replace)
+    attached = attaching.attach_file(run, Wanted(file, counters, time_column), request)
+    if as_json:
+        click.echo(json.dumps([vars(one) for one in attached], indent=2))
+        return
+    for one in attached:
+        for sentence in attaching.sentences(one):
+            _tell(out, _escape(sentence))
+
+
 @main.command(name="list")
 @_json
 def list_(as_json: bool) -> None:
@@ -325,6 +373,145 @@ def list_(as_json: bool) -> None:
         _tell(out, f"[bold]{s.name}[/]  {_escape(s.title)}")
         for label, text in (("answers", s.answers), ("needs", s.needs), ("takes", s.takes)):
             _item(f"    {label:8}", _escape(text))
+
+
+@main.group()
+def server() -> None:
+    """A SQL Server of your own in a container: up, list, down."""
+
+
+def _size(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+
+
+@server.command()
+@click.option(
+    "--version", type=click.Choice(["2017", "2019", "2022", "2025"]), default="2022", show_default=True
+)
+@click.option("--name", default="stallmark", show_default=True, help="Of the container.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=1433, show_default=True, help="On 127.0.0.1 only."
+)
+@click.option(
+    "--memory", default="4GiB", show_default=True, callback=_size, help="Of the container; 80 % SQL Server's."
+)
+@click.option("--cpus", type=click.FloatRange(0, min_open=True), help="Cores it may use [default: all].")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder for all it writes [default: a Docker volume]."
+)
+@click.option(
+    "--log", type=click.Path(path_type=Path), help="Folder for transaction logs, on another device."
+)
+@click.option(
+    "--device-read-iops", type=click.IntRange(1), metavar="N", help="At most, on each disk under the folders."
+)
+@click.option("--device-write-iops", type=click.IntRange(1), metavar="N", help="The same for writes.")
+@click.option("--device-read-bps", callback=_size, metavar="SIZE", help="Bytes per second: 200MB.")
+@click.option("--device-write-bps", callback=_size, metavar="SIZE", help="The same for writes.")
+@click.option("--edition", help="MSSQL_PID [default: the Developer edition].")
+@click.option("--accept-eula", is_flag=True, help="You have read Microsoft's licence and accept it.")
+@_json
+def up(
+    accept_eula: bool, as_json: bool, memory: int, device_read_iops, device_write_iops, device_read_bps,
+    device_write_bps, **wishes,
+) -> None:  # fmt: skip
+    """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
+    from stallmark.scenarios import server
+    from stallmark.scenarios.container import DeviceLimits
+    from stallmark.scenarios.server_order import Order
+
+    limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
+    order = Order(memory_bytes=memory, limits=limits, **wishes)
+    ready = server.up(order, Show(err), accept_eula=accept_eula)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"name": order.name, "server": str(ready.identity), "url": ready.url}
+                | {"url_file": str(ready.url_file), "password_file": str(ready.password_file)}
+            )
+        )
+        return
+    _tell(out, f"{ready.identity} takes logins on 127.0.0.1:{order.port}.")
+    _tell(
+        out,
+        f"The password of sa is in {_escape(str(ready.password_file))}, which only you can read. Use it so:",
+    )
+    _tell(out, f"  stallmark doctor --server @{_escape(str(ready.url_file))}")
+    _tell(
+        out,
+        f"  SQLCMDPASSWORD=$(cat {_escape(str(ready.password_file))}) stallmark doctor --server '{ready.url}'",
+    )
+
+
+@server.command()
+@click.argument("name", default="stallmark")
+@click.option("--remove-data", is_flag=True, help="Remove its databases and its password as well.")
+def down(name: str, remove_data: bool) -> None:
+    """Stop a server and remove its container; its data stays unless you say otherwise."""
+    from stallmark.scenarios import server
+
+    for sentence in server.down(name, remove_data=remove_data):
+        _tell(out, _escape(sentence))
+
+
+@server.command(name="list")
+@_json
+def list_servers(as_json: bool) -> None:
+    """List the servers that `up` made on this machine."""
+    from stallmark.scenarios import server
+
+    found = server.servers()
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for each in found:
+        memory = humanize.naturalsize(each["memory_bytes"], binary=True)
+        _tell(
+            out,
+            f"[bold]{each['name']}[/]  SQL Server {each['version']}, {each['state']}, 127.0.0.1:{each['port']}, "
+            f"{memory}, data in {_escape(str(each['data']))}",
+        )
+    if not found:
+        _tell(out, "None: `stallmark server up` starts one.")
+
+
+@main.command()
+@_target_options
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the run record goes.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.IntRange(1), default=30, show_default=True, help="How long users are driven."
+)
+@click.option("--keep", is_flag=True, help="Leave the database that it built.")
+@_json
+def selftest(target, out_dir: Path, seconds: int, keep: bool, as_json: bool) -> None:
+    """Try everything on a server, in a few minutes, and say what worked.
+
+    The database named must exist and be empty. The output names no host and holds no password: paste it into an issue.
+    """
+    from stallmark.scenarios import selftest
+
+    result = selftest.selftest(target, out_dir, Show(err), seconds=seconds, keep=keep)
+    if as_json:
+        checks = [vars(check) for check in result.checks]
+        click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
+    else:
+        for name, fact in result.facts.items():
+            click.echo(f"- {name}: {fact}")
+        click.echo("\n| check | result | |\n|---|---|---|")
+        for check in result.checks:
+            click.echo(f"| {check.what} | {check.state} | {check.said.replace('|', '/')} |")
+        click.echo("")
+    sys.exit(result.exit_code)
 
 
 if __name__ == "__main__":

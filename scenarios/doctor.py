@@ -12,9 +12,8 @@ import humanize
 import psutil
 
 from stallmark.driver.collectors import collectors_for
-from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.scenarios.target import Target, home
 
 
@@ -61,11 +60,13 @@ def _embedded() -> Iterator[Finding]:
 
 def _server(url: str) -> Iterator[Finding]:
     try:
-        engine: Engine = PostgresEngine(url)
+        engine = open_engine(url)
         yield Finding("server", "ok", f"{engine.identity()}.")
     except StallmarkError as error:
         yield Finding("server", "missing", str(error))
         return
+    for what, condition, sentence in engine.examine():
+        yield Finding(what, condition, sentence)  # type: ignore[arg-type]
     for ability in ("cap_memory", "cold_cache", "restore", "emulated_device"):
         if why := engine.cannot(ability):
             yield Finding(ability.replace("_", " "), "limited", f"{why}.")

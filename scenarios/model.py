@@ -10,8 +10,9 @@ from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 from stallmark.loaders.plan import loader_for
+from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.units import Pool, Seconds
-from stallmark.transactions import WORKLOADS
+from stallmark.transactions import WORKLOADS, find_workload
 
 
 class _Strict(BaseModel):
@@ -73,6 +74,7 @@ class Scenario(_Strict):
     needs: str
     takes: str
     workload: WorkloadChoice
+    database: DatabaseChoice | None = None
     users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
     ramp: Annotated[Seconds, Field(ge=0)] = 0.0
     warm_up: Annotated[Seconds, Field(ge=0)]
@@ -101,6 +103,11 @@ class Scenario(_Strict):
             raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
+        if self.database:
+            try:
+                self.database.design().check_tables(find_workload(self.workload.name).metadata)
+            except StallmarkError as error:
+                raise ValueError(f"database.tables: {error}") from None
         return self
 
     def arrival_plan(self) -> Arrivals:

@@ -40,6 +40,10 @@ class Runner:
         self.folder = out / self._experiment
 
     def run(self) -> Finished:
+        with self._engine.hold():
+            return self._run()
+
+    def _run(self) -> Finished:
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import platformdirs
 
+from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.scenarios.model import WorkloadChoice
 
 
@@ -20,14 +20,36 @@ def home() -> Path:
     return Path(os.environ.get("STALLMARK_HOME") or platformdirs.user_data_dir("stallmark"))
 
 
+def server_url(text: str) -> str:
+    """The URL of a server as given, or out of the file that `@file` names.
+
+    Raises StallmarkError when the file cannot be read, or when others than its owner can: it may hold a password.
+    """
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:]).expanduser()
+    try:
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise StallmarkError(f"{path} can be read by others: chmod 600 {path}.")
+        return path.read_text().strip()
+    except OSError as error:
+        raise StallmarkError(
+            f"{path}, which is to hold the server's URL, cannot be read ({error.strerror})."
+        ) from None
+
+
 @dataclass(frozen=True)
 class Target:
-    """`url` of a server, or None for the embedded engine, whose places the other three are."""
+    """`url` of a server, or None for the embedded engine, whose places the other three are.
+
+    `may_drop_caches` of a server that others may use.
+    """
 
     url: str | None = None
     data_dir: Path | None = None
     wal_dir: Path | None = None
     port: int | None = None
+    may_drop_caches: bool = False
 
     def __post_init__(self) -> None:
         if self.url and (self.data_dir or self.wal_dir or self.port):
@@ -43,9 +65,13 @@ class Target:
     def engine(self, choice: WorkloadChoice) -> Iterator[Engine]:
         """Open the engine for a database; whatever happens, an embedded server is stopped at the end."""
         if self.url:
-            engine = PostgresEngine(self.url)
+            engine = open_engine(self.url)
+            engine.may_drop_caches = self.may_drop_caches
             engine.identity()  # an unreachable or too old server is refused here
-            yield engine
+            try:
+                yield engine
+            finally:
+                engine.close()
             return
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
         try:

@@ -32,12 +32,6 @@ _LOCK = {
     "@Resource = 'stallmark.build', @LockMode = 'Exclusive', @LockOwner = 'Session'",
 }
 
-# PostgreSQL freezes too: otherwise a long run would be the first to rewrite every page for it.
-_SETTLE = {
-    "postgresql": "VACUUM (FREEZE, ANALYZE) {table}",
-    "mssql": "UPDATE STATISTICS {table} WITH FULLSCAN",
-}
-
 
 @contextmanager
 def connected(engine: Engine) -> Iterator[sa.Connection]:
@@ -96,9 +90,7 @@ def finish(
     for batch in batches(procedures):
         engine.execute(batch)
     step("statistics")
-    settle = _SETTLE[engine.dialect]
-    tables = [table.fullname for table in metadata.sorted_tables]
-    _in_parallel(workers, lambda table: engine.execute(settle.format(table=table)), tables)
+    _in_parallel(workers, lambda table: engine.settle(table.fullname), metadata.sorted_tables)
 
 
 @dataclass(frozen=True)

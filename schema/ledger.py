@@ -26,6 +26,6 @@ LEDGER = Table(
     METADATA,
     Column("table_group", String(40), primary_key=True),
     Column("batch", Integer, primary_key=True, autoincrement=False),
-    Column("row_count", BigInteger, nullable=False),
-    Column("byte_count", BigInteger, nullable=False),  # as sent to the server
+    Column("row_count", BigInteger),  # NULL while the batch has begun and is not in
+    Column("byte_count", BigInteger),  # as sent to the server
 )

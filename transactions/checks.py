@@ -41,7 +41,7 @@ def _evaluate(engine: Engine, name: str, sql: str) -> Finding:
     started = time.monotonic()
     # Ordered and cut in the only words both engines know; the window counts before the cut.
     counted = (
-        f"SELECT COUNT(*) OVER () AS offending_rows, found.* FROM (\n{sql}\n) AS found "
+        f"SELECT COUNT(*) OVER () AS offending_rows, offending.* FROM (\n{sql}\n) AS offending "
         f"ORDER BY 2 OFFSET 0 ROWS FETCH FIRST {EXAMPLES} ROWS ONLY"
     )
     with engine.cursor() as cursor:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stallmark.driver.analysis.counters import Counters
+from stallmark.driver.analysis.counters import Counters, Delta
 from stallmark.driver.analysis.driver_bound import little_gap
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import Io, over
@@ -17,6 +17,7 @@ from stallmark.driver.analysis.thresholds import (
     UNCOVERED,
 )
 from stallmark.driver.analysis.words import percent
+from stallmark.driver.record import Record
 
 
 def invalid_sentences(
@@ -35,8 +36,9 @@ def invalid_sentences(
         yield from _lost(name, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
+        read = "read" if io.foreign is None else "read or written"
         yield (
-            f"Somebody else used the storage: {percent(foreign)} of what was read was not read for this run."
+            f"Somebody else used the storage: {percent(foreign)} of what was {read} was not {read} for this run."
         )
     done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
@@ -51,12 +53,20 @@ def invalid_sentences(
             yield f"The data were wrong after the run: the condition “{condition['name']}” does not hold."
 
 
+def storage_sentences(record: Record) -> Iterator[str]:
+    """What the server's error log told of its storage: no figure of such a run stands for anything."""
+    for batch in record.batches("error_log", ["number", "text"]):
+        for row in batch.to_pylist():
+            yield f"The server's error log told of trouble with its storage: {row['text']} (error {row['number']})."
+
+
 def foreign_share(io: Io, interval: Interval) -> float | None:
-    """Share of reads that were not ours: the larger of other databases' blocks and, on a real data device,
-    other programs' bytes. None where neither is known, or where so little was read that it delays nobody.
+    """Share of I/O that was not ours: the largest of other databases' blocks read, the bytes read and written
+    in other databases' files, and, on a real data device, other programs' bytes read. None where none of them
+    is known, or where it was so little that it delays nobody.
     """
-    shares = [s for s in (_of_databases(io, interval), _of_device(io, interval)) if s is not None]
-    return max(shares, default=None)
+    shares = _of_databases(io, interval), _of_files(io, interval), _of_device(io, interval)
+    return max((share for share in shares if share is not None), default=None)
 
 
 def _of_databases(io: Io, interval: Interval) -> float | None:
@@ -66,6 +76,22 @@ def _of_databases(io: Io, interval: Interval) -> float | None:
     foreign = other["blocks_read"]
     share = foreign / max(own["blocks_read"] + foreign, 1)
     return None if share > FOREIGN_IO and foreign / other.seconds <= FOREIGN_FLOOR_PER_S else share
+
+
+def _of_files(io: Io, interval: Interval) -> float | None:
+    """Bytes of other databases' files, where the server counts by file; tempdb is taken to be ours."""
+    foreign = over(io.foreign, interval)
+    ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
+    if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
+        return None
+    theirs = _bytes_per_second(foreign)
+    share = theirs / max(theirs + sum(_bytes_per_second(delta) for delta in ours if delta), 1.0)
+    per_second = (foreign["reads"] + foreign["writes"]) / foreign.seconds
+    return None if share > FOREIGN_IO and per_second <= FOREIGN_FLOOR_PER_S else share
+
+
+def _bytes_per_second(delta: Delta) -> float:
+    return (delta["read_bytes"] + delta["write_bytes"]) / delta.seconds
 
 
 def _of_device(io: Io, interval: Interval) -> float | None:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 from stallmark.driver.analysis.cautions import cautions
 from stallmark.driver.analysis.findings import findings
+from stallmark.driver.analysis.foreign import read_foreign
 from stallmark.driver.analysis.interval import measured_intervals, recorded_seconds
 from stallmark.driver.analysis.io import read_io
 from stallmark.driver.analysis.load import read_load
 from stallmark.driver.analysis.series import make_series
+from stallmark.driver.analysis.server_views import read_server_views
 from stallmark.driver.analysis.steps import summarise_step
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.analysis.waits import read_waits
@@ -49,6 +51,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     load = read_load(record, seconds, intervals)
     io = read_io(record)
     waits = read_waits(record, intervals)
+    views = read_server_views(record)
     series = make_series(load, io)
     title = _variant(record) or record.folder.name
     return RunSummary(
@@ -58,7 +61,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=[
-            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index))
+            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index), views)
             for i in intervals
         ],
         series=series,
@@ -70,6 +73,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         collector_cost_share=_collector_cost(record, seconds),
         growth_share=_growth(record),
         conditions=list(manifest.get("conditions") or []),
+        foreign=read_foreign(record, series.tps, intervals),
     )
 
 

@@ -75,6 +75,7 @@ class Io:
     other_databases: Counters | None
     host: Counters | None
     checkpoints: Counters | None
+    foreign: Counters | None = None  # files of other databases on the same server
 
 
 def read_io(record: Record) -> Io:
@@ -98,6 +99,7 @@ def read_io(record: Record) -> Io:
         other_databases=databases.get("false"),
         host=read_counters(record, "host", ["user_s", "system_s", "iowait_s", "idle_s", "steal_s"]).get(""),
         checkpoints=read_counters(record, "checkpoints", ["timed", "requested", "done"]).get(""),
+        foreign=server.get("foreign"),
     )
 
 

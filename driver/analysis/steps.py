@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.driver.analysis.attribution import device_share_of_stall
-from stallmark.driver.analysis.checks import foreign_share, invalid_sentences
+from stallmark.driver.analysis.checks import foreign_share, invalid_sentences, storage_sentences
 from stallmark.driver.analysis.correlation import correlate_changes
 from stallmark.driver.analysis.counters import Delta
 from stallmark.driver.analysis.driver_bound import driver_bound
@@ -24,6 +24,7 @@ from stallmark.driver.analysis.io import (
 )
 from stallmark.driver.analysis.latency import Latencies
 from stallmark.driver.analysis.load import Load, read_errors
+from stallmark.driver.analysis.server_views import ServerViews
 from stallmark.driver.analysis.summary import (
     Correlation,
     IoSummary,
@@ -37,7 +38,13 @@ from stallmark.driver.record import Record
 
 
 def summarise_step(
-    record: Record, key: str, interval: Interval, load: Load, io: Io, waits: Waits | None
+    record: Record,
+    key: str,
+    interval: Interval,
+    load: Load,
+    io: Io,
+    waits: Waits | None,
+    views: ServerViews,
 ) -> StepSummary:
     manifest = record.manifest
     step = manifest["steps"][interval.index]
@@ -99,13 +106,19 @@ def summarise_step(
         errors=read_errors(record, interval),
         driver_bound=bound,
         device_verdict=verdict.sentence if verdict else None,
-        invalid=list(invalid_sentences(load, io, interval, arrivals, bound is not None, manifest)),
+        invalid=[
+            *invalid_sentences(load, io, interval, arrivals, bound is not None, manifest),
+            *storage_sentences(record),
+        ],
         foreign_io_share=foreign_share(io, interval),
         device_is_bottleneck=verdict.limits if verdict else None,
         device_busy_share=busy,
         device_late_share=max((share for share in late if share is not None), default=None),
         checkpoints=_checkpoints(over(io.checkpoints, interval)),
         cut=interval.cut,
+        files=views.file_summaries(interval),
+        server_waits=views.top_waits(interval),
+        procedures=views.procedure_summaries(interval, load),
     )
 
 

@@ -80,6 +80,45 @@ class ErrorSummary:
 
 
 @dataclass(frozen=True)
+class FileSummary:
+    """One file of the server, where it counts by file. `io` is None where its counters began again."""
+
+    name: str  # "database/logical name"
+    kind: str  # data, wal, temp, foreign
+    io: IoSummary | None
+    growths: int  # times it grew
+
+
+@dataclass(frozen=True)
+class ServerWait:
+    """What all tasks of the server waited for, over the measured interval; `wait_ms` includes `signal_ms`."""
+
+    wait_type: str
+    wait_class: str  # of WAIT_CLASSES
+    seconds: float
+    waits: int
+    wait_ms: float
+    signal_ms: float  # of it, waiting for a CPU after what was waited for had come
+
+    @property
+    def resource_ms(self) -> float:
+        return self.wait_ms - self.signal_ms
+
+
+@dataclass(frozen=True)
+class ProcedureSummary:
+    """One procedure over the measured interval, as the server's plan cache counted it."""
+
+    name: str
+    executions: int
+    coverage: float | None  # executions seen, per call of the driver; None where it made none
+    physical_reads: float | None  # pages per execution
+    logical_reads: float | None
+    logical_writes: float | None
+    elapsed_ms: float | None  # per execution
+
+
+@dataclass(frozen=True)
 class StepSummary:
     """One step of one run. `key` identifies it among all steps of the report."""
 
@@ -131,6 +170,9 @@ class StepSummary:
     device_late_share: float | None = None  # of an emulated device's I/Os, for which the real one was slower
     checkpoints: int | None = None  # that did something, within the measured interval
     cut: bool = False  # measured for less than planned, because the run ended early
+    files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
+    server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
+    procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
 
 
 @dataclass(frozen=True)
@@ -149,6 +191,38 @@ class Series:
 
 
 @dataclass(frozen=True)
+class ForeignCounter:
+    """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
+
+    kind: str  # what it says of storage: "read latency", "write latency", "IOPS", "throughput", "queue", "cache hits"
+    name: str  # as its tool calls it
+    instance: str
+    unit: str
+    t: np.ndarray
+    values: np.ndarray
+    mean: float | None  # of the samples within measured intervals
+    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+
+
+@dataclass(frozen=True)
+class ForeignSummary:
+    """A file that was attached to a run, and by which clock its figures are."""
+
+    name: str
+    file: str
+    format: str
+    time_zone: str
+    offset_s: float  # added to its times
+    span: tuple[str, str]  # UTC, ISO 8601
+    samples: int
+    interval_s: float
+    counters: list[ForeignCounter]  # at most six
+    others: list[str]  # counters that are not drawn
+    notes: list[str]  # what was left out of the file
+    hint: str | None  # a sentence where another offset would fit clearly better
+
+
+@dataclass(frozen=True)
 class RunSummary:
     folder: str
     title: str  # "cap 5 %" or "cap 5 %, repeat 2"
@@ -161,6 +235,7 @@ class RunSummary:
     collector_cost_share: float | None  # of one core
     growth_share: float | None  # of the database over the run
     conditions: list[dict[str, Any]]  # {"name", "holds", "offending", "seconds", "detail"}
+    foreign: list[ForeignSummary] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -185,4 +260,6 @@ class ExperimentSummary:
         result = asdict(self)
         for run in result["runs"]:
             del run["series"]
+            for counter in (counter for source in run["foreign"] for counter in source["counters"]):
+                del counter["t"], counter["values"]
         return result

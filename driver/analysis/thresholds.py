@@ -24,10 +24,10 @@ larger gap means that seconds, users or transactions are missing from the record
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05
-"""Share of blocks read for other databases (design.md, 7)."""
+"""Share of blocks or bytes for other databases (design.md, 7)."""
 
 FOREIGN_FLOOR_PER_S = 5.0
-"""Blocks per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below 5
+"""Blocks or I/Os per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below 5
 % of the slowest device there is, however small our own share is because the pool answers everything."""
 
 FOREIGN_BUSY = 0.05

@@ -6,7 +6,7 @@ What an engine cannot do on the server at hand it says in `cannot`, and nobody g
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -37,6 +37,9 @@ class Session(Protocol):
 
 class BulkWriter(Protocol):
     """Writes Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
+
+    transactional: bool
+    """False where rows are in for good as they are written, and only what is executed can be rolled back."""
 
     def write(self, table: str, rows: pa.Table) -> None: ...
 
@@ -69,6 +72,9 @@ class Engine(ABC):
     devices: Any = None
     """The emulated devices of a server of our own (`SlowDevices`), for their counters."""
 
+    may_drop_caches: bool = False
+    """Of a server that others may use: only when its owner says so."""
+
     smallest_pool_bytes: ClassVar[int] = 0
     """`cap_memory` cannot go below this."""
 
@@ -95,6 +101,10 @@ class Engine(ABC):
         """Configuration that decides I/O, as the server reports it, for the manifest."""
 
     @abstractmethod
+    def settle(self, table: str) -> None:
+        """Give the planner statistics of a loaded table, and do what the first run would else have to do for it."""
+
+    @abstractmethod
     def bytes_used(self) -> int:
         """Size of the database at this moment, in bytes."""
 
@@ -108,6 +118,14 @@ class Engine(ABC):
         `what` is one of: cap_memory, cold_cache, prefill, restore, emulated_device, place_files, device_counters.
         """
         return None
+
+    def examine(self) -> Iterator[tuple[str, str, str]]:
+        """What else the doctor is to say: (what, state, sentence), state "ok", "limited" or "missing"."""
+        return iter(())
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Make sure that nobody else drives this server meanwhile; settings changed in it are as before at its end."""
+        return nullcontext()
 
     # What only an engine with a server of its own, or with the right to change one, can do.
 

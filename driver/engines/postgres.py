@@ -166,6 +166,10 @@ class PostgresEngine(Engine):
         )
         return dict(rows)
 
+    def settle(self, table: str) -> None:
+        """Freezes too: otherwise a long run would be the first to rewrite every page for it."""
+        self.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+
     def bytes_used(self) -> int:
         [(size,)] = self.query("SELECT pg_database_size(current_database())")
         return size
@@ -252,6 +256,8 @@ class PostgresBulkWriter:
 
     ADBC's ingest would do it too, at three times the client's CPU per row.
     """
+
+    transactional = True
 
     def __init__(self, connection: psycopg.Connection):
         self._connection = connection

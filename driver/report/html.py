@@ -12,7 +12,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.driver.report import columns, environment, labels, tables, units
+from stallmark.driver.report import columns, environment, foreign, labels, tables, units
 from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
 from stallmark.driver.report.columns import Mark
 from stallmark.driver.report.look import KeyItem, Look, looks
@@ -68,6 +68,7 @@ def render(experiment: ExperimentSummary) -> str:
             doubtful=columns.doubtful(experiment),
             groups=groups,
             tables=tables,
+            foreign=foreign,
             environment=environment,
             emulated_word=labels.EMULATED,
             figures=Markup(_script_json(figures)),
@@ -85,6 +86,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "time": time_figures(experiment),
         "waits": [waits] if waits else [],
         "correlation": correlation_figures(experiment),
+        "foreign": foreign.figures(experiment),
         "transactions": transaction_figures(experiment),
     }
 

@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.pacing import Arrivals
 from stallmark.scenarios.model import SHIPPED
 from stallmark.scenarios.read import read_scenario, shipped
 from stallmark.scenarios.units import PoolSize
+from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
 DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"
 
@@ -85,3 +87,81 @@ def test_the_first_scenarios_are_there():
     shares = [variant.buffer_pool.share for variant in read_scenario("buffer-pool").variants]
     assert len(shares) >= 4 and min(shares) <= 0.05 and max(shares) >= 1
     assert any(variant.device == "bare" for variant in read_scenario("demo").variants)
+
+
+DATABASE = r"""database:
+  files: [{path: 'D:\data\bank.mdf', size: 20GiB}, {path: 'E:\data\bank_2.ndf'}]
+  filegroups:
+    - {name: growing, files: [{path: 'F:\data\growing.ndf', name: grow, size: 2GiB, growth: 0}]}
+  log: [{path: 'L:\log\bank_log.ldf', size: 8GiB, growth: 512MiB}]
+  tables: [{names: [history], filegroup: growing, compression: page}]
+  tempdb: {change_server: true, files: [{path: 'T:\tempdb.mdf'}], log: {path: 'T:\templog.ldf'}}
+  recovery: simple
+  read_committed_snapshot: on
+  snapshot_isolation: off
+  compatibility_level: 160
+  target_recovery_time: 1min
+  delayed_durability: disabled
+  page_verify: checksum
+users:"""
+
+
+def test_the_design_of_a_database(read):
+    design = read("users:", DATABASE).database.design()
+    assert design == Design(
+        files=(
+            File(r"D:\data\bank.mdf", "bank", 20 * GIB),
+            File(r"E:\data\bank_2.ndf", "bank_2", None, 64 * MIB),
+        ),
+        filegroups=(Filegroup("growing", (File(r"F:\data\growing.ndf", "grow", 2 * GIB, 0),)),),
+        log=(File(r"L:\log\bank_log.ldf", "bank_log", 8 * GIB, 512 * MIB),),
+        tables=(TableGroup(("history",), "growing", None, "page"),),
+        tempdb=TempDb((File(r"T:\tempdb.mdf", "tempdb"),), File(r"T:\templog.ldf", "templog")),
+        settings=Settings("simple", True, False, 160, 60, "disabled", "checksum"),
+    )
+
+
+def test_a_design_survives_the_record(read, path):
+    scenario = read("users:", DATABASE)
+    path.write_text(json.dumps(scenario.model_dump(mode="json")))
+    assert read_scenario(str(path)) == scenario
+
+
+WRONG_DESIGNS = [
+    ("files: [{path: 'D:", "file: [{path: 'D:", "line 8: unknown key database.file: did you mean files?"),
+    ("{path: 'E:", "{size: 1GiB, pth: 'E:", "line 8: unknown key database.files.1.pth: did you mean path?"),
+    ("size: 20GiB", "size: 20", "line 8: database.files.0.size: 20 has no unit: write 20MiB or 20GiB."),
+    ("size: 20GiB", "size: large", "line 8: database.files.0.size: 'large' is no size: write it as 64MiB or 20GiB."),
+    ("size: 20GiB", "size: 1MiB", r"line 7: database: D:\data\bank.mdf is to have less than 8MiB: give it more."),
+    (r"D:\data\bank.mdf", "bank.mdf", "line 7: database: bank.mdf is no file on a server: write it whole, as D:"),
+    (r"D:\data\bank.mdf", r"\\nas\bank.mdf", r"line 7: database: \\nas\bank.mdf is on a network share, for whose"),
+    (r"D:\data\bank.mdf", "/data/bank.mdf", "line 7: database: Some files are on a Windows server and some on a Linux"),
+    (r"E:\data\bank_2", r"d:\DATA\BANK", "line 7: database: The file BANK is there twice: give each its own."),
+    ("page}", "zip}", "line 12: database.tables.0.compression must be none, row or page, not 'zip'."),
+    ("filegroup: gr", "filegroup: wr", "line 7: database: history cannot lie in wrowing: no filegroup has that name."),
+    ("[history]", "[histroy]", ": database.tables: bank has no table histroy: there are accounts, branches, history,"),
+    ("change_server: true, ", "", "line 7: database: tempdb belongs to every database of the server: write `change_s"),
+    ("recovery: simple", "recovery: easy", "line 14: database.recovery must be simple, bulk_logged or full, not"),
+    ("snapshot: on", "snapshot: true", "line 15: database.read_committed_snapshot must be on or off, not True."),
+    ("level: 160", "level: 165", "line 17: database.compatibility_level must be 100, 110, 120, 130, 140,"),
+    ("time: 1min", "time: 1", "line 18: database.target_recovery_time: 1 has no unit: write 1s or 1min."),
+    ("time: 1min", "time: 500ms", "line 7: database: target_recovery_time is whole seconds on the server"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"), WRONG_DESIGNS, ids=[new[:30] for _, new, _ in WRONG_DESIGNS]
+)
+def test_a_design_that_cannot_be(read, path, old, new, sentence):
+    assert old in DATABASE
+    with pytest.raises(StallmarkError) as refused:
+        read("users:", DATABASE.replace(old, new))
+    said = str(refused.value)
+    assert said.startswith(str(path)) and said.count("\n") == 0
+    assert sentence in said
+
+
+def test_places_without_the_first_file(read):
+    text = "database: {log: [{path: /log/bank.ldf}]}\nusers:"
+    with pytest.raises(StallmarkError, match=r"the database itself has none: name its files\."):
+        read("users:", text)

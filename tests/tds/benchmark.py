@@ -18,6 +18,7 @@ COLUMNS = [
 def script() -> Script:
     """dbo.one_row gives a row of two numbers; TABLE takes rows; everything else is done, and says no more."""
     script = Script(answer_unknown=())
+    script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(51,)]))
     script.procedure("dbo.one_row", Rows([Column("id", INT), Column("n", BIGINT)], [(1, 2)]))
     script.table(TABLE, COLUMNS)
     return script

@@ -1,7 +1,9 @@
 -- The bank's one transaction: the statements of pgbench's built-in script, in its order.
 -- Rows are always locked account, teller, branch: no two transfers wait for each other in a circle.
 -- It neither begins nor commits (error 266): the calling batch does.
-CREATE OR ALTER PROCEDURE bank.transfer
+DROP PROCEDURE IF EXISTS bank.transfer;
+GO
+CREATE PROCEDURE bank.transfer
     @aid integer,
     @tid integer,
     @bid integer,

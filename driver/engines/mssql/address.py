@@ -69,9 +69,11 @@ class Address:
         """Names the server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
-    def connection_string(self, driver: Driver, application: str, database: str | None = None) -> str:
-        """For the driver alone: it holds the password."""
-        parts = {"Driver": driver.name, **self._place(driver), "Database": database or self.database}
+    def connection_string(self, driver: Driver | None, application: str, database: str | None = None) -> str:
+        """For the driver alone: it holds the password. `driver` None is for mssql-python, which brings its own."""
+        freetds = driver is not None and driver.freetds
+        parts = {"Driver": driver.name} if driver else {}
+        parts |= {**self._place(freetds), "Database": database or self.database}
         entra = self.options.get("Authentication", "").lower()
         if self.user:
             parts["UID"] = self.user
@@ -79,15 +81,14 @@ class Address:
                 parts["PWD"] = self.password or ""
         elif not entra:
             parts["Trusted_Connection"] = "yes"
-        if driver.freetds:
-            parts |= {
-                "TDS_Version": "7.4",
-                "Encryption": "require",
-                "ClientCharset": "UTF-8",
-                "APP": application,
-            }
+        if freetds:
+            parts |= {"TDS_Version": "7.4", "Encryption": "require", "ClientCharset": "UTF-8"}
         else:
-            parts |= {"Encrypt": "yes", "ConnectRetryCount": "0", "APP": application} | self.options
+            parts |= {"Encrypt": "yes"} | self.options
+        if driver:  # mssql-python names the application and mends sessions itself
+            parts["APP"] = application
+            if not freetds:
+                parts["ConnectRetryCount"] = "0"
         return ";".join(f"{key}={_quoted(value)}" for key, value in parts.items())
 
     def url(self) -> str:
@@ -102,9 +103,9 @@ class Address:
             self.options,
         ).render_as_string(hide_password=False)
 
-    def _place(self, driver: Driver) -> dict[str, str]:
+    def _place(self, freetds: bool) -> dict[str, str]:
         host = f"{self.host}\\{self.instance}" if self.instance else self.host
-        if driver.freetds:
+        if freetds:
             return {"Server": host} | ({} if self.instance else {"Port": str(self.port or DEFAULT_PORT)})
         return {"Server": f"{host},{self.port}" if self.port else host}
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from stallmark.driver.engines.base import Engine, ServerIdentity
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.mssql import memory, settings
+from stallmark.driver.engines.mssql import backup, caches, lock, memory, settings
 from stallmark.driver.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.examine import examine
 from stallmark.driver.engines.mssql.odbc import api, find_driver
 from stallmark.driver.engines.mssql.session import MssqlSession
 
@@ -84,32 +85,24 @@ class MssqlEngine(Engine):
     @contextmanager
     def bulk_writer(self) -> Iterator[BulkCopyWriter | InsertWriter]:
         connection = self.connect("stallmark-loader", autocommit=False)
-        copier = self._copier()
+        # Babelfish's bulk copy fills one column and says nothing.
+        copier = None if self._is_babelfish else self.copier()
         try:
-            yield (
-                BulkCopyWriter(connection, copier)
-                if copier
-                else InsertWriter(connection, not self.driver.freetds)
-            )
+            fast = not self.driver.freetds
+            yield BulkCopyWriter(connection, copier) if copier else InsertWriter(connection, fast)
         finally:
             connection.close()
             if copier:
                 copier.close()
 
-    def _copier(self) -> Any:
-        """A connection of `mssql-python`; None where there is none, or the server's bulk copy is not to be trusted."""
-        if self._is_babelfish:
-            return None  # it fills one column and says nothing
+    def copier(self) -> Any:
+        """A connection of `mssql-python`, for its bulk copy; None where it is not installed."""
         try:
             import mssql_python
         except ImportError:
             return None
-        text = self.address.connection_string(self.driver, "stallmark-loader")
-        without_driver = ";".join(
-            part for part in text.split(";") if not part.startswith(("Driver=", "APP="))
-        )
         try:
-            return mssql_python.connect(without_driver)
+            return mssql_python.connect(self.address.connection_string(None, "stallmark-loader"))
         except mssql_python.Error as error:
             raise StallmarkError(
                 f"No connection to {self.where} for bulk copy: {self._why(error)}."
@@ -120,6 +113,10 @@ class MssqlEngine(Engine):
 
     def identity(self) -> ServerIdentity:
         return self._identity[0]
+
+    @property
+    def is_azure_database(self) -> bool:
+        return self.edition == AZURE_DATABASE
 
     @property
     def edition(self) -> int:
@@ -144,6 +141,10 @@ class MssqlEngine(Engine):
     def settings(self) -> dict[str, str]:
         return settings.read(self)
 
+    def settle(self, table: str) -> None:
+        if not self._is_babelfish:  # which has no such statement, and gathers them by itself
+            self.execute(f"UPDATE STATISTICS {table} WITH FULLSCAN")
+
     def bytes_used(self) -> int:
         [(pages,)] = self.query("SELECT SUM(CAST(size AS bigint)) FROM sys.database_files")
         return (pages or 0) * 8192
@@ -162,17 +163,49 @@ class MssqlEngine(Engine):
         if not self._is_babelfish:
             self.execute("CHECKPOINT")
 
+    def examine(self) -> Iterator[tuple[str, str, str]]:
+        return examine(self)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Holds a lock on the server while a run lasts. What a killed run has left changed is given back first."""
+        with lock.held(self):
+            memory.give_back(self)
+            try:
+                yield
+            finally:
+                memory.give_back(self)
+
+    def cap_memory(self, size_bytes: int) -> int:
+        return memory.cap(self, size_bytes)
+
+    def drop_caches(self) -> None:
+        caches.drop(self)
+
+    def prefill(self, schema: str) -> int:
+        return caches.prefill(self, schema)
+
+    def kept_for_restore(self) -> str | None:
+        return backup.kept(self)
+
+    def keep_for_restore(self, of: str) -> None:
+        backup.keep(self, of)
+
+    def drop_kept(self) -> None:
+        """A backup file cannot be removed through a connection; the next one takes its place."""
+
+    def restore(self) -> None:
+        backup.restore(self)
+
     def cannot(self, what: str) -> str | None:
         elsewhere = {
             "emulated_device": "an emulated device works under the embedded server only",
             "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
-            "prefill": "filling the buffer pool is not built for SQL Server yet: use `start_cache: as it is`",
         }
         if what in elsewhere:
             return elsewhere[what]
-        if what == "cap_memory":
-            return memory.cannot(self)
-        return None
+        asked = {"cap_memory": memory.cannot, "cold_cache": caches.cannot, "restore": backup.cannot}
+        return asked[what](self) if what in asked else None
 
     def _why(self, error: Exception) -> str:
         failure = failed(error)

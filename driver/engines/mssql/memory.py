@@ -25,7 +25,6 @@ REACHED_WITHIN_S = 300
 CLOSE_ENOUGH = 1.05  # Total over Target Server Memory
 
 _CAP, _ADVANCED = "max server memory (MB)", "show advanced options"
-AZURE_SQL_DATABASE, MANAGED_INSTANCE = 5, 8
 
 _COUNTERS = """\
 SELECT RTRIM(counter_name), cntr_value
@@ -37,7 +36,7 @@ _PERMITTED = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SETTINGS')"
 
 def cannot(engine: "MssqlEngine") -> str | None:
     """Why the cap cannot be set on this server, as a sentence; None when it can."""
-    if engine.edition == AZURE_SQL_DATABASE:
+    if engine.is_azure_database:
         return "Azure SQL Database has no `max server memory`: choose a service tier for every size instead"
     if engine.identity().product != "SQL Server":
         return f"{engine.identity().product} has no `max server memory`"

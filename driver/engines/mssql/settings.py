@@ -1,9 +1,9 @@
 """Configuration that decides I/O, as the server tells it; what it does not tell us is left out."""
 
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stallmark.driver.engines.errors import CallFailed
+from stallmark.driver.engines.mssql.sql import statement
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -13,10 +13,6 @@ SELECT MIN(v.available_bytes)
   FROM sys.database_files AS f
  CROSS APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v
 """
-
-
-def statement(name: str) -> str:
-    return files(__package__).joinpath(f"{name}.sql").read_text()
 
 
 def read(engine: "MssqlEngine") -> dict[str, str]:

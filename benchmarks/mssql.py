@@ -1,0 +1,131 @@
+"""What driving SQL Server costs the client: our sessions and our bulk copy against a responder that answers at once.
+
+    python -m benchmarks.mssql calls     30 users in one process call a procedure: calls per second, CPU µs per call
+    python -m benchmarks.mssql bulk      rows per second and writer, five columns, one and two writers
+
+The responder (tests/tds) is a process of its own, with Microsoft's real driver on our side. It is no SQL Server: only
+our own cost is measured. The figures are medians of rounds; both processes share the machine's cores.
+"""
+
+import random
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.driver.engines.mssql.bulk import BulkCopyWriter
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.driver.engines.mssql.session import MssqlSession
+
+USERS, SECONDS = 30, 8
+ROWS, PIECES = 100_000, 10
+STATEMENTS = {
+    "RPC": "{CALL dbo.one_row(?, ?, ?)}",
+    "EXEC": "EXEC dbo.one_row ?, ?, ?",
+    "transaction": "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; BEGIN TRANSACTION; "
+    "EXEC dbo.one_row ?, ?, ?; COMMIT TRANSACTION",
+}
+
+
+@contextmanager
+def responder() -> Iterator[MssqlEngine]:
+    argv = [sys.executable, "-m", "tds.responder", "--port", "0"]
+    tests = Path(__file__).parent.parent / "tests"
+    with subprocess.Popen(argv, cwd=tests, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        port = int(process.stdout.readline())
+        try:
+            yield MssqlEngine(f"mssql://bench:bench@127.0.0.1:{port}/bench?Encrypt=no")
+        finally:
+            process.terminate()
+
+
+def calls(engine: MssqlEngine, sql: str) -> tuple[float, float]:
+    """(calls per second, CPU µs per call) of USERS threads in this process."""
+    sys.setswitchinterval(0.0005)  # as the executor does
+    sessions = []
+    for _ in range(USERS):
+        session = MssqlSession(engine.connect("bench"), calls_by_rpc=True)
+        session.prepare("call", sql)
+        session.call("call", (1, 2, 3))
+        sessions.append(session)
+    counts = [0] * USERS
+    begin, cpu = time.monotonic(), time.process_time()
+    end = begin + SECONDS
+
+    def work(index: int) -> None:
+        draw = random.Random(index).random
+        call = sessions[index].call
+        while time.monotonic() < end:
+            call("call", (int(draw() * 1e6), index, 7))
+            counts[index] += 1
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(USERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    passed, spent = time.monotonic() - begin, time.process_time() - cpu
+    for session in sessions:
+        session.close()
+    return sum(counts) / passed, spent / sum(counts) * 1e6
+
+
+def bulk(engine: MssqlEngine, writers: int) -> float:
+    """Rows per second of all writers."""
+    rng = np.random.default_rng(1)
+    names = pa.array([f"customer {number:08d}" for number in range(ROWS)])
+    piece = pa.table(
+        {
+            "id": pa.array(np.arange(ROWS)),
+            "account": pa.array(rng.integers(0, 1000, ROWS, np.int32)),
+            "name": names,
+            "amount": pa.array(rng.integers(0, 10**6, ROWS))
+            .cast(pa.decimal128(21, 2))
+            .cast(pa.decimal128(12, 2)),
+            "at": pa.array(rng.integers(0, 2**50, ROWS)).cast(pa.timestamp("us")),
+        }
+    )
+
+    def load(_: int) -> None:
+        writer = BulkCopyWriter(engine.connect("bench"), engine.copier())
+        for _ in range(PIECES):
+            writer.write("dbo.load", piece)
+
+    begin = time.monotonic()
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(load, range(writers)))
+    return writers * ROWS * PIECES / (time.monotonic() - begin)
+
+
+def main(mode: str, rounds: int) -> None:
+    with responder() as engine:
+        if mode == "calls":
+            found: dict[str, list[tuple[float, float]]] = {name: [] for name in STATEMENTS}
+            for _ in range(rounds):
+                for name, sql in STATEMENTS.items():
+                    found[name].append(calls(engine, sql))
+                    print(
+                        f"{name}: {found[name][-1][0]:,.0f} calls/s, {found[name][-1][1]:.1f} µs", flush=True
+                    )
+            for name, results in found.items():
+                rate, cpu = (statistics.median(column) for column in zip(*results, strict=True))
+                print(f"median {name}: {rate:,.0f} calls/s, {cpu:.1f} µs of client CPU per call")
+        else:
+            for writers in (1, 2):
+                rates = [bulk(engine, writers) for _ in range(rounds)]
+                print(
+                    f"{writers} writers: median {statistics.median(rates) / writers / 1e6:.2f} M rows/s and writer"
+                )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5)

@@ -1,0 +1,34 @@
+"""Collectors that ask SQL Server 2017 and later, Azure SQL Managed Instance, and what they can Azure SQL Database.
+
+A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
+ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views.
+"""
+
+import re
+from importlib.resources import files
+
+AZURE_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
+_EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
+
+
+def statement(name: str, major: int) -> str:
+    """The text of the newest query of this name that a server of this major version understands."""
+    versions = {
+        int(m[1]): path for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name))
+    }
+    return versions[max(version for version in versions if version <= major)].read_text()
+
+
+def azure_statement(name: str) -> str | None:
+    """The text of the query for Azure SQL Database, where it has one of its own."""
+    path = files(__name__).joinpath(f"{name}.azure.sql")
+    return path.read_text() if path.is_file() else None
+
+
+def known_as(major: int, edition: int) -> int:
+    """The major version whose views this server has."""
+    return _EVERGREEN if edition in (AZURE_DATABASE, MANAGED_INSTANCE) else major
+
+
+def _file(name: str) -> re.Pattern[str]:
+    return re.compile(rf"{name}\.(\d+)\.sql")

@@ -1,0 +1,199 @@
+"""SQL Server's own cumulative counters, and the sizes that go with them, as its management views give them."""
+
+from contextlib import closing
+
+import pyarrow as pa
+
+from stallmark.driver.collectors.base import Row
+from stallmark.driver.collectors.mssql.collector import CLOCK, COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.driver.collectors.mssql.wait_types import class_of, is_benign
+
+
+class ServerIO(MssqlCollector):
+    name = "server_io"
+    title = "Server I/O"
+    help = (
+        "Reads and writes of every file of every database with the time they stalled, our own and others' "
+        "(sys.dm_io_virtual_file_stats). Stalls are whole milliseconds and hold waiting for a CPU as well: below "
+        "one millisecond an I/O they say little. Queued: of the stall, what the resource governor added."
+    )
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("entity", TEXT),  # "database/logical name"
+            ("kind", TEXT),  # data, wal, temp, foreign
+            ("reads", COUNT),
+            ("read_bytes", COUNT),
+            ("read_stall_ms", MS),
+            ("writes", COUNT),
+            ("write_bytes", COUNT),
+            ("write_stall_ms", MS),
+            ("queued_read_stall_ms", MS),
+            ("queued_write_stall_ms", MS),
+            ("size_bytes", COUNT),
+            ("path", TEXT),
+            ("handle", TEXT),  # the same as in `pending_io`
+        ]
+    )
+
+    def limited(self) -> str | None:
+        with closing(self.connection):
+            self.connection.open()
+            hidden = [row for row in self.connection.rows(self.sql) if row["path"] is None]
+        if not hidden:
+            return None
+        return (
+            f"The names of {len(hidden)} files of other databases are hidden from this login, their I/O is counted: "
+            "to see them it needs VIEW ANY DEFINITION."
+        )
+
+
+class ServerWaits(MssqlCollector):
+    name = "server_waits"
+    title = "Waits of the server"
+    help = (
+        "How often and how long all tasks of the server waited, by wait type (sys.dm_os_wait_stats; on Azure SQL "
+        "Database sys.dm_db_wait_stats, our database only). Wait includes signal, the time a task that had got "
+        "what it waited for waited for a CPU. Benign: nobody is held up. Types that never occurred are left out."
+    )
+    interval_s = 5.0
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("wait_type", TEXT),
+            ("wait_class", TEXT),
+            ("benign", pa.bool_()),
+            ("waits", COUNT),
+            ("wait_ms", MS),
+            ("signal_ms", MS),
+            ("max_ms", MS),
+        ]
+    )
+
+    def sample(self, now: float) -> list[Row]:
+        return [_classified(row) for row in super().sample(now)]
+
+
+class SessionWaits(MssqlCollector):
+    name = "session_waits"
+    title = "Waits by user"
+    help = (
+        "The same for each virtual user's session since it was opened (sys.dm_exec_session_wait_stats). "
+        "A session that ends takes its counts with it."
+    )
+    interval_s = 10.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("session", TEXT),  # "57 since 2026-03-01T10:00:00.123"
+            ("wait_type", TEXT),
+            ("wait_class", TEXT),
+            ("benign", pa.bool_()),
+            ("waits", COUNT),
+            ("wait_ms", MS),
+            ("signal_ms", MS),
+            ("max_ms", MS),
+        ]
+    )
+
+    def sample(self, now: float) -> list[Row]:
+        return [_classified(row) for row in super().sample(now)]
+
+
+class Performance(MssqlCollector):
+    name = "performance"
+    title = "Performance counters"
+    help = (
+        "The server's performance counters that tell about memory, pages, log and load, raw "
+        "(sys.dm_os_performance_counters). By type: 65792 is the value now; 272696576 is a total, its rise per "
+        "second is the rate; 537003264 is to be divided by the counter of type 1073939712 that goes with it; "
+        "1073874176 is an average, its rise divided by the base's rise."
+    )
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("object", TEXT),  # "Buffer Manager", without the instance's name
+            ("counter", TEXT),
+            ("instance", TEXT),  # a database or _Total
+            ("type", pa.int32()),
+            ("value", COUNT),
+        ]
+    )
+
+
+class Procedures(MssqlCollector):
+    name = "procedures"
+    title = "Procedures"
+    help = (
+        "Executions, time and pages of our database's procedures, per cached plan (sys.dm_exec_procedure_stats). "
+        "A plan that leaves the cache takes its counts with it: the report says how many of the executions are "
+        "covered. Physical reads are pages read for the procedure, read-ahead left out."
+    )
+    interval_s = 5.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("procedure", TEXT),
+            ("plan", TEXT),  # SQL handle, plan handle, cached time
+            ("executions", COUNT),
+            ("worker_us", COUNT),
+            ("elapsed_us", COUNT),
+            ("physical_reads", COUNT),
+            ("logical_reads", COUNT),
+            ("logical_writes", COUNT),
+            ("spills", COUNT),  # pages; from 2019 on
+        ]
+    )
+
+
+class LogSpace(MssqlCollector):
+    name = "log_space"
+    title = "Log space"
+    help = (
+        "How full our database's log is, and what keeps it from being reused (sys.dm_db_log_space_usage, "
+        "sys.databases)."
+    )
+    interval_s = 5.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("size_bytes", COUNT),
+            ("used_bytes", COUNT),
+            ("since_backup_bytes", COUNT),
+            ("reuse_wait", TEXT),
+        ]
+    )
+
+
+class TempDb(MssqlCollector):
+    name = "tempdb"
+    title = "tempdb"
+    help = (
+        "What the space in tempdb's data files is used for: row versions, users' temporary tables, sorts and "
+        "hashes (sys.dm_db_file_space_usage)."
+    )
+    interval_s = 5.0
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("file", pa.int32()),
+            ("size_bytes", COUNT),
+            ("free_bytes", COUNT),
+            ("version_store_bytes", COUNT),
+            ("user_objects_bytes", COUNT),
+            ("internal_objects_bytes", COUNT),
+            ("mixed_extents_bytes", COUNT),
+        ]
+    )
+
+
+def _classified(row: Row) -> Row:
+    """The columns in their order, with what the wait type stands for."""
+    kind = row["wait_type"]
+    added = {"wait_type": kind, "wait_class": class_of(kind), "benign": is_benign(kind)}
+    before = {name: row[name] for name in row if name in ("server_time", "epoch", "session")}
+    return before | added | {name: row[name] for name in ("waits", "wait_ms", "signal_ms", "max_ms")}

@@ -1,0 +1,77 @@
+"""Watches the server's error log for what its storage did: such a run gives no verdict.
+
+A session that meets 823 or 824 gets the error itself. What the server meets on its own (a checkpoint's write, a
+read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
+"""
+
+from collections import Counter
+
+import pyarrow as pa
+
+from stallmark.driver.collectors.base import Row
+from stallmark.driver.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
+from stallmark.driver.collectors.mssql.connection import CollectorConnection
+from stallmark.driver.engines.base import Engine
+
+# Words of the messages (sys.messages, MSSQLSERVER_823 …). The query asks for lines with "offset", which all four hold.
+_MESSAGES = {
+    "taking longer than": 833,
+    "succeeded after failing": 825,
+    "logical consistency-based I/O error": 824,
+    "The operating system returned error": 823,
+}
+
+
+def storage_error(text: str) -> int | None:
+    """The number of the storage error that a line of the log (in English) tells of."""
+    return next((number for words, number in _MESSAGES.items() if words in text), None)
+
+
+class ErrorLog(MssqlCollector):
+    name = "error_log"
+    title = "Error log"
+    help = (
+        "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825 and 833 "
+        "(sp_readerrorlog). One of them ends the run. A log that is not written in English is not understood."
+    )
+    interval_s = 30.0
+    polling = True
+    columns = pa.schema([("log_time", TEXT), ("number", pa.int32()), ("text", TEXT)])
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._known: Counter[tuple[str, str]] | None = None
+        self.alarm: str | None = None
+        """Why the run must stop, once there is a reason."""
+
+    @property
+    def permission(self) -> str:
+        return "VIEW ANY ERROR LOG" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"
+
+    def open(self) -> None:
+        super().open()
+        if self._known is None:  # not again after an outage: what was logged meanwhile counts
+            self._known = self._lines()
+
+    def sample(self, now: float) -> list[Row]:
+        lines = self._lines()
+        new = lines - (self._known or Counter())
+        self._known = lines
+        rows: list[Row] = [
+            {"log_time": time, "number": number, "text": text}
+            for (time, text), times in sorted(new.items())
+            for _ in range(times)
+            if (number := storage_error(text))
+        ]
+        if rows and self.alarm is None:
+            self.alarm = (
+                f"the server's error log tells of trouble with its storage: {rows[0]['text']} "
+                f"(error {rows[0]['number']}); check the storage"
+            )
+        return rows
+
+    def finish(self) -> list[Row]:
+        return [] if self._known is None else self.sample(0.0)
+
+    def _lines(self) -> Counter[tuple[str, str]]:
+        return Counter((str(row["LogDate"]), row["Text"].strip()) for row in self.connection.rows(self.sql))

@@ -1,0 +1,78 @@
+"""What the virtual users wait for, seen by looking at their sessions ten times a second."""
+
+from collections import Counter
+
+import pyarrow as pa
+
+from stallmark.driver.collectors.base import Row
+from stallmark.driver.collectors.mssql.collector import MssqlCollector
+from stallmark.driver.collectors.mssql.connection import CollectorConnection
+from stallmark.driver.collectors.mssql.wait_types import wait_class
+from stallmark.driver.engines.base import Engine
+
+# Before 2022 the finer permission is not known and asking for it gives NULL.
+_MAY_SEE_ALL = """\
+SELECT COALESCE(HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER PERFORMANCE STATE'),
+                HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'))
+"""
+_MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'VIEW DATABASE STATE')"
+
+
+class Waits(MssqlCollector):
+    name = "waits"
+    title = "Waits of the users"
+    help = (
+        "What each virtual user's session was doing: I/O, lock, log, CPU or its client, seen at a random "
+        "instant of every tenth of a second and counted per second (sys.dm_exec_requests). Samples / polls is a "
+        "mean number of users. Of a parallel query only what its coordinator waits for is seen."
+    )
+    interval_s = 0.1
+    polling = True
+    on_azure = True
+    columns = pa.schema(
+        [
+            ("second", pa.int32()),
+            ("wait_class", pa.string()),
+            ("event", pa.string()),
+            ("samples", pa.int32()),
+            ("polls", pa.int32()),
+        ]
+    )
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._second = 0
+        self._polls = 0
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._hidden_users()
+
+    def sample(self, now: float) -> list[Row]:
+        sessions = self.connection.rows(self.sql)
+        rows = self.finish() if int(now) != self._second else []
+        self._second = int(now)
+        self._polls += 1
+        for row in sessions:
+            self._seen[wait_class(row["status"], row["wait_type"])] += row["users"]
+        return rows
+
+    def finish(self) -> list[Row]:
+        rows = [
+            {
+                "second": self._second,
+                "wait_class": kind,
+                "event": event,
+                "samples": samples,
+                "polls": self._polls,
+            }
+            for (kind, event), samples in sorted(self._seen.items())
+        ]
+        self._polls = 0
+        self._seen.clear()
+        return rows
+
+    def _hidden_users(self) -> str | None:
+        """A login without permission gets no error: it sees its own session only, and that looks like no users."""
+        [(may,)] = self.engine.query(_MAY_SEE_DATABASE if self.is_azure else _MAY_SEE_ALL)
+        return None if may == 1 else self.forbidden("the sessions of the virtual users are hidden from it")

@@ -1,0 +1,47 @@
+"""`stallmark attach`: measurements from elsewhere for a run, and a sentence on how its times were understood."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.foreign.attach import Attached, Request, attach
+from stallmark.driver.foreign.measurements import Wanted
+from stallmark.driver.record import find_records
+from stallmark.scenarios.units import Seconds, write_duration
+
+_SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
+
+
+def attach_file(run: Path, wanted: Wanted, request: Request) -> list[Attached]:
+    """Attach to a run, or to those runs in a folder that the file overlaps."""
+    return attach(find_records([run]), wanted, request)
+
+
+def offset(text: str) -> float:
+    """Seconds to add to the file's times: 2.5s, -300ms, +1h."""
+    sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
+    try:
+        return math.copysign(_SECONDS.validate_python(rest), -1.0 if sign == "-" else 1.0)
+    except ValidationError as error:
+        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ") + ".") from None
+
+
+def sentences(attached: Attached) -> list[str]:
+    """What was attached, and by which clock."""
+    entry = attached.entry
+    begin, end = (moment[:19].replace("T", " ") for moment in entry["span"])
+    counters = f"{entry['counters']} counter{'s' * (entry['counters'] != 1)}"
+    lines = [
+        f"{attached.run}: “{entry['name']}” attached ({entry['format']}), {counters}, {entry['samples']} samples "
+        f"every {write_duration(round(entry['interval_s'], 3))}, {begin} to {end} UTC.",
+        f"Its clock: {entry['time_zone']}; {_offset(entry)}.",
+    ]
+    return lines + [f"Left out: {note}." for note in entry["notes"]]
+
+
+def _offset(entry: dict[str, Any]) -> str:
+    seconds = entry["offset_s"]
+    return f"{seconds:+g} s added to its times" if seconds else "no offset applied"

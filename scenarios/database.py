@@ -1,0 +1,152 @@
+"""The `database:` section of a scenario: where a database on SQL Server lies, and how it is set.
+
+database:
+  files: [{path: 'D:\\data\\bank.mdf'}]                          # of PRIMARY; no size: as large as it needs
+  filegroups:
+    - name: growing
+      files: [{path: 'E:\\bank\\growing_1.ndf', size: 20GiB}, {path: 'F:\\bank\\growing_2.ndf', size: 20GiB}]
+  log: [{path: 'L:\\log\\bank.ldf', size: 8GiB, growth: 512MiB}]
+  tables: [{names: [history], filegroup: growing, compression: page}]
+  recovery: simple
+  target_recovery_time: 60s
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ByteSize,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.units import PoolSize, Seconds
+from stallmark.schema import placement
+
+_BYTES = TypeAdapter(ByteSize)
+
+
+def _size(value: Any) -> int:
+    text = str(value).strip()
+    if text.isdigit() and int(text):
+        raise ValueError(f"{text} has no unit: write {text}MiB or {text}GiB")
+    try:
+        return int(_BYTES.validate_python(text))
+    except ValidationError:
+        raise ValueError(f"{text!r} is no size: write it as 64MiB or 20GiB") from None
+
+
+def _written(size: int) -> str:
+    return str(PoolSize(size_bytes=size))
+
+
+Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_written)]
+Switch = Literal["on", "off"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FileChoice(_Strict):
+    """A file on the server; its name in the database is its path's last part unless it says another."""
+
+    path: str
+    name: str | None = None
+    size: Size | None = None
+    growth: Size = placement.GROWTH_BYTES
+
+    def design(self) -> placement.File:
+        name = placement.default_name(self.path) if self.name is None else self.name
+        return placement.File(self.path, name, self.size, self.growth)
+
+
+class FilegroupChoice(_Strict):
+    name: str
+    files: Annotated[list[FileChoice], Field(min_length=1)]
+
+
+class TableChoice(_Strict):
+    """Tables, where they and their indexes lie, and how they are compressed."""
+
+    names: Annotated[list[str], Field(min_length=1)]
+    filegroup: str | None = None
+    indexes: str | None = None
+    compression: placement.Compression = "none"
+
+
+class TempDbChoice(_Strict):
+    """tempdb belongs to the server: `change_server: true` says that it is ours to change."""
+
+    files: Annotated[list[FileChoice], Field(min_length=1)]
+    log: FileChoice | None = None
+    change_server: Literal[True, False] = False
+
+
+class DatabaseChoice(_Strict):
+    files: list[FileChoice] = []
+    filegroups: list[FilegroupChoice] = []
+    log: list[FileChoice] = []
+    tables: list[TableChoice] = []
+    tempdb: TempDbChoice | None = None
+    recovery: placement.Recovery | None = None
+    read_committed_snapshot: Switch | None = None
+    snapshot_isolation: Switch | None = None
+    compatibility_level: Literal[100, 110, 120, 130, 140, 150, 160, 170] | None = None
+    target_recovery_time: Annotated[Seconds, Field(ge=0)] | None = None
+    delayed_durability: placement.DelayedDurability | None = None
+    page_verify: placement.PageVerify | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> "DatabaseChoice":
+        try:
+            self.design()
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+        if self.tempdb and not self.tempdb.change_server:
+            raise ValueError(
+                "tempdb belongs to every database of the server: write `change_server: true` below tempdb if it is "
+                "yours to change"
+            )
+        return self
+
+    def design(self) -> placement.Design:
+        """What the rooms below work with. Raises StallmarkError when it cannot be."""
+        target = self.target_recovery_time
+        if target is not None and target != int(target):
+            raise StallmarkError("target_recovery_time is whole seconds on the server: write it so.")
+        return placement.Design(
+            files=_files(self.files),
+            filegroups=tuple(
+                placement.Filegroup(group.name, _files(group.files)) for group in self.filegroups
+            ),
+            log=_files(self.log),
+            tables=tuple(
+                placement.TableGroup(tuple(group.names), group.filegroup, group.indexes, group.compression)
+                for group in self.tables
+            ),
+            tempdb=self.tempdb
+            and placement.TempDb(_files(self.tempdb.files), self.tempdb.log and self.tempdb.log.design()),
+            settings=placement.Settings(
+                recovery=self.recovery,
+                read_committed_snapshot=_ON[self.read_committed_snapshot],
+                snapshot_isolation=_ON[self.snapshot_isolation],
+                compatibility_level=self.compatibility_level,
+                target_recovery_time_s=None if target is None else int(target),
+                delayed_durability=self.delayed_durability,
+                page_verify=self.page_verify,
+            ),
+        )
+
+
+_ON = {"on": True, "off": False, None: None}
+
+
+def _files(chosen: list[FileChoice]) -> tuple[placement.File, ...]:
+    return tuple(file.design() for file in chosen)

@@ -1,0 +1,200 @@
+"""A physical design in T-SQL: the database with its files, its settings, tempdb, and where tables and indexes lie.
+
+Names and paths come from a scenario file: they are quoted here and nowhere else.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.odbc import api
+from stallmark.schema.placement import MIB, Design, File, Settings, TempDb
+
+if TYPE_CHECKING:
+    from stallmark.driver.engines.mssql.engine import MssqlEngine
+    from stallmark.schema.deploy import Parts
+    from stallmark.schema.mssql_existing import FoundFile
+
+_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (filegroup or None, compression)
+
+
+def name(text: str) -> str:
+    """A delimited identifier."""
+    return f"[{text.replace(']', ']]')}]"
+
+
+def text(value: str) -> str:
+    """A Unicode constant."""
+    return "N'" + value.replace("'", "''") + "'"
+
+
+def create_database(database: str, design: Design) -> list[str]:
+    """The statements that make it, in order, for a connection to `master` in autocommit. Sizes: `placement.sized`."""
+    return [_create(database, design), *settings(database, design.settings)]
+
+
+def settings(database: str, wanted: Settings) -> list[str]:
+    """One statement each: the documentation lets several of these not be combined.
+
+    READ_COMMITTED_SNAPSHOT would wait until every other connection is gone; NO_WAIT makes an error of that.
+    """
+    on = {True: "ON", False: "OFF"}
+    clauses = {
+        "RECOVERY {}": wanted.recovery and wanted.recovery.upper(),
+        "READ_COMMITTED_SNAPSHOT {} WITH NO_WAIT": on.get(wanted.read_committed_snapshot),  # type: ignore[arg-type]
+        "ALLOW_SNAPSHOT_ISOLATION {}": on.get(wanted.snapshot_isolation),  # type: ignore[arg-type]
+        "COMPATIBILITY_LEVEL = {}": wanted.compatibility_level,
+        "TARGET_RECOVERY_TIME = {} SECONDS": wanted.target_recovery_time_s,
+        "DELAYED_DURABILITY = {}": wanted.delayed_durability and wanted.delayed_durability.upper(),
+        "PAGE_VERIFY {}": wanted.page_verify and wanted.page_verify.upper(),
+    }
+    return [
+        f"ALTER DATABASE {name(database)} SET {clause.format(value)}"
+        for clause, value in clauses.items()
+        if value is not None
+    ]
+
+
+def change_tempdb(wanted: TempDb, present: Sequence["FoundFile"], *, change_server: bool) -> list[str]:
+    """tempdb's files as wanted, from those it has (in the order of their numbers): the first wanted file is its first,
+    and so on; what is missing is added. A new path holds after the server's next start, and a file is never made
+    smaller or removed: those differences remain, and `mssql_existing` names them.
+
+    Raises StallmarkError without `change_server`: every database of the server shares tempdb.
+    """
+    if not change_server:
+        raise StallmarkError(
+            "The scenario places tempdb, which changes the server for all its databases: write `change_server: true` "
+            "below tempdb if it is yours to change."
+        )
+    statements: list[str] = []
+    data = [file for file in present if file.kind == "ROWS"]
+    for found, file in zip(data, wanted.files, strict=False):
+        statements += _modify(found, file)
+    for file in wanted.files[len(data) :]:
+        statements.append(f"ALTER DATABASE [tempdb] ADD FILE {_file(file)}")
+    if wanted.log:
+        for found in [file for file in present if file.kind == "LOG"][:1]:
+            statements += _modify(found, wanted.log)
+    return statements
+
+
+def make_database(engine: "MssqlEngine", design: Design) -> None:
+    """Create the engine's database as designed. Raises StallmarkError with the server's words; a database whose
+    settings failed is dropped again, so that the next attempt does not find half of it."""
+    database = engine.address.database
+    create, *after = create_database(database, design)
+    with closing(engine.connect(database="master")) as connection:
+        _run(connection, create, database)
+        try:
+            for statement in after:
+                _run(connection, statement, database)
+        except StallmarkError:
+            _run(connection, f"DROP DATABASE {name(database)}", database)
+            raise
+
+
+def place_tables(parts: "Parts", design: Design) -> "Parts":
+    """Tables, keys and indexes of `schema.deploy.take_apart` say where they lie and how they are compressed when they
+    are created on SQL Server. Raises StallmarkError for a table the schema does not have."""
+    design.check_tables(parts.tables)
+    for table in parts.tables.sorted_tables:
+        table.info[_STORAGE] = _storage(design, table, clustered=True)
+    for item in parts.keys:
+        if item.table is not None:
+            item.info[_STORAGE] = _storage(design, item.table, clustered=_is_clustered(item))
+    return parts
+
+
+@compiles(CreateTable, "mssql")
+def _create_table(statement: CreateTable, compiler: Any, **options: Any) -> str:
+    ddl = compiler.visit_create_table(statement, **options).rstrip()
+    return " ".join([ddl, *_clauses(statement.element, filegroup_first=True)])
+
+
+@compiles(CreateIndex, "mssql")
+def _create_index(statement: CreateIndex, compiler: Any, **options: Any) -> str:
+    return " ".join([compiler.visit_create_index(statement, **options), *_clauses(statement.element)])
+
+
+@compiles(AddConstraint, "mssql")
+def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> str:
+    return " ".join([compiler.visit_add_constraint(statement, **options), *_clauses(statement.element)])
+
+
+def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
+    """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
+    filegroup, compression = item.info.get(_STORAGE, (None, "none"))
+    on = [f"ON {name(filegroup)}"] if filegroup else []
+    options = [f"WITH (DATA_COMPRESSION = {compression.upper()})"] if compression != "none" else []
+    yield from (*on, *options) if filegroup_first else (*options, *on)
+
+
+def _storage(design: Design, table: sa.Table, *, clustered: bool) -> tuple[str | None, str]:
+    group = design.group_of(table)
+    filegroup = group.filegroup if clustered else group.index_filegroup or group.filegroup
+    return filegroup, group.compression
+
+
+def _is_clustered(item: Any) -> bool:
+    explicit = item.dialect_options["mssql"]["clustered"]
+    return isinstance(item, sa.PrimaryKeyConstraint) if explicit is None else bool(explicit)
+
+
+def _create(database: str, design: Design) -> str:
+    statement = f"CREATE DATABASE {name(database)}"
+    if design.files:
+        groups = [f"PRIMARY\n{_files(design.files)}"]
+        groups += [f"FILEGROUP {name(group.name)}\n{_files(group.files)}" for group in design.filegroups]
+        statement += "\nON " + ",\n".join(groups)
+    if design.log:
+        statement += f"\nLOG ON\n{_files(design.log)}"
+    return statement
+
+
+def _files(files: Sequence[File]) -> str:
+    return ",\n".join(f"    {_file(file)}" for file in files)
+
+
+def _file(file: File) -> str:
+    parts = [f"NAME = {text(file.name)}", f"FILENAME = {text(file.path)}"]
+    if file.size_bytes is not None:
+        parts.append(f"SIZE = {_size(file.size_bytes)}")
+    return f"({', '.join([*parts, f'FILEGROWTH = {_size(file.growth_bytes)}'])})"
+
+
+def _modify(found: "FoundFile", wanted: File) -> list[str]:
+    """One property at a time, as the documentation has it."""
+    changes = []
+    if not found.lies_at(wanted.path):
+        changes.append(f"FILENAME = {text(wanted.path)}")
+    if wanted.size_bytes is not None and wanted.size_bytes > found.size_bytes:
+        changes.append(f"SIZE = {_size(wanted.size_bytes)}")
+    if wanted.growth_bytes != found.growth_bytes:
+        changes.append(f"FILEGROWTH = {_size(wanted.growth_bytes)}")
+    return [
+        f"ALTER DATABASE [tempdb] MODIFY FILE (NAME = {text(found.name)}, {change})" for change in changes
+    ]
+
+
+def _run(connection: Any, statement: str, database: str) -> None:
+    try:
+        connection.execute(statement)
+    except api().Error as error:
+        raise StallmarkError(
+            f"The server refused to make the database {database} as designed: {failed(error).message}. "
+            f"The statement was: {' '.join(statement.split())}"
+        ) from None
+
+
+def _size(size_bytes: int) -> str:
+    """Whole MB, or whole KB where it is not: rounded up."""
+    if size_bytes == 0:
+        return "0"
+    return f"{size_bytes // MIB}MB" if size_bytes % MIB == 0 else f"{-(-size_bytes // 1024)}KB"

@@ -1,0 +1,139 @@
+"""Every column our SQL names is documented for every version the file serves: nobody here has a server to ask."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+from sqlfluff.core import Linter
+
+from stallmark.driver.collectors import REGISTRY
+from stallmark.driver.collectors.mssql import azure_statement, known_as, statement
+from stallmark.driver.collectors.mssql.collector import MssqlCollector
+from stallmark.driver.collectors.mssql.counters import ServerWaits, SessionWaits
+from stallmark.driver.collectors.mssql.error_log import ErrorLog
+from stallmark.driver.collectors.mssql.moments import Cpu
+from stallmark.driver.collectors.mssql.waits import Waits
+
+VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
+DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))
+COLLECTORS = [kind for kind in REGISTRY["mssql"] if issubclass(kind, MssqlCollector)]
+QUERIES = [kind for kind in COLLECTORS if kind is not ErrorLog]  # which calls a procedure
+
+
+@cache
+def parsed(sql: str) -> Any:
+    tree = Linter(dialect="tsql").parse_string(sql).tree
+    assert tree is not None and not list(tree.recursive_crawl("unparsable")), sql
+    return tree
+
+
+def bare(name: str) -> str:
+    return name.replace("[", "").replace("]", "")
+
+
+def sources(sql: str) -> dict[str, str | None]:
+    """What the query reads by alias; None for a table it builds itself."""
+    found: dict[str, str | None] = {}
+    for element in parsed(sql).recursive_crawl("from_expression_element"):
+        view = re.match(r"[\w.]+", element.raw)
+        alias = re.search(r"\bAS\s+(\w+)\s*(\(|$)", element.raw)
+        assert alias, f"{element.raw} has no alias"
+        found[alias[1]] = view[0] if view else None
+    return found
+
+
+def columns(sql: str) -> set[tuple[str, str]]:
+    """The columns the query names, as (alias, column)."""
+    found = set()
+    for reference in parsed(sql).recursive_crawl("column_reference"):
+        alias, _, column = bare(reference.raw).rpartition(".")
+        assert alias, f"{reference.raw} does not say whose it is"
+        found.add((alias, column))
+    return found
+
+
+def answered(sql: str) -> list[str]:
+    """The names of the columns of the result."""
+    select = next(parsed(sql).recursive_crawl("select_clause"))
+    names = []
+    for element in select.recursive_crawl("select_clause_element"):
+        alias = re.search(r"\bAS\s+(\[?\w+\]?)$", element.raw)
+        names.append(bare(alias[1] if alias else element.raw.rpartition(".")[2]))
+    return names
+
+
+def check(sql: str, version: int | None) -> None:
+    """`version` None: Azure SQL Database."""
+    aliases = sources(sql)
+    for view in filter(None, aliases.values()):
+        where = DOCUMENTED[view]["azure"]
+        assert where is not False if version is None else where != "only", f"{view} is not there"
+    named = columns(sql)
+    assert named
+    for alias, column in named:
+        view = aliases[alias]
+        if view is None:
+            continue
+        documented = DOCUMENTED[view]
+        assert column in documented["columns"].split(), f"{view} has no column {column}"
+        assert version is None or documented.get("since", {}).get(column, 0) <= version
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", QUERIES)
+def test_every_column_is_documented(kind: type[MssqlCollector], version: int) -> None:
+    check(statement(kind.name, version), version)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in QUERIES if kind.on_azure or azure_statement(kind.name)])
+def test_every_column_is_documented_for_azure(kind: type[MssqlCollector]) -> None:
+    check(azure_statement(kind.name) or statement(kind.name, known_as(12, edition=5)), None)
+
+
+def test_the_check_finds_what_is_wrong() -> None:
+    with pytest.raises(AssertionError, match="has no column num_of_syncs"):
+        check("SELECT io.num_of_syncs AS n FROM sys.dm_io_virtual_file_stats(NULL, NULL) AS io", 16)
+    with pytest.raises(AssertionError, match="whose"):
+        check("SELECT num_of_reads AS n FROM sys.dm_io_virtual_file_stats(NULL, NULL) AS io", 16)
+    with pytest.raises(AssertionError, match="is not there"):
+        check("SELECT file.name AS n FROM sys.master_files AS file", None)
+    with pytest.raises(AssertionError):
+        check(statement("procedures", 15), 14)
+
+
+@pytest.mark.parametrize("name", [path.name for path in files("stallmark.driver.collectors.mssql").iterdir()])
+def test_every_file_belongs_to_a_collector(name: str) -> None:
+    if name.endswith(".sql"):
+        assert name.partition(".")[0] in {kind.name for kind in COLLECTORS}
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> None:
+    texts = {statement(kind.name, version) for version in VERSIONS} | {azure_statement(kind.name) or ""}
+    for sql in filter(None, texts):
+        if kind is Waits:
+            assert answered(sql) == ["status", "wait_type", "users"]
+        elif kind is Cpu:
+            assert answered(sql) == ["server_time", "age_ms", "platform", "record"]
+        else:
+            ours = {"wait_class", "benign"} if kind in (ServerWaits, SessionWaits) else set()
+            assert answered(sql) == [name for name in kind.columns.names if name not in ours]
+
+
+def test_the_error_log_is_asked_as_documented() -> None:
+    """sp_readerrorlog takes the number of the log, 1 for SQL Server's, and up to two strings to search for."""
+    sql = re.sub(r"--.*", "", statement(ErrorLog.name, 14))
+    assert sql.split() == ["EXEC", "sys.sp_readerrorlog", "0,", "1,", "N'offset'"]
+
+
+def test_no_view_is_asked_by_two_collectors_at_once() -> None:
+    """A view that costs something is read once per interval, by one collector; catalogue views are cheap."""
+    seen: dict[str, str] = {}
+    for kind in QUERIES:
+        for view in filter(None, sources(statement(kind.name, 17)).values()):
+            if ".dm_" in view and view != "sys.dm_exec_sessions":
+                assert seen.setdefault(view, kind.name) == kind.name, view
