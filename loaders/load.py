@@ -95,13 +95,15 @@ def build(
     workers: int,
     part: Part | None = None,
     to_be_copied: bool = False,
+    arrange: Callable[[deploy.Parts], deploy.Parts] = lambda parts: parts,
     progress: Callable[[Progress], Any] = lambda _: None,
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
     Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also
     makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy
-    beside it, if it is `to_be_copied`), or a failed batch. May be killed at any moment and called again.
+    beside it, if it is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange`
+    says of tables and keys where they lie on the server.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -114,20 +116,21 @@ def build(
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
         _check_space(engine, workload, plan, found, to_be_copied)
-        _prepare(engine, workload, identity, found)
+        parts = arrange(deploy.take_apart(workload.metadata))
+        _prepare(engine, parts, identity, found)
     rows = _load(engine, workload, identity, plan, workers, part, progress)
     with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine):
-        complete = _finish(engine, workload, plan, workers, progress)
+        complete = _finish(engine, workload, parts, plan, workers, progress)
     outcome = "created" if found.state == "absent" else "continued"
     return BuildResult(outcome, complete, rows, time.monotonic() - started)
 
 
-def _prepare(engine: Engine, workload: Workload, identity: Identity, found: Recognition) -> None:
+def _prepare(engine: Engine, parts: deploy.Parts, identity: Identity, found: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
     if found.state == "absent":
         engine.drop_kept()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
-    deploy.create_tables(engine, deploy.take_apart(workload.metadata).tables)
+    deploy.create_tables(engine, parts.tables)
 
 
 def _load(
@@ -154,7 +157,12 @@ def _load(
 
 
 def _finish(
-    engine: Engine, workload: Workload, plan: Plan, workers: int, progress: Callable[[Progress], Any]
+    engine: Engine,
+    workload: Workload,
+    parts: deploy.Parts,
+    plan: Plan,
+    workers: int,
+    progress: Callable[[Progress], Any],
 ) -> bool:
     """Make keys, procedures and statistics if every batch is in; says whether it is."""
     loaded = ledger.batches(engine)
@@ -167,7 +175,7 @@ def _finish(
         procedures = workload.sql("procedures", engine.dialect)
         deploy.finish(
             engine,
-            workload.metadata,
+            parts,
             procedures,
             workers=workers,
             step=lambda phase: progress(Progress(phase, total, total, sent)),

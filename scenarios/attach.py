@@ -1,6 +1,7 @@
 """`stallmark attach`: measurements from elsewhere for a run, and a sentence on how its times were understood."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from stallmark.scenarios.units import Seconds, write_duration
 _SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 
 
-def attach_file(run: Path, wanted: Wanted, request: Request) -> list[Attached]:
-    """Attach to a run, or to those runs in a folder that the file overlaps."""
-    return attach(find_records([run]), wanted, request)
+def attach_file(runs: Sequence[Path], wanted: Wanted, request: Request) -> list[Attached]:
+    """Attach to those of the runs, or of the runs in the folders, that the file overlaps."""
+    return attach(find_records(runs), wanted, request)
 
 
 def offset(text: str) -> float:
     """Seconds to add to the file's times: 2.5s, -300ms, +1h."""
     sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
+    if rest[:1] in ("+", "-"):
+        raise StallmarkError(f"{text} is no offset: write it as 2.5s or -300ms.")
     try:
         return math.copysign(_SECONDS.validate_python(rest), -1.0 if sign == "-" else 1.0)
     except ValidationError as error:

@@ -268,7 +268,7 @@ def run(
     runs, load = len(model.variants) * model.repeats, humanize.precisedelta(round(model.run_seconds()))
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}, {load} of load in all")
-    with target.engine(model.workload) as engine:
+    with target.engine(model.workload, model) as engine:
         runner = Runner(model, engine, out_dir, show, web_port)
         try:
             finished = runner.run()
@@ -311,12 +311,10 @@ def _report(runs: list[Path], target: Path, as_json: bool) -> None:
 
 
 @main.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--format",
-    type=click.Choice(["perfmon", "iostat", "sar", "csv"]),
-    help="[default: told from the content]",
+    "--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="[default: told from content]"
 )
 @click.option("--timezone", "zone", metavar="ZONE", help="Of local times: Europe/Berlin, UTC, +01:00.")
 @click.option(
@@ -324,26 +322,24 @@ def _report(runs: list[Path], target: Path, as_json: bool) -> None:
     help="Added to the file's times: 2.5s where its clock is slow, -2.5s where it is fast.",
 )  # fmt: skip
 @click.option("--time-column", metavar="NAME", help="The column of times of a CSV.")
-@click.option(
-    "--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: --counter '*sec/Read'."
-)
+@click.option("--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: 'Disk*sec/Read'.")
 @click.option("--name", help="What the report calls it [default: the host the file names, or the file].")
 @click.option("--replace", is_flag=True, help="Instead of what was attached under this name.")
 @_json
 def attach(
-    run: Path, file: Path, format: str | None, zone: str | None, offset: str, time_column: str | None,
+    runs: tuple[Path, ...], file: Path, format: str | None, zone: str | None, offset: str, time_column: str | None,
     counters: tuple[str, ...], name: str | None, replace: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
 
-    RUN is a run's folder, or one that holds several: those that the file overlaps get their share.
+    RUN is a run's folder, or one that holds several: every run that the file overlaps gets its share.
     """
     from stallmark.driver.foreign.attach import Request
     from stallmark.driver.foreign.measurements import Wanted
     from stallmark.scenarios import attach as attaching
 
     request = Request(name, format, zone, attaching.offset(offset), replace)
-    attached = attaching.attach_file(run, Wanted(file, counters, time_column), request)
+    attached = attaching.attach_file(runs, Wanted(file, counters, time_column), request)
     if as_json:
         click.echo(json.dumps([vars(one) for one in attached], indent=2))
         return

@@ -80,7 +80,7 @@ def is_here(client: Any, image: str) -> bool:
     with asked(f"{image} could not be looked for"):
         try:
             client.images.get(image)
-        except docker.errors.ImageNotFound:
+        except docker.errors.NotFound:
             return False
     return True
 

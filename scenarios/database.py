@@ -88,6 +88,9 @@ class TempDbChoice(_Strict):
     log: FileChoice | None = None
     change_server: Literal[True, False] = False
 
+    def design(self) -> placement.TempDb:
+        return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
+
 
 class DatabaseChoice(_Strict):
     files: list[FileChoice] = []
@@ -131,8 +134,7 @@ class DatabaseChoice(_Strict):
                 placement.TableGroup(tuple(group.names), group.filegroup, group.indexes, group.compression)
                 for group in self.tables
             ),
-            tempdb=self.tempdb
-            and placement.TempDb(_files(self.tempdb.files), self.tempdb.log and self.tempdb.log.design()),
+            tempdb=self.tempdb.design() if self.tempdb else None,
             settings=placement.Settings(
                 recovery=self.recovery,
                 read_committed_snapshot=_ON[self.read_committed_snapshot],

@@ -72,10 +72,11 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _describe(collector: Collector) -> dict[str, Any]:
+    why = collector.unavailable()
     return {
         "title": collector.title,
         "help": collector.help,
         "interval_s": collector.interval_s,
-        "unavailable": collector.unavailable(),
-        "limited": collector.limited(),
+        "unavailable": why,
+        "limited": None if why else collector.limited(),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.driver.collectors import collectors_for
+from stallmark.driver.collectors import collectors_for, storage_alarm
 from stallmark.driver.drive import Drive, Interrupted, Progress
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
@@ -165,7 +165,7 @@ class Run:
         self._show.advance(progress.elapsed_s, note)
 
     def _check_server(self) -> None:
-        if why := self._engine.gone():
+        if why := self._engine.gone() or storage_alarm(self._collectors):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:

@@ -12,6 +12,7 @@ from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
 from stallmark.scenarios.build import show_build
 from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.placing import arrangement
 from stallmark.scenarios.refusals import refuse_driven, refuse_small_pools, refuse_what_cannot_be
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
@@ -84,6 +85,7 @@ class Runner:
                 choice.seed,
                 workers=workers,
                 to_be_copied=to_be_copied,
+                arrange=arrangement(self._scenario),
                 progress=progress,
             )
         loaded = ledger.read(self._engine)

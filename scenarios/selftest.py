@@ -234,10 +234,12 @@ def _cap_memory(bench: Bench) -> str:
 
 
 def _drive(bench: Bench) -> str:
-    scenario = Scenario(
-        name="selftest", title="Selftest", answers="Does everything work here?", needs="", takes="",
-        workload=CHOICE, users=[USERS], warm_up=f"{min(2.0, bench.seconds)}s", measure=f"{bench.seconds}s",
-        reset="continue", variants=[{"name": "selftest"}],
+    scenario = Scenario.model_validate(
+        {
+            "name": "selftest", "title": "Selftest", "answers": "Does everything work here?", "needs": "", "takes": "",
+            "workload": CHOICE, "users": USERS, "warm_up": "1s", "measure": f"{bench.seconds:g}s",
+            "reset": "continue", "variants": [{"name": "selftest"}],
+        }
     )  # fmt: skip
     runner = Runner(scenario, bench.engine, bench.runs, bench.show)
     try:

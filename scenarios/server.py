@@ -24,6 +24,7 @@ from stallmark.scenarios.container import asked
 from stallmark.scenarios.server_order import (
     DATABASE,
     INSIDE,
+    INSIDE_LOG,
     LABEL,
     MADE,
     USER_ID,
@@ -96,9 +97,10 @@ def down(name: str, *, remove_data: bool) -> list[str]:
             raise StallmarkError(
                 f"There is no server {name!r}: `stallmark server list` shows which there are."
             )
-        said = []
+        said, folders = [], papers.folders()
         if found is not None:
             _refuse_foreign(found, name)
+            folders |= _folders(found)
             with asked(f"{name} could not be stopped"):
                 found.stop(timeout=STOPS_WITHIN_S)
             _remove_container(client, name)
@@ -109,7 +111,7 @@ def down(name: str, *, remove_data: bool) -> list[str]:
                 "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it.",
             ]
         _remove_volume(client, f"{name}-data")
-        for kind, folder in papers.folders().items():
+        for kind, folder in folders.items():
             _remove_files(Path(folder), MADE[kind])
         papers.remove()
         return [*said, "Its data is removed."]
@@ -138,11 +140,16 @@ def _described(found: Any) -> dict[str, Any]:
         "state": found.status,
         "port": int(bindings[0].get("HostPort") or 0) or None,
         "memory_bytes": host.get("Memory"),
-        "data": next(
-            (bind.split(":")[0] for bind in host.get("Binds") or [] if bind.split(":")[1] == INSIDE), None
-        ),
+        "data": _folders(found).get("data") or f"{name}-data",
         "url_file": str(Papers(name).url_file) if Papers(name).url_file.exists() else None,
     }
+
+
+def _folders(found: Any) -> dict[str, str]:
+    """The folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
+    binds = [bind.split(":") for bind in found.attrs["HostConfig"].get("Binds") or []]
+    inside = {INSIDE: "data", INSIDE_LOG: "log"}
+    return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
 
 
 def _prepare_folder(folder: Path, papers: Papers) -> None:

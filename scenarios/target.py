@@ -12,7 +12,8 @@ from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.model import WorkloadChoice
+from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.scenarios.placing import place
 
 
 def home() -> Path:
@@ -62,11 +63,14 @@ class Target:
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}-seed-{choice.seed}"
 
     @contextmanager
-    def engine(self, choice: WorkloadChoice) -> Iterator[Engine]:
-        """Open the engine for a database; whatever happens, an embedded server is stopped at the end."""
+    def engine(self, choice: WorkloadChoice, scenario: Scenario | None = None) -> Iterator[Engine]:
+        """Open the engine for a database, placed as the scenario says; whatever happens, an embedded server is stopped
+        at the end."""
         if self.url:
             engine = open_engine(self.url)
             engine.may_drop_caches = self.may_drop_caches
+            if scenario:
+                place(engine, scenario)
             engine.identity()  # an unreachable or too old server is refused here
             try:
                 yield engine
@@ -75,6 +79,9 @@ class Target:
             return
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
         try:
-            yield EmbeddedEngine(server, choice.name)
+            engine = EmbeddedEngine(server, choice.name)
+            if scenario:
+                place(engine, scenario)
+            yield engine
         finally:
             server.close()

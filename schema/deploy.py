@@ -76,10 +76,9 @@ def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
 
 
 def finish(
-    engine: Engine, metadata: sa.MetaData, procedures: str, *, workers: int = 1, step: Callable[[str], None]
+    engine: Engine, parts: "Parts", procedures: str, *, workers: int = 1, step: Callable[[str], None]
 ) -> None:
     """Everything after the load, in order; `step` is told what begins."""
-    parts = take_apart(metadata)
     step("keys and indexes")
     _in_parallel(workers, lambda item: _add(engine, item), parts.keys)
     if parts.foreign_keys:
@@ -90,7 +89,7 @@ def finish(
     for batch in batches(procedures):
         engine.execute(batch)
     step("statistics")
-    _in_parallel(workers, lambda table: engine.settle(table.fullname), metadata.sorted_tables)
+    _in_parallel(workers, lambda table: engine.settle(table.fullname), parts.tables.sorted_tables)
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,9 @@ def _add(engine: Engine, item: Index | Constraint) -> None:
             case sa.PrimaryKeyConstraint():
                 present = {look.get_pk_constraint(table.name, schema)["name"]} - {None}
             case sa.UniqueConstraint():
-                present = {found["name"] for found in look.get_unique_constraints(table.name, schema)}
+                # SQL Server's dialect knows them as indexes only.
+                listed = look.get_indexes if engine.dialect == "mssql" else look.get_unique_constraints
+                present = {found["name"] for found in listed(table.name, schema)}
             case sa.ForeignKeyConstraint():
                 present = {found["name"] for found in look.get_foreign_keys(table.name, schema)}
             case _:

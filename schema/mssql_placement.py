@@ -14,12 +14,15 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
+from stallmark.schema import mssql_existing
+from stallmark.schema.mssql_existing import FoundFile
 from stallmark.schema.placement import MIB, Design, File, Settings, TempDb
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
     from stallmark.schema.deploy import Parts
-    from stallmark.schema.mssql_existing import FoundFile
+
+AZURE_SQL_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
 
 _STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (filegroup or None, compression)
 
@@ -61,7 +64,7 @@ def settings(database: str, wanted: Settings) -> list[str]:
     ]
 
 
-def change_tempdb(wanted: TempDb, present: Sequence["FoundFile"], *, change_server: bool) -> list[str]:
+def change_tempdb(wanted: TempDb, present: Sequence[FoundFile], *, change_server: bool) -> list[str]:
     """tempdb's files as wanted, from those it has (in the order of their numbers): the first wanted file is its first,
     and so on; what is missing is added. A new path holds after the server's next start, and a file is never made
     smaller or removed: those differences remain, and `mssql_existing` names them.
@@ -98,6 +101,28 @@ def make_database(engine: "MssqlEngine", design: Design) -> None:
         except StallmarkError:
             _run(connection, f"DROP DATABASE {name(database)}", database)
             raise
+
+
+def place_tempdb(engine: "MssqlEngine", wanted: TempDb, *, change_server: bool) -> list[str]:
+    """Change tempdb's files as `change_tempdb` has it; returns a phrase for each thing that is still otherwise, because
+    only a restart of the server (a path) or its administrator (a file too many) can change it."""
+    statements = change_tempdb(wanted, mssql_existing.read_tempdb(engine), change_server=change_server)
+    with closing(engine.connect(database="master")) as connection:
+        for statement in statements:
+            _run(connection, statement, "tempdb")
+    return mssql_existing.tempdb_differences(wanted, mssql_existing.read_tempdb(engine))
+
+
+def cannot(engine: "MssqlEngine") -> str | None:
+    """Why a database cannot be placed on this server, as a sentence for `Engine.cannot`; None when it can."""
+    if engine.edition in (AZURE_SQL_DATABASE, MANAGED_INSTANCE):
+        return "Azure SQL puts a database's files where it wants them"
+    if engine.identity().product != "SQL Server":
+        return f"{engine.identity().product} ignores where a database's files are to lie"
+    [(permitted,)] = engine.query("SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE')")
+    if not permitted:
+        return "this login may not create a database: GRANT CREATE ANY DATABASE TO it, or use sysadmin"
+    return None
 
 
 def place_tables(parts: "Parts", design: Design) -> "Parts":
@@ -169,7 +194,7 @@ def _file(file: File) -> str:
     return f"({', '.join([*parts, f'FILEGROWTH = {_size(file.growth_bytes)}'])})"
 
 
-def _modify(found: "FoundFile", wanted: File) -> list[str]:
+def _modify(found: FoundFile, wanted: File) -> list[str]:
     """One property at a time, as the documentation has it."""
     changes = []
     if not found.lies_at(wanted.path):
@@ -188,7 +213,7 @@ def _run(connection: Any, statement: str, database: str) -> None:
         connection.execute(statement)
     except api().Error as error:
         raise StallmarkError(
-            f"The server refused to make the database {database} as designed: {failed(error).message}. "
+            f"The server refused to make {database} as designed: {failed(error).message}. "
             f"The statement was: {' '.join(statement.split())}"
         ) from None
 

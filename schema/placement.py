@@ -222,8 +222,10 @@ def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
 
 
 def _check_name(name: str, what: str) -> None:
-    if not 1 <= len(name) <= 128 or not name.isprintable():
-        raise StallmarkError(f"{name!r} is no name of {what}: write 1 to 128 printable characters.")
+    if not 1 <= len(name) <= 128 or not name.isprintable() or name != name.strip():
+        raise StallmarkError(
+            f"{name!r} is no name of {what}: write 1 to 128 printable characters, no blank at either end."
+        )
 
 
 def _check_path(path: str) -> None:
@@ -236,8 +238,10 @@ def _check_path(path: str) -> None:
         raise StallmarkError(
             f"{path} is no file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf."
         )
-    if len(path) > 259 or not path.isprintable():
-        raise StallmarkError(f"{path[:40]!r}… is no path: write at most 259 printable characters.")
+    if len(path) > 259 or not path.isprintable() or path != path.strip():
+        raise StallmarkError(
+            f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
+        )
 
 
 def _once(what: str, names: Sequence[str]) -> None:

@@ -59,6 +59,10 @@ class Answer(Exception):
     body: Any = None
 
 
+class Stream(list[dict[str, Any]]):
+    """An answer that comes in pieces, each a line of JSON."""
+
+
 @dataclass
 class Engine:
     """`refusals`: "METHOD /path" as a pattern, with the status and the message it is answered with."""
@@ -99,7 +103,7 @@ class Engine:
             case "POST", ["images", "create"]:
                 if not any("error" in line for line in self.pulls):
                     self.images.add(f"{asked.query['fromImage']}:{asked.query['tag']}")
-                raise Answer(200, b"".join(json.dumps(line).encode() + b"\r\n" for line in self.pulls))
+                raise Answer(200, Stream(self.pulls))
             case "POST", ["containers", "create"]:
                 name = asked.query["name"]
                 self.containers[name] = Container(name, asked.body)
@@ -154,6 +158,9 @@ class Engine:
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
 
+    def handle_error(self, *_: Any) -> None:
+        """A client that was interrupted has gone without its answer."""
+
 
 def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
@@ -179,6 +186,14 @@ def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
             self._send(status, answer)
 
         def _send(self, status: int, answer: Any) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            if isinstance(answer, Stream):
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                for line in [*(json.dumps(each).encode() + b"\r\n" for each in answer), b""]:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+                return
             raw = (
                 b""
                 if answer is None
@@ -186,8 +201,6 @@ def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
                 if isinstance(answer, bytes)
                 else json.dumps(answer).encode()
             )
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
             if status != 204:
                 self.send_header("Content-Length", str(len(raw)))
             self.end_headers()

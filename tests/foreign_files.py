@@ -18,7 +18,9 @@ from stallmark.driver.record import Record
 Write = Callable[[Path, Sequence[datetime], np.ndarray], Path]
 
 
-def disk_of(folder: Path, every: int = 1, clock_s: float = 0.0, around_s: int = 0) -> tuple[list[datetime], np.ndarray]:
+def disk_of(
+    folder: Path, every: int = 1, clock_s: float = 0.0, around_s: int = 0
+) -> tuple[list[datetime], np.ndarray]:
     """Instants and read latencies in seconds of a disk whose latency rises where the run's TPS falls.
 
     A sample every `every` seconds, at the end of its interval, by a clock that is `clock_s` fast; `around_s` more
@@ -42,7 +44,13 @@ def perfmon(path: Path, ends: Sequence[datetime], latency: np.ndarray, zone: str
     local = [end.astimezone(ZoneInfo(zone)) for end in ends]
     bias = -int((local[0].utcoffset() or timedelta()).total_seconds() // 60)
     disk, rows = r"\\SQL01\PhysicalDisk(1 D:)", []
-    names = ("Avg. Disk sec/Read", "Avg. Disk sec/Write", "Disk Transfers/sec", "Disk Bytes/sec", "Avg. Disk Queue Length")
+    names = (
+        "Avg. Disk sec/Read",
+        "Avg. Disk sec/Write",
+        "Disk Transfers/sec",
+        "Disk Bytes/sec",
+        "Avg. Disk Queue Length",
+    )
     header = [f"(PDH-CSV 4.0) (W. Europe Standard Time)({bias})"]
     header += [rf"{disk}\{name}" for name in names] + [r"\\SQL01\Memory\Available MBytes"]
     for number, (when, value) in enumerate(zip(local, latency, strict=True)):
@@ -79,6 +87,8 @@ def iostat(path: Path, ends: Sequence[datetime], latency: np.ndarray, zone: str 
 def array_csv(path: Path, ends: Sequence[datetime], latency: np.ndarray) -> Path:
     rows = ["Time,Read Response Time (ms),Total IO Rate (IO/s),Cache Hits (%)"]
     for end, value in zip(ends, latency, strict=True):
-        rows.append(f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ},{value * 1000:.3f},{5000 + value:.1f},{90 - value:.2f}")
+        rows.append(
+            f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ},{value * 1000:.3f},{5000 + value:.1f},{90 - value:.2f}"
+        )
     path.write_text("\n".join(rows) + "\n")
     return path

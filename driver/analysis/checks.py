@@ -36,10 +36,8 @@ def invalid_sentences(
         yield from _lost(name, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
-        read = "read" if io.foreign is None else "read or written"
-        yield (
-            f"Somebody else used the storage: {percent(foreign)} of what was {read} was not {read} for this run."
-        )
+        what = "read was not read" if io.foreign is None else "read and written was not"
+        yield f"Somebody else used the storage: {percent(foreign)} of what was {what} for this run."
     done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
         yield (

@@ -9,7 +9,7 @@ import numpy as np
 KINDS = ("read latency", "write latency", "IOPS", "throughput", "queue", "cache hits")
 """What the report draws, one chart each, in this order."""
 
-_OTHERWISE = {  # where reads and writes come apart, or are not told apart
+_OTHERWISE = {  # where a tool counts reads and writes apart
     "IOPS": ("read IOPS", "write IOPS"),
     "throughput": ("read throughput", "write throughput"),
 }
@@ -24,7 +24,8 @@ _NOT = re.compile(
 _QUANTITIES = tuple(
     (name, re.compile(pattern, re.I))
     for name, pattern in (
-        ("latency", r"sec/(read|write|transfer)$|(?<![df]_)await$|\bus/op|^usec_per_|latency|(response|service)[ _]?time"),
+        ("latency", r"sec/(read|write|transfer)$|(?<![df]_)await$|\bus/op|^usec_per_"),
+        ("latency", r"latency|(response|service)[ _]?time"),
         ("cache hits", r"\bhits?\b"),
         ("queue", r"queue[ _](length|depth)|\b(aqu|avgqu)-sz$"),
         ("throughput", r"bytes/sec$|\b[rw]?[km]?b/s|\b[rw]kb$|data rate|transfer rate|throughput|bandwidth"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from stallmark.driver.analysis.counters import Counters, Delta, read_counters
 from stallmark.driver.analysis.interval import Interval
@@ -117,24 +117,21 @@ def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
 
 
 def _growths(record: Record) -> dict[str, np.ndarray]:
-    size: dict[str, int] = {}
-    times: dict[str, list[float]] = {}
-    for batch in record.batches("server_io", ["t", "entity", "size_bytes"]):
-        for row in batch.to_pylist():
-            name, now = row["entity"], row["size_bytes"]
-            if name in size and now > size[name]:
-                times.setdefault(name, []).append(row["t"])
-            size[name] = now
-    return {name: np.array(seen) for name, seen in times.items()}
+    sizes = read_counters(record, "server_io", ["size_bytes"], group="entity")
+    return {
+        name: size.t[1:][np.diff(size.totals["size_bytes"]) > 0]
+        for name, size in sizes.items()
+        if "size_bytes" in size.totals
+    }
 
 
 def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
-    """What a column says for each value of another; empty when the table lacks one of the columns."""
+    """What a column says for each value of another, as text; empty when the table lacks one of the columns."""
     found: dict[str, str] = {}
     for batch in record.batches(table, [key, value, *needed]):
         if batch.num_columns < 2 + len(needed):
             return {}
-        both = batch.select([key, value]).to_struct_array()
-        for pair in pc.unique(both).to_pylist() if batch.num_rows else []:
-            found[pair[key]] = pair[value] if isinstance(pair[value], str) else str(pair[value]).lower()
+        texts = pa.table({name: batch.column(name).cast(pa.string()) for name in (key, value)})
+        for pair in texts.group_by([key, value]).aggregate([]).to_pylist():
+            found[pair[key]] = pair[value]
     return found

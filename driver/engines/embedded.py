@@ -266,6 +266,11 @@ class EmbeddedEngine(PostgresEngine):
     def devices(self) -> SlowDevices | None:  # type: ignore[override]
         return self.server.devices
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """The folder is ours alone as long as the server is open."""
+        yield
+
     def cannot(self, what: str) -> str | None:
         return None
 

@@ -188,6 +188,20 @@ class PostgresEngine(Engine):
         )
         return most - OWN_SESSIONS
 
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Holds a lock in the database while a run lasts; it is gone with its session, whatever happens to us."""
+        connection = self.connect("stallmark-run")
+        try:
+            row = connection.execute("SELECT pg_try_advisory_lock(hashtext('stallmark.run'))").fetchone()
+            if row != (True,):
+                raise StallmarkError(
+                    f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
+                )
+            yield
+        finally:
+            connection.close()
+
     def cannot(self, what: str) -> str | None:
         restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
         return {

@@ -65,13 +65,12 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
     """
     format, measured = formats.read(wanted, request.format)
     name = request.name or measured.host or wanted.file.stem
-    for record in records:
-        _refuse(record, name, request.replace)
     spans = [_span(record) for record in records]
     aligned = align(measured, wanted, request.zone, request.offset_s, spans)
     shares = []
     for record, span in zip(records, spans, strict=True):
         if aligned.span.overlaps(span):
+            _refuse(record, name, request.replace)
             share = _share(measured, aligned, span)
             if share is not None:
                 shares.append((record, *share))

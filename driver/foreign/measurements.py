@@ -29,7 +29,7 @@ class Series:
 class Measurements:
     """A file that was read. `zone` is the one the file names; its times may also carry their own offset."""
 
-    stamps: Sequence[str]  # in the order of the file, each once
+    stamps: Sequence[str]  # in the order of the file
     series: list[Series]
     zone: tzinfo | None = None
     zone_said: str = ""  # how the file names it

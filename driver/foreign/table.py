@@ -60,12 +60,11 @@ def read(text: str, wanted: Wanted) -> Measurements:
     table = _cells(lines[layout.line + 1 :], layout, wanted)
     stamps = _stamps(table, layout)
     numbers, texts = _sorted_out(table, layout)
-    each, place = np.unique(stamps, return_inverse=True)
-    first_seen = np.full(len(each), len(stamps))
-    np.minimum.at(first_seen, place, np.arange(len(stamps)))
-    rank = np.argsort(np.argsort(first_seen))
-    at = rank[place]  # places in the order of the file
+    each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
+    each, at = each[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
     instance = _instance_column(table, layout, texts, at, wanted)
+    if instance is None:
+        each, at = stamps, np.arange(len(stamps))
     names, series = [], []
     for column, values in numbers.items():
         if column == instance or _NO_COUNTER.fullmatch(layout.header[column]):
@@ -79,7 +78,7 @@ def read(text: str, wanted: Wanted) -> Measurements:
     wanted.refuse_nothing(series, names)
     left_out = [layout.header[column] for column in texts if column != instance]
     notes = [f"columns that hold text: {', '.join(left_out)}"] if left_out else []
-    return Measurements(each[np.argsort(first_seen)].tolist(), series, notes=notes)
+    return Measurements(each.tolist(), series, notes=notes)
 
 
 def _layout(lines: list[str], wanted: Wanted) -> _Layout:
@@ -168,6 +167,8 @@ def _instance_column(
         labels, codes = np.unique(table[str(column)].fill_null("").to_numpy(), return_inverse=True)
         if len(labels) <= len(at) / 2 and len(np.unique(at * len(labels) + codes)) == len(at):
             return column
+    if (np.diff(at) != 0).all():
+        return None  # a local clock that was put back: the same times once more, later in the file
     raise StallmarkError(f"{wanted.file} has several rows of one time, and no column that tells them apart.")
 
 

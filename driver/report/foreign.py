@@ -71,7 +71,8 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
         return None
     words = ["run"] * several + ["name", "what", "counter"]
     header = [*words, "mean", "interval", "n", "r", "95 % interval"]
-    return Table(header, list(rows), frozenset(range(len(words))))
+    unknown = f"{units.NONE}: too few samples within measured intervals, or a counter that never changed."
+    return Table(header, list(rows), frozenset(range(len(words))), [unknown])
 
 
 def hints(experiment: ExperimentSummary) -> list[str]:

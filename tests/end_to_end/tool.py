@@ -16,7 +16,7 @@ import psutil
 
 from stallmark.driver.record import Record
 
-PATIENCE_S = 60  # for what must happen; only a broken tool, or a very busy machine, takes so long
+PATIENCE_S = 150  # for what must happen; only a broken tool, or a very busy machine, takes so long
 
 MINI: dict[str, Any] = {
     "name": "mini",

@@ -7,6 +7,7 @@ Microsoft's image does what its documentation says, no test here can know.
 import json
 import os
 import signal
+import socket
 import stat
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios import container, server, server_order
 from stallmark.scenarios.cli import main
 from stallmark.scenarios.container import DeviceLimits
+from stallmark.scenarios.target import server_url
 
 pytestmark = [
     pytest.mark.skipif(odbc.missing() is not None, reason=odbc.missing() or ""),
@@ -113,8 +115,7 @@ def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server):
     said(up("--port", sql_server.port), 0)
     [made] = engine.containers.values()
     papers = server_order.Papers("stallmark")
-    url = papers.url_file.read_text().strip()
-    opened = server.MssqlEngine(url)
+    opened = server.MssqlEngine(server_url(f"@{papers.url_file}"))
     assert opened.address.database == "stallmark" and opened.address.password == password_of(made)
     assert all(login.has_password(password_of(made)) for login in sql_server.logins)
     assert [login.database for login in sql_server.logins][:2] == ["master", "master"]
@@ -272,9 +273,15 @@ def test_without_the_package(monkeypatch):
     assert "pip install 'stallmark[container]'" in said(stallmark("server", "list"))
 
 
-def test_without_an_engine(monkeypatch, tmp_path):
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
-    assert "No container engine answers here" in said(stallmark("server", "list"))
+@pytest.mark.parametrize("kind", ["none", "left behind"])
+def test_without_an_engine(monkeypatch, kind):
+    with tempfile.TemporaryDirectory() as short:
+        path = f"{short}/docker.sock"
+        if kind == "left behind":
+            with socket.socket(socket.AF_UNIX) as ended:
+                ended.bind(path)
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        assert "No container engine answers here" in said(stallmark("server", "list"))
 
 
 def test_an_engine_that_is_not_for_us(engine):
@@ -341,8 +348,8 @@ def test_another_refusal_of_the_engine_is_shown_in_its_words(engine):
     [
         (
             "2022-08-14 17:37:38.25 spid30s     ERROR: Unable to set system administrator password: Password "
-            "validation failed. The password does not meet SQL Server password policy requirements because it is too short. The "
-            "password must be at least 8 characters..\n"
+            "validation failed. The password does not meet SQL Server password policy requirements because it "
+            "is too short. The password must be at least 8 characters..\n"
             "2022-08-14 17:37:38.29 spid66s     Starting up database 'msdb'.\n"
             "2022-08-14 17:37:38.32 spid30s     An error occurred during server setup. See previous errors for more "
             "information.\n"
@@ -529,6 +536,15 @@ def test_data_is_removed_afterwards_too_and_nothing_else_with_it(engine, sql_ser
     assert (folder / "data" / "master.mdf").exists()
     said(stallmark("server", "down", "--remove-data"), 0)
     assert [path.name for path in folder.iterdir()] == ["thesis.doc"] and list(log.iterdir()) == []
+
+
+def test_a_server_of_which_nothing_is_kept_here_goes_with_its_files(engine, sql_server, folder):
+    said(up("--port", sql_server.port, "--data", folder), 0)
+    server_order.Papers("stallmark").remove()
+    (folder / "secrets").mkdir()
+    engine.volumes["stallmark-data"] = {}  # of somebody else
+    said(stallmark("server", "down", "--remove-data"), 0)
+    assert list(folder.iterdir()) == [] and engine.volumes == {"stallmark-data": {}}
 
 
 def test_files_that_we_may_not_remove(folder, monkeypatch):

@@ -42,7 +42,7 @@ def names(database: EmbeddedEngine, question: str) -> list[str]:
 
 def finish(database: EmbeddedEngine, metadata: sa.MetaData) -> list[str]:
     steps: list[str] = []
-    deploy.finish(database, metadata, PROCEDURES, workers=2, step=steps.append)
+    deploy.finish(database, deploy.take_apart(metadata), PROCEDURES, workers=2, step=steps.append)
     return steps
 
 

@@ -23,19 +23,33 @@ from stallmark.schema import deploy
 ROOT = Path(__file__).parents[2]
 ROOMS = ("schema", "loaders", "transactions", "driver", "scenarios")
 
+# A keyword in capitals and something behind it, or a statement of one word: other strings are not T-SQL.
 _STATEMENT = re.compile(
-    r"\s*(SELECT|INSERT|UPDATE|DELETE|MERGE|TRUNCATE|WITH|EXEC|EXECUTE|DECLARE|SET|IF|BEGIN|COMMIT|ROLLBACK|CREATE"
-    r"|ALTER|DROP|GRANT|DENY|REVOKE|BACKUP|RESTORE|DBCC|CHECKPOINT|RECONFIGURE|KILL|USE|WAITFOR|PRINT|RAISERROR|THROW)\b"
+    r"\s*((SELECT|INSERT|UPDATE|DELETE|MERGE|TRUNCATE|WITH|EXEC|EXECUTE|DECLARE|SET|IF|BEGIN|COMMIT|ROLLBACK|CREATE"
+    r"|ALTER|DROP|GRANT|DENY|REVOKE|BACKUP|RESTORE|DBCC|KILL|USE|WAITFOR|PRINT|RAISERROR|THROW)\s+\S"
+    r"|(CHECKPOINT|RECONFIGURE)\b)"
 )
 
 # What stands in a hole of a template, by its expression, where a name would not do.
-_HOLES = {"columns": "a, b", "marks": "(?, ?)", "number": "1", "remove": "DELETE FROM t"}
+_HOLES = {
+    "columns": "a, b",
+    "marks": "(?, ?)",
+    "number": "1",
+    "remove": "DELETE FROM t",
+    **dict.fromkeys(("_file(engine)", "first", "second"), "N'x'"),
+}
 _NAME = "x"
 
 
 def all_texts() -> dict[str, str]:
     """By where it comes from: `schema/files.mssql.sql`, `driver/engines/mssql/engine.py: SELECT …`."""
-    return dict(sorted([*_files(), *_python(), *_tables()]))
+    found: dict[str, str] = {}
+    for place, text in [*_files(), *_python(), *_tables()]:
+        name = place
+        while name in found:  # another that begins with the same words
+            name += " …"
+        found[name] = text
+    return dict(sorted(found.items()))
 
 
 def _files() -> Iterator[tuple[str, str]]:

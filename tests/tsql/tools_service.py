@@ -87,7 +87,10 @@ class ToolsService:
         if not length:
             said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             raise EOFError(said[0] if said else "it said nothing")
-        return json.loads(self._process.stdout.read(length))
+        body = self._process.stdout.read(length)
+        if len(body) < length:
+            raise EOFError("it ended within an answer")
+        return json.loads(body)
 
 
 def find() -> str | None:

@@ -1,5 +1,6 @@
 """What the collectors of SQL Server have in common: a query in a file, and sentences where it cannot be asked."""
 
+from contextlib import closing
 from functools import cached_property
 from typing import ClassVar, cast
 
@@ -82,6 +83,12 @@ class MssqlCollector(Collector):
 
     def close(self) -> None:
         self.connection.close()
+
+    def look(self) -> list[Row]:
+        """A sample outside the sampler's turns, whether the connection is open or not."""
+        with closing(self.connection):
+            self.connection.open()
+            return self.sample(0.0)
 
     def forbidden(self, why: str) -> str:
         """The sentence for a login that may not see what a collector reads."""

@@ -1,7 +1,5 @@
 """SQL Server's own cumulative counters, and the sizes that go with them, as its management views give them."""
 
-from contextlib import closing
-
 import pyarrow as pa
 
 from stallmark.driver.collectors.base import Row
@@ -37,14 +35,12 @@ class ServerIO(MssqlCollector):
     )
 
     def limited(self) -> str | None:
-        with closing(self.connection):
-            self.connection.open()
-            hidden = [row for row in self.connection.rows(self.sql) if row["path"] is None]
+        hidden = [row for row in self.look() if row["path"] is None]
         if not hidden:
             return None
         return (
-            f"The names of {len(hidden)} files of other databases are hidden from this login, their I/O is counted: "
-            "to see them it needs VIEW ANY DEFINITION."
+            f"The names of other databases' files ({len(hidden)}) are hidden from this login, their I/O is counted: to "
+            "see them it needs VIEW ANY DEFINITION."
         )
 
 

@@ -1,2 +1,3 @@
 -- The current log, lines that hold "offset": messages 823, 824, 825 and 833 all do.
-EXEC sys.sp_readerrorlog 0, 1, N'offset'
+SET NOCOUNT ON;
+EXEC sys.sp_readerrorlog 0, 1, N'offset';

@@ -34,7 +34,7 @@ class ErrorLog(MssqlCollector):
         "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825 and 833 "
         "(sp_readerrorlog). One of them ends the run. A log that is not written in English is not understood."
     )
-    interval_s = 30.0
+    interval_s = 15.0
     polling = True
     columns = pa.schema([("log_time", TEXT), ("number", pa.int32()), ("text", TEXT)])
 
@@ -48,15 +48,16 @@ class ErrorLog(MssqlCollector):
     def permission(self) -> str:
         return "VIEW ANY ERROR LOG" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"
 
-    def open(self) -> None:
-        super().open()
-        if self._known is None:  # not again after an outage: what was logged meanwhile counts
-            self._known = self._lines()
+    def unavailable(self) -> str | None:
+        why = super().unavailable()
+        if why is None:
+            self.look()  # what stands there before the run is not the run's
+        return why
 
     def sample(self, now: float) -> list[Row]:
-        lines = self._lines()
-        new = lines - (self._known or Counter())
-        self._known = lines
+        lines = Counter((str(row["LogDate"]), row["Text"].strip()) for row in self.connection.rows(self.sql))
+        new = Counter() if self._known is None else lines - self._known
+        self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [
             {"log_time": time, "number": number, "text": text}
             for (time, text), times in sorted(new.items())
@@ -71,7 +72,4 @@ class ErrorLog(MssqlCollector):
         return rows
 
     def finish(self) -> list[Row]:
-        return [] if self._known is None else self.sample(0.0)
-
-    def _lines(self) -> Counter[tuple[str, str]]:
-        return Counter((str(row["LogDate"]), row["Text"].strip()) for row in self.connection.rows(self.sql))
+        return self.look()

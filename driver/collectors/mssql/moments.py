@@ -96,6 +96,9 @@ class Cpu(MssqlCollector):
             self._last = new[-1]["record"]
         return new
 
+    def finish(self) -> list[Row]:
+        return self.look()  # the notes since the last turn, and of a run of less than a minute
+
     def open(self) -> None:
         super().open()
         self._last = -1  # a server that was started again counts from the beginning
@@ -135,6 +138,9 @@ class BufferPool(MssqlCollector):
                 f"of its own: this is done up to {LARGEST_POOL_BYTES / _GIB:.0f} GiB."
             )
         return super().unavailable()
+
+    def finish(self) -> list[Row]:
+        return self.look()  # as the run left it
 
 
 def _noted(row: Row) -> Row:

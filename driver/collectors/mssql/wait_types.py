@@ -8,6 +8,7 @@ _CLASSES = {
         "ASYNC_IO_COMPLETION",
         "BACKUPIO",
         "DISKIO_SUSPEND",
+        "IMPPROV_IOWAIT",  # bulk load
         "IO_COMPLETION",  # spills, and whatever is no page of the pool
         "IO_QUEUE_LIMIT",  # the cloud's limit
         "IO_RETRY",
@@ -17,11 +18,13 @@ _CLASSES = {
         "WRITE_COMPLETION",
     },
     "wal": {
+        "INSTANCE_LOG_RATE_GOVERNOR",  # the cloud's limits
         "LOGBUFFER",
         "LOGMGR",
         "LOGMGR_FLUSH",
         "LOGMGR_RESERVE_APPEND",
-        "LOG_RATE_GOVERNOR",  # the cloud's limit
+        "LOG_RATE_GOVERNOR",
+        "POOL_LOG_RATE_GOVERNOR",
         "WRITELOG",
     },
     "cpu": {"SOS_SCHEDULER_YIELD"},
@@ -30,53 +33,49 @@ _CLASSES = {
 _BY_NAME = {name: kind for kind, names in _CLASSES.items() for name in names}
 _BY_PREFIX = {"PAGEIOLATCH_": "io", "LCK_M_": "lock"}
 
-_BENIGN_PREFIXES = (
-    "BROKER_",
-    "CLR_",
-    "DBMIRROR",
-    "FT_IFTS",
-    "HADR_",
-    "PARALLEL_REDO_",
-    "PVS_",
-    "QDS_",
-    "SLEEP_",
-    "SQLTRACE_",
-    "WAIT_XTP_",
-    "XE_",
-)
 _BENIGN = {
-    "CHECKPOINT_QUEUE",
-    "CHKPT",
-    "DIRTY_PAGE_POLL",
-    "DISPATCHER_QUEUE_SEMAPHORE",
-    "FSAGENT",
-    "KSOURCE_WAKEUP",
-    "LAZYWRITER_SLEEP",
-    "LOGMGR_QUEUE",
-    "ONDEMAND_TASK_QUEUE",
-    "PREEMPTIVE_XE_DISPATCHER",
-    "PREEMPTIVE_XE_GETTARGETSTATE",
-    "PWAIT_ALL_COMPONENTS_INITIALIZED",
-    "PWAIT_DIRECTLOGCONSUMER_GETNEXT",
-    "PWAIT_EXTENSIBILITY_CLEANUP_TASK",
-    "REDO_THREAD_PENDING_WORK",
-    "REQUEST_FOR_DEADLOCK_SEARCH",
-    "RESOURCE_QUEUE",
-    "SERVER_IDLE_CHECK",
-    "SNI_HTTP_ACCEPT",
-    "SOS_WORK_DISPATCHER",
-    "SP_SERVER_DIAGNOSTICS_SLEEP",
-    "STARTUP_DEPENDENCY_MANAGER",
-    "UCS_SESSION_REGISTRATION",
-    "VDI_CLIENT_OTHER",
-    "WAITFOR",
-    "WAITFOR_TASKSHUTDOWN",
-    "WAIT_FOR_RESULTS",
+    *(
+        "BROKER_EVENTHANDLER",
+        "BROKER_RECEIVE_WAITFOR",
+        "BROKER_TASK_STOP",
+        "BROKER_TO_FLUSH",
+        "BROKER_TRANSMITTER",
+    ),
+    *("CHECKPOINT_QUEUE", "CHKPT", "CLR_AUTO_EVENT", "CLR_MANUAL_EVENT", "CLR_SEMAPHORE"),
+    *("DBMIRRORING_CMD", "DBMIRROR_DBM_EVENT", "DBMIRROR_EVENTS_QUEUE", "DBMIRROR_WORKER_QUEUE"),
+    *("DIRTY_PAGE_POLL", "DISPATCHER_QUEUE_SEMAPHORE", "FSAGENT"),
+    *("FT_IFTSHC_MUTEX", "FT_IFTS_SCHEDULER_IDLE_WAIT"),
+    *(
+        "HADR_CLUSAPI_CALL",
+        "HADR_FABRIC_CALLBACK",
+        "HADR_FILESTREAM_IOMGR_IOCOMPLETION",
+        "HADR_LOGCAPTURE_WAIT",
+    ),
+    *("HADR_NOTIFICATION_DEQUEUE", "HADR_TIMER_TASK", "HADR_WORK_QUEUE"),
+    *("KSOURCE_WAKEUP", "LAZYWRITER_SLEEP", "LOGMGR_QUEUE", "ONDEMAND_TASK_QUEUE"),
+    *("PARALLEL_REDO_DRAIN_WORKER", "PARALLEL_REDO_LOG_CACHE", "PARALLEL_REDO_TRAN_LIST"),
+    *("PARALLEL_REDO_WORKER_SYNC", "PARALLEL_REDO_WORKER_WAIT_WORK"),
+    *("PREEMPTIVE_XE_DISPATCHER", "PREEMPTIVE_XE_GETTARGETSTATE", "PVS_PREALLOCATE"),
+    *(
+        "PWAIT_ALL_COMPONENTS_INITIALIZED",
+        "PWAIT_DIRECTLOGCONSUMER_GETNEXT",
+        "PWAIT_EXTENSIBILITY_CLEANUP_TASK",
+    ),
+    *(
+        "QDS_ASYNC_QUEUE",
+        "QDS_CLEANUP_STALE_QUERIES_TASK_MAIN_LOOP_SLEEP",
+        "QDS_PERSIST_TASK_MAIN_LOOP_SLEEP",
+    ),
+    *("QDS_SHUTDOWN_QUEUE", "REDO_THREAD_PENDING_WORK", "REQUEST_FOR_DEADLOCK_SEARCH", "RESOURCE_QUEUE"),
+    *("SERVER_IDLE_CHECK", "SNI_HTTP_ACCEPT", "SOS_WORK_DISPATCHER", "SP_SERVER_DIAGNOSTICS_SLEEP"),
+    *("SQLTRACE_BUFFER_FLUSH", "SQLTRACE_INCREMENTAL_FLUSH_SLEEP", "SQLTRACE_WAIT_ENTRIES"),
+    *("STARTUP_DEPENDENCY_MANAGER", "UCS_SESSION_REGISTRATION", "VDI_CLIENT_OTHER"),
+    *("WAITFOR", "WAITFOR_TASKSHUTDOWN", "WAIT_FOR_RESULTS"),
+    *("WAIT_XTP_CKPT_CLOSE", "WAIT_XTP_HOST_WAIT", "WAIT_XTP_OFFLINE_CKPT_NEW_LOG", "WAIT_XTP_RECOVERY"),
+    *("XE_BUFFERMGR_ALLPROCESSED_EVENT", "XE_DISPATCHER_JOIN", "XE_DISPATCHER_WAIT", "XE_LIVE_TARGET_TVF"),
+    "XE_TIMER_EVENT",
 }
-_NOT_BENIGN = {
-    "HADR_SYNC_COMMIT",
-    "HADR_THROTTLE_LOG_RATE_GOVERNOR",
-}  # commits wait for another replica, and log is throttled for it
+"""By name and not by family: of each family some hold commits up (HADR_SYNC_COMMIT, HADR_GROUP_COMMIT …)."""
 
 
 def class_of(wait_type: str) -> str:
@@ -89,9 +88,7 @@ def class_of(wait_type: str) -> str:
 
 def is_benign(wait_type: str) -> bool:
     """Whether a task waits there for work, or for the time to pass, and nobody is held up."""
-    if wait_type in _NOT_BENIGN:
-        return False
-    return wait_type in _BENIGN or wait_type.startswith(_BENIGN_PREFIXES)
+    return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
 def wait_class(status: str | None, wait_type: str | None) -> tuple[str, str]:

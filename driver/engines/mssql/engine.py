@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,8 @@ from stallmark.driver.engines.mssql.odbc import api, find_driver
 from stallmark.driver.engines.mssql.session import MssqlSession
 
 OLDEST_MAJOR = 14  # SQL Server 2017
-AZURE_DATABASE = 5  # SERVERPROPERTY('EngineEdition')
+AZURE_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
+AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 
 _WHY_NO_CONNECTION = {
     18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
@@ -43,6 +45,10 @@ class MssqlEngine(Engine):
     def __init__(self, url: str):
         self.address = Address.parse(url)
         self.driver = find_driver()
+
+    def on_database(self, name: str) -> "MssqlEngine":
+        """The same server and login, in another database."""
+        return MssqlEngine(replace(self.address, database=name).url())
 
     @property
     def where(self) -> str:
@@ -128,7 +134,7 @@ class MssqlEngine(Engine):
         major, minor = (int(part) for part in version.split(".")[:2])
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
-        if major < OLDEST_MAJOR and engine_edition != AZURE_DATABASE:
+        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # which call themselves version 12 for ever
             raise StallmarkError(
                 f"{self.where} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later."
             )

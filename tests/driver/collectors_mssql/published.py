@@ -1,8 +1,7 @@
 """What real servers answered, as others published it. Everything else that the tests feed is made up and says so."""
 
-# influxdata/telegraf, plugins/inputs/sqlserver/sqlserver_test.go (mockPerformanceCounters): server WIN8-DEV. The types
-# are Microsoft's: learn.microsoft.com, sys.dm_os_performance_counters; that of the ratio and its base from
-# startsql.com/sysdm_os_performance_counters-explained.
+# Names and values: github.com/influxdata/telegraf, plugins/inputs/sqlserver/sqlserver_test.go, server WIN8-DEV. They
+# come without types; these are set as startsql.com/sysdm_os_performance_counters-explained tells them apart.
 COUNTERS = [
     ("SQLServer:Buffer Manager", "Background writer pages/sec", "", 0, 272696576),
     ("SQLServer:Buffer Manager", "Buffer cache hit ratio", "", 1, 537003264),
@@ -61,10 +60,10 @@ LONG_IO = (
 )
 # The messages as documented (learn.microsoft.com, MSSQLSERVER_823, _824, _825); what they are filled with is made up.
 HARD_ERROR = (
-    "The operating system returned error 23(Data error (cyclic redundancy check).) to SQL Server during a read at offset "
-    "0x0000001a5de000 in file 'D:\\data\\bank.mdf'. Additional messages in the SQL Server error log and system event log "
-    "may provide more detail. This is a severe system-level error condition that threatens database integrity and must "
-    "be corrected immediately."
+    "The operating system returned error 23(Data error (cyclic redundancy check).) to SQL Server during a read at "
+    "offset 0x0000001a5de000 in file 'D:\\data\\bank.mdf'. Additional messages in the SQL Server error log and system "
+    "event log may provide more detail. This is a severe system-level error condition that threatens "
+    "database integrity and must be corrected immediately."
 )
 CORRUPT_PAGE = (
     "SQL Server detected a logical consistency-based I/O error: incorrect checksum. It occurred during a read of page "

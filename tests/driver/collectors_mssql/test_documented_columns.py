@@ -100,7 +100,7 @@ def test_the_check_finds_what_is_wrong() -> None:
     with pytest.raises(AssertionError, match="whose"):
         check("SELECT num_of_reads AS n FROM sys.dm_io_virtual_file_stats(NULL, NULL) AS io", 16)
     with pytest.raises(AssertionError, match="is not there"):
-        check("SELECT file.name AS n FROM sys.master_files AS file", None)
+        check("SELECT named.name AS n FROM sys.master_files AS named", None)
     with pytest.raises(AssertionError):
         check(statement("procedures", 15), 14)
 
@@ -127,7 +127,7 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
 def test_the_error_log_is_asked_as_documented() -> None:
     """sp_readerrorlog takes the number of the log, 1 for SQL Server's, and up to two strings to search for."""
     sql = re.sub(r"--.*", "", statement(ErrorLog.name, 14))
-    assert sql.split() == ["EXEC", "sys.sp_readerrorlog", "0,", "1,", "N'offset'"]
+    assert sql.split() == ["SET", "NOCOUNT", "ON;", "EXEC", "sys.sp_readerrorlog", "0,", "1,", "N'offset';"]
 
 
 def test_no_view_is_asked_by_two_collectors_at_once() -> None:

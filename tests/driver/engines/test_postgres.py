@@ -551,3 +551,10 @@ def test_threads_have_sessions_of_their_own(sessions):
     assert one.call("free", [1]) == [(True,)]
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_only_one_run_at_a_time_holds_a_database(engine: ClusterEngine):
+    with engine.hold(), pytest.raises(StallmarkError, match="Another Stallmark drives"), engine.hold():
+        pass
+    with engine.hold():
+        pass

@@ -1,0 +1,227 @@
+"""`stallmark selftest` on the embedded engine and on a PostgreSQL by URL: what it says, and what it leaves behind."""
+
+import io
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.driver.record import Record, RecordWriter
+from stallmark.loaders.load import build
+from stallmark.scenarios import selftest
+from stallmark.scenarios.cli import main
+from stallmark.scenarios.selftest import Check, Selftest
+from stallmark.scenarios.show import Show
+from stallmark.scenarios.stopping import Stopped
+from stallmark.scenarios.target import Target
+from stallmark.transactions.bank import WORKLOAD as BANK
+
+SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname IN ('bank', 'stallmark')"
+
+
+@pytest.fixture
+def run(database: EmbeddedEngine, tmp_path: Path) -> Callable[..., Selftest]:
+    """Runs a selftest on an empty database that is reached by URL."""
+
+    def run(**changes: Any) -> Selftest:
+        options = {"seconds": 1, "keep": False} | changes
+        show = Show(Console(file=io.StringIO()))
+        return selftest.selftest(Target(database.spec()), tmp_path / "runs", show, **options)
+
+    return run
+
+
+def state(result: Selftest, what: str) -> Check:
+    [check] = [check for check in result.checks if check.what == what]
+    return check
+
+
+def test_everything_on_the_embedded_engine(tmp_path, monkeypatch):
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    arguments = ["selftest", "--seconds", "1", "--json", "--out", str(tmp_path / "runs")]
+    result = CliRunner().invoke(main, [*arguments, "--wal-dir", str(tmp_path / "wal")])
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    states = {check["what"]: check["state"] for check in told["checks"]}
+    assert {
+        "load", "consistency as loaded", "copy and restore", "memory cap, and given back", "4 users",
+        "transaction transfer", "collector server_io", "collector wal", "consistency after the load", "report",
+        "removed what it made",
+    } <= states.keys()  # fmt: skip
+    assert "failed" not in states.values()
+    assert states["memory cap, and given back"] == states["copy and restore"] == "works"
+    assert told["facts"]["server"].startswith("PostgreSQL 18")
+    assert Record(Path(told["record"])).manifest["status"] == "complete"
+    left = {path.name for path in tmp_path.iterdir()} - {"home", "wal"}
+    assert left == {"runs"} and list((tmp_path / "home" / "embedded").iterdir()) == []
+    assert list((tmp_path / "wal").iterdir()) == []
+
+
+def test_a_server_by_url_is_left_as_it_was(run, database):
+    result = run()
+    assert result.exit_code == 0
+    assert state(result, "memory cap, and given back").state == "off"
+    assert "restart" in state(result, "memory cap, and given back").said
+    assert state(result, "transaction transfer").said.endswith("committed, 0 failed")
+    assert database.query(SCHEMAS) == []
+
+
+def test_the_table_is_markdown(run, database, tmp_path):
+    result = CliRunner().invoke(
+        main,
+        ["selftest", "--seconds", "1", "--out", str(tmp_path / "runs")],
+        env={"STALLMARK_SERVER": database.spec()},
+    )
+    assert result.exit_code == 0, result.output
+    rows = [line for line in result.stdout.splitlines() if line.startswith("|")]
+    assert rows[0] == "| check | result | |" and all(row.count("|") == 4 for row in rows)
+    assert any(row.startswith("| load | works | ") for row in rows)
+
+
+def test_what_was_kept_is_used_and_removed_by_the_next_one(run, database):
+    run(keep=True)
+    assert len(database.query(SCHEMAS)) == 2
+    run()
+    assert database.query(SCHEMAS) == []
+
+
+@pytest.mark.parametrize("kind", ["foreign", "built"])
+def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind):
+    if kind == "built":
+        build(database, BANK, {"branches": 1}, seed=1, workers=1)
+    else:
+        database.execute("CREATE SCHEMA bank")
+        database.execute("CREATE TABLE bank.thesis (chapter integer)")
+    before = database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank'")
+    with pytest.raises(StallmarkError, match="The database is not empty"):
+        run()
+    assert database.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank'") == before != [(0,)]
+
+
+def test_data_that_is_wrong_is_the_gravest(run, database, monkeypatch):
+    load = selftest._load
+
+    def load_and_spoil(bench: Any) -> str:
+        said = load(bench)
+        database.execute("UPDATE bank.accounts SET abalance = 5 WHERE aid = 1")
+        return said
+
+    monkeypatch.setattr(selftest, "_load", load_and_spoil)
+    result = run()
+    assert result.exit_code == 1
+    check = state(result, "consistency after the load")
+    assert check.state == "failed" and "account" in check.said
+    assert database.query(SCHEMAS) == []
+
+
+def test_a_transaction_that_fails(run, database, monkeypatch):
+    load = selftest._load
+
+    def load_and_spoil(bench: Any) -> str:
+        said = load(bench)
+        database.execute("ALTER TABLE bank.history ADD CONSTRAINT none_at_all CHECK (delta IS NULL)")
+        return said
+
+    monkeypatch.setattr(selftest, "_load", load_and_spoil)
+    result = run()
+    assert result.exit_code == 3
+    check = state(result, "transaction transfer")
+    assert check.state == "failed" and check.said.startswith("0 committed") and "none_at_all" in check.said
+    assert database.query(SCHEMAS) == []
+
+
+def test_a_load_that_fails_ends_it(run, database, monkeypatch):
+    def fail(bench: Any) -> str:
+        raise StallmarkError("The disk is too small.")
+
+    monkeypatch.setattr(selftest, "_load", fail)
+    result = run()
+    assert [(check.what, check.state) for check in result.checks] == [
+        ("load", "failed"),
+        ("removed what it made", "works"),
+    ]
+    assert result.exit_code == 3 and result.record is None
+
+
+def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
+    def fail(bench: Any) -> str:
+        return bench.nothing
+
+    monkeypatch.setattr(selftest, "_consistent", fail)
+    check = state(run(), "consistency as loaded")
+    assert check.state == "failed" and check.said.startswith("AttributeError in test_selftest.py:")
+
+
+def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
+    def stop(bench: Any) -> str:
+        raise Stopped(signal.SIGINT)
+
+    monkeypatch.setattr(selftest, "_drive", stop)
+    with pytest.raises(Stopped):
+        run()
+    assert database.query(SCHEMAS) == []
+
+
+def test_collectors_say_what_they_gave(tmp_path):
+    def about(title: str, unavailable: str | None = None, limited: str | None = None) -> dict[str, Any]:
+        return {"title": title, "unavailable": unavailable, "limited": limited}
+
+    collectors = {
+        "waits": about("Waits", unavailable="GRANT VIEW SERVER STATE to this login."),
+        "files": about("Files"),
+        "users": about("Users", limited="Names are not shown."),
+        "transactions": about("Transactions"),
+    }
+    notes = ["Files: nothing measured from 0 s to the end, because no answer.", "Users was late."]
+    writer = RecordWriter(tmp_path / "run", {"collectors": collectors, "notes": notes})
+    writer.append("users", [{"second": 1}])
+    writer.close()
+    found = {
+        check.what: (check.state, check.said) for check in selftest._collectors(Record(tmp_path / "run"))
+    }
+    assert found == {
+        "collector waits": ("off", "GRANT VIEW SERVER STATE to this login."),
+        "collector files": ("failed", notes[0]),
+        "collector users": ("works", "1 rows. Names are not shown."),
+        "collector transactions": ("off", "no rows: nothing of its kind was seen"),
+    }
+
+
+@pytest.mark.parametrize(("codes", "code"), [([0, 0], 0), ([0, 3], 3), ([4, 0], 4), ([3, 4, 1], 1)], ids=str)
+def test_the_exit_code(codes, code):
+    checks = [Check("", "failed" if each else "works", "", each) for each in codes]
+    assert Selftest({}, checks, None).exit_code == code
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://boss:s3cret@db7.corp.example:5432/bank",
+        "host=db7.corp.example user=boss password=s3cret dbname=bank",
+        "mssql://boss:s3cret@db7.corp.example:1433/bank",
+    ],
+)
+def test_no_host_no_user_and_no_password_is_told(url, database, monkeypatch):
+    monkeypatch.setattr(selftest.platform, "node", lambda: "laptop-of-ann")
+    engine = MssqlEngine(url) if url.startswith("mssql") else database
+    words = selftest._Discretion(Target(url), engine)
+    said = words(
+        "No connection to DB7.corp.example:5432/bank from laptop-of-ann: Login failed for user 'boss' (s3cret), "
+        f'role "boss"; see {Path.home()}/x. The boss of bosses stays.'
+    )
+    assert said == (
+        "No connection to <host>:5432/bank from <this machine>: Login failed for user <user> (<password>), "
+        "role <user>; see ~/x. The boss of bosses stays."
+    )
