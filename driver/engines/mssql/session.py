@@ -26,7 +26,8 @@ class MssqlSession:
         self._statements: dict[str, tuple[Any, str]] = {}
         self._under_way: Any = None
         self._aside = self._cursor()
-        self.server_pid: int = self._aside.execute("SELECT @@SPID").fetchval()
+        self._aside.execute("SELECT @@SPID")
+        [(self.server_pid,)] = self._aside.fetchall()  # to the end: FreeTDS has one result at a time
 
     def prepare(self, name: str, sql: str) -> None:
         """Takes a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.

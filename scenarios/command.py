@@ -1,0 +1,130 @@
+"""What the commands share: how they speak, their exit codes, and the options for a server and a workload."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+from rich.table import Table
+
+from stallmark.driver.engines.errors import StallmarkError
+
+# Exit codes, for CI. click itself uses 2 for a wrong command line.
+CONDITION_BROKEN, FAILED, INCOMPLETE = 1, 3, 4
+
+out = Console()
+err = Console(stderr=True)
+
+
+def tell(console: Console, markup: str) -> None:
+    """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
+    console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def item(mark: str, markup: str) -> None:
+    """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    if not out.is_terminal:
+        return tell(out, f"{mark} {markup}")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(mark, markup)
+    out.print(grid, highlight=False)
+
+
+def system_sentence(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}."
+
+
+def escape(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+# In a URL before the host, or as a parameter: of a URL, of libpq's `key=value` form, of an ODBC string.
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\b(ssl)?(password|pwd)\s*=", re.IGNORECASE)
+
+
+def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
+    typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
+    from stallmark.scenarios.target import server_url
+
+    if url and typed and _PASSWORD.search(unquote(url)):
+        raise StallmarkError(
+            "A password on the command line can be read by everybody on this machine: leave it out of --server, "
+            "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
+            "that only you can read (--server @FILE)."
+        )
+    return server_url(url) if url else None
+
+
+def target_options(command: Callable) -> Callable:
+    @click.option(
+        "--server",
+        envvar="STALLMARK_SERVER",
+        metavar="URL",
+        callback=_no_password,
+        help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
+        "one (or STALLMARK_SERVER). Without it: the embedded PostgreSQL.",
+    )
+    @click.option(
+        "--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server."
+    )
+    @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
+    @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
+    @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
+    @wraps(command)
+    def with_target(server, data_dir, wal_dir, port, drop_caches, **others):
+        from stallmark.scenarios.target import Target
+
+        return command(target=Target(server, data_dir, wal_dir, port, drop_caches), **others)
+
+    return with_target
+
+
+def workload_options(command: Callable) -> Callable:
+    @click.argument("workload")
+    @click.option(
+        "--scale",
+        "scale",
+        required=True,
+        metavar="MEASURE=N[,…]",
+        help="How large, for example branches=100.",
+    )
+    @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+    @wraps(command)
+    def with_choice(workload, scale, seed, **others):
+        return command(choice=_choice(workload, scale, seed), **others)
+
+    return with_choice
+
+
+def _choice(workload: str, scale: str, seed: int):
+    from pydantic import ValidationError
+
+    from stallmark.scenarios.model import WorkloadChoice
+    from stallmark.transactions import WORKLOADS
+
+    if workload not in WORKLOADS:
+        raise click.BadParameter(
+            f"{workload!r} is none: there is {', '.join(WORKLOADS)}", param_hint="WORKLOAD"
+        )
+    measures = {}
+    for part in scale.split(","):
+        measure, _, number = part.partition("=")
+        if not number.replace(".", "", 1).isdigit():
+            raise click.BadParameter(
+                f"{part!r} is no measure: write --scale branches=100", param_hint="--scale"
+            )
+        measures[measure.strip()] = float(number) if "." in number else int(number)
+    try:
+        return WorkloadChoice(name=workload, scale=measures, seed=seed)
+    except ValidationError as error:
+        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
