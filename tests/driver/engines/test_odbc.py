@@ -1,0 +1,111 @@
+"""Which ODBC driver is taken, and what is said where there is none."""
+
+import builtins
+import ctypes
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql import odbc
+
+
+@pytest.fixture(autouse=True)
+def asked_anew():
+    odbc.api.cache_clear()
+    odbc.find_driver.cache_clear()
+    yield
+    odbc.api.cache_clear()
+    odbc.find_driver.cache_clear()
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Set the drivers that the driver manager knows, and whether the wheel is there."""
+
+    def install(*names: str, wheel: Path | None = None) -> None:
+        fake = types.SimpleNamespace(drivers=lambda: list(names), pooling=True)
+        monkeypatch.setitem(sys.modules, "pyodbc", fake)
+        monkeypatch.setattr(odbc, "_in_wheel", lambda: wheel)
+
+    return install
+
+
+def test_microsofts_newest_installed_driver_comes_first(installed):
+    installed(
+        "FreeTDS", "ODBC Driver 17 for SQL Server", "ODBC Driver 18 for SQL Server", wheel=Path("/w/lib.so")
+    )
+    assert odbc.find_driver() == odbc.Driver("ODBC Driver 18 for SQL Server")
+    assert odbc.api().pooling is False
+
+
+def test_then_the_one_in_the_wheel(installed, monkeypatch):
+    monkeypatch.setattr(odbc, "missing_libraries", list)
+    installed("FreeTDS", wheel=Path("/w/libmsodbcsql-18.6.so.2.1"))
+    assert odbc.find_driver() == odbc.Driver("/w/libmsodbcsql-18.6.so.2.1")
+    assert str(odbc.find_driver()) == "libmsodbcsql-18.6.so.2.1"
+
+
+def test_then_freetds(installed):
+    installed("FreeTDS")
+    assert odbc.find_driver().freetds
+
+
+def test_no_driver_at_all(installed):
+    installed("PostgreSQL Unicode")
+    with pytest.raises(
+        StallmarkError, match=r"There is no ODBC driver .*pip install 'stallmark\[sqlserver\]'"
+    ):
+        odbc.find_driver()
+
+
+def test_what_the_wheels_driver_lacks_is_named_with_its_package(installed, monkeypatch):
+    if sys.platform != "linux":
+        pytest.skip("only the Linux driver loads the system's libraries")
+
+    def load(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    installed(wheel=Path("/w/lib.so"))
+    with pytest.raises(
+        StallmarkError, match=r"libgssapi_krb5\.so\.2 is missing: apt-get install libgssapi-krb5-2"
+    ):
+        odbc.find_driver()
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ModuleNotFoundError("No module named 'pyodbc'"), r"pip install 'stallmark\[sqlserver\]'"),
+        (ImportError("libodbc.so.2: cannot open shared object file"), "apt-get install libodbc2"),
+    ],
+    ids=["no pyodbc", "no libodbc"],
+)
+def test_without_the_module_or_the_driver_manager(monkeypatch, error, sentence):
+    real = builtins.__import__
+
+    def failing(name, *rest, **more):
+        if name == "pyodbc":
+            raise error
+        return real(name, *rest, **more)
+
+    monkeypatch.delitem(sys.modules, "pyodbc", raising=False)
+    monkeypatch.setattr(builtins, "__import__", failing)
+    with pytest.raises(StallmarkError, match=sentence):
+        odbc.api()
+
+
+def test_the_tool_starts_without_the_driver_manager():
+    """Only a server of that kind needs it."""
+    import subprocess
+
+    code = (
+        "import sys; sys.modules['pyodbc'] = None; sys.modules['mssql_python'] = None\n"
+        "import stallmark.scenarios.cli, stallmark.scenarios.runner, stallmark.scenarios.doctor\n"
+        "from stallmark.driver.collectors import REGISTRY\nprint(len(REGISTRY))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
