@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from stallmark.driver.engines.base import Engine
 from stallmark.transactions.workload import Workload
 
 EXAMPLES = 3
+AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,12 @@ class Finding:
 def run(engine: Engine, workload: Workload, scale: Mapping[str, Any], *, scans: bool = True) -> list[Finding]:
     """Evaluate the conditions in order; without `scans` only those that read little.
 
-    Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot.
+    Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot. Several are
+    under way at once, because each waits for its reads.
     """
     chosen = [c for c in workload.conditions if scans or c.cost != "scan"]
-    return [_evaluate(engine, c.name, with_scale(c.sql, scale)) for c in chosen]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda c: _evaluate(engine, c.name, with_scale(c.sql, scale)), chosen))
 
 
 def with_scale(sql: str, scale: Mapping[str, Any]) -> str:
