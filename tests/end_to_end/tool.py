@@ -97,6 +97,8 @@ class Tool:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # Whoever runs the tests in the background has Ctrl-C ignored, and so would the tool.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
         return Command(process, said)
 

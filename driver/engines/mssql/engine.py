@@ -152,7 +152,10 @@ class MssqlEngine(Engine):
             self.execute(f"UPDATE STATISTICS {table} WITH FULLSCAN")
 
     def bytes_used(self) -> int:
-        [(pages,)] = self.query("SELECT SUM(CAST(size AS bigint)) FROM sys.database_files")
+        """Allocated to tables and indexes; the files that hold them may be larger. 0 where it is not known."""
+        if self._is_babelfish:
+            return 0
+        [(pages,)] = self.query("SELECT SUM(total_pages) FROM sys.allocation_units")
         return (pages or 0) * 8192
 
     def free_bytes(self) -> int | None:

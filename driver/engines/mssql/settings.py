@@ -8,10 +8,13 @@ from stallmark.driver.engines.mssql.sql import statement
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
 
+# Files are made larger than what is in them: that space is free as well.
 _FREE = """\
-SELECT MIN(v.available_bytes)
-  FROM sys.database_files AS f
- CROSS APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v
+SELECT (SELECT MIN(v.available_bytes)
+          FROM sys.database_files AS f
+         CROSS APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v)
+     + 8192 * ((SELECT SUM(CAST(size AS bigint)) FROM sys.database_files WHERE type_desc = 'ROWS')
+             - (SELECT SUM(total_pages) FROM sys.allocation_units)) AS free_bytes
 """
 
 
@@ -33,7 +36,7 @@ def read(engine: "MssqlEngine") -> dict[str, str]:
 
 
 def free_bytes(engine: "MssqlEngine") -> int | None:
-    """On the fullest volume that holds a file of the database; None where the server does not tell."""
+    """Inside the data files, and on the fullest volume that holds one; None where the server does not tell."""
     try:
         [(free,)] = engine.query(_FREE)
     except CallFailed:
