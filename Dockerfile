@@ -29,7 +29,8 @@ RUN apt-get update \
     && useradd --uid 10000 --create-home stallmark \
     && install -d -o stallmark /work
 COPY --from=build /opt/stallmark /opt/stallmark
-ENV PATH=/opt/stallmark/bin:$PATH
+# What the server is to be given back must outlive the container: in the folder that is mounted.
+ENV PATH=/opt/stallmark/bin:$PATH STALLMARK_STATE=/work/.state
 USER 10000
 WORKDIR /work
 ENTRYPOINT ["stallmark"]

@@ -83,6 +83,8 @@ class Run:
         if pool := scenario.pool_of(self._variant):
             wanted = pool.resolve(self._loaded.loaded_bytes or 0)
             engine.cap_memory(wanted)
+        else:
+            engine.uncap_memory()
         if scenario.start_cache == "cold":
             engine.drop_caches()
         elif scenario.start_cache == "prefilled":

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
@@ -78,7 +79,7 @@ class Runner:
         choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
         with show_build(self._show, f"Loading {choice}") as progress:
             workers = os.cpu_count() or 1
-            build(
+            built = build(
                 self._engine,
                 find_workload(choice.name),
                 choice.scale,
@@ -88,6 +89,8 @@ class Runner:
                 arrange=arrangement(self._scenario),
                 progress=progress,
             )
+        if not built.complete:
+            raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
         assert loaded
         if to_be_copied and self._engine.kept_for_restore() != loaded.label:

@@ -39,8 +39,11 @@ def connected(engine: Engine) -> Iterator[sa.Connection]:
     pool = sa.create_engine(
         _DRIVERS[engine.dialect], creator=engine.connect, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT"
     )
-    with pool.connect() as connection:
-        yield connection
+    try:
+        with pool.connect() as connection:
+            yield connection
+    except sa.exc.DBAPIError as error:
+        raise engine.failure(error.orig or error) from error
 
 
 @contextmanager
@@ -57,8 +60,8 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
     dialect = sa.make_url(_DRIVERS[engine.dialect]).get_dialect()
     try:
         yield
-    except (sa.exc.DBAPIError, dialect.import_dbapi().Error, CallFailed) as error:
-        message = error.message if isinstance(error, CallFailed) else getattr(error, "orig", error)
+    except (dialect.import_dbapi().Error, CallFailed) as error:
+        message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
         raise StallmarkError(
             f"{what} failed: {reason[0].rstrip('.') if reason else 'no reason given'}. "

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
+from stallmark.driver.engines.errors import CallFailed
+
 
 class Session(Protocol):
     """One virtual user's connection: prepared statements, one round trip each, autocommit."""
@@ -90,6 +92,10 @@ class Engine(ABC):
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
 
     @abstractmethod
+    def failure(self, error: Exception) -> CallFailed:
+        """An error of this engine's DB-API module as ours."""
+
+    @abstractmethod
     def spec(self) -> str:
         """The URL by which another process opens this engine. Holds secrets: pass it through a pipe only."""
 
@@ -132,6 +138,9 @@ class Engine(ABC):
     def cap_memory(self, size_bytes: int) -> int:
         """Cap the buffer pool and return the reached size in bytes."""
         raise NotImplementedError(self.cannot("cap_memory"))
+
+    def uncap_memory(self) -> None:
+        """Give back the size that the buffer pool had before the first cap."""
 
     def emulate(self, models: Mapping[str, Any] | None) -> None:
         """Put the server on emulated devices ("data", "wal"), or back on the real ones."""
@@ -198,6 +207,8 @@ class Engine(ABC):
     def execute(self, sql: str) -> None:
         with self.cursor() as cursor:
             cursor.execute(sql)
+            while cursor.nextset():  # the error of a later statement comes with its result
+                pass
 
     def query(self, sql: str, parameters: Sequence | Mapping | None = None) -> list[tuple]:
         with self.cursor() as cursor:

@@ -257,6 +257,7 @@ class EmbeddedEngine(PostgresEngine):
     def __init__(self, server: EmbeddedServer, database: str):
         server.start()
         self.server = server
+        self._original_pool_bytes = server.buffer_pool_bytes
         super().__init__(server.url(database))
         admin = PostgresEngine(server.url("postgres"))
         if not admin.query("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
@@ -287,6 +288,9 @@ class EmbeddedEngine(PostgresEngine):
             self.server.buffer_pool_bytes = size_bytes
         self.server.start()
         return self.buffer_pool_bytes()
+
+    def uncap_memory(self) -> None:
+        self.cap_memory(self._original_pool_bytes)
 
     def emulate(self, models: Mapping[str, DeviceModel] | None) -> None:
         """Put the server on emulated devices, or back on the real ones; not slow until `engage_devices`."""

@@ -118,8 +118,12 @@ class PostgresEngine(Engine):
             with super().cursor() as cursor:
                 yield cursor
         except psycopg.Error as error:
-            kind = classify(error.sqlstate) if error.sqlstate else ErrorClass.CONNECTION_LOST
-            raise CallFailed(kind, error.sqlstate or "08006", _first_line(error)) from error
+            raise self.failure(error) from error
+
+    def failure(self, error: Exception) -> CallFailed:
+        code = getattr(error, "sqlstate", None)
+        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
+        return CallFailed(kind, code or "08006", _first_line(error))
 
     def session(self, call_timeout_s: float) -> "PostgresSession":
         timeout = f"-c statement_timeout={round(call_timeout_s * 1000)}"

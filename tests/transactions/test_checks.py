@@ -129,7 +129,7 @@ def test_another_scale_is_found(used: EmbeddedEngine) -> None:
     findings = {f.name: f for f in checks.run(used, WORKLOAD, {"branches": 3})}
     counts = findings[NAMES["rows"]]
     assert counts.offending == 3
-    assert "accounts; expected 300000; found 200000" in counts.detail
+    assert "accounts; expected 300000; present 200000" in counts.detail
 
 
 def test_the_first_offenders_are_shown_and_the_rest_counted(used: EmbeddedEngine) -> None:

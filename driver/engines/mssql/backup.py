@@ -1,5 +1,6 @@
 """The copy that every run starts from: a backup of the database in the server's own backup folder."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
@@ -9,13 +10,16 @@ from stallmark.driver.engines.mssql.odbc import api
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
 
+NO_MORE = "-"  # a description cannot be empty
 LABEL_PART = 255  # characters that a description holds; a label may fill two
 MANAGED_INSTANCE = 8
 
+NOT_THERE = "3201"  # the backup file cannot be opened
+
+# To read what a backup holds, too, a login must be allowed to create databases.
 _MAY = """\
-SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'BACKUP DATABASE') & (IS_SRVROLEMEMBER('dbcreator')
-       | IS_SRVROLEMEMBER('sysadmin') | CASE WHEN SUSER_SNAME(owner_sid) = SUSER_SNAME() THEN 1 ELSE 0 END)
-  FROM sys.databases WHERE database_id = DB_ID()
+SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'BACKUP DATABASE')
+     & HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may
 """
 
 
@@ -27,7 +31,7 @@ def cannot(engine: "MssqlEngine") -> str | None:
         return f"{engine.identity().product} has no BACKUP: use `reset: continue`"
     [(may,)] = engine.query(_MAY)
     if not may:
-        return "this login may not back up and restore the database (dbcreator, or its owner): use `reset: continue`"
+        return "this login may not back up and restore the database (dbcreator and its owner): use `reset: continue`"
     return None
 
 
@@ -37,7 +41,7 @@ def keep(engine: "MssqlEngine", label: str) -> None:
         raise StallmarkError(
             f"The database's identity is too long for a backup's description: {len(label)} letters."
         )
-    first, second = _literal(label[:LABEL_PART]), _literal(label[LABEL_PART:] or " ")
+    first, second = _literal(label[:LABEL_PART]), _literal(label[LABEL_PART:] or NO_MORE)
     _run(
         engine,
         f"BACKUP DATABASE {_name(engine)} TO DISK = {_file(engine)} WITH COPY_ONLY, INIT, FORMAT, "
@@ -56,23 +60,31 @@ def kept(engine: "MssqlEngine") -> str | None:
             media = cursor.execute(f"RESTORE LABELONLY FROM DISK = {_file(engine)}")
             names = [column[0] for column in media.description]
             label = dict(zip(names, media.fetchone(), strict=True))
-    except CallFailed:
-        return None
+    except CallFailed as error:
+        if error.code == NOT_THERE:
+            return None
+        raise
     if row["DatabaseName"] != engine.address.database:
         return None
-    return (row["BackupDescription"] or "") + (label["MediaDescription"] or "").strip()
+    second = label["MediaDescription"] or ""
+    return (row["BackupDescription"] or "") + ("" if second == NO_MORE else second)
 
 
 def restore(engine: "MssqlEngine") -> None:
-    """Put the backup in the place of the database; sessions that are in it are ended."""
+    """Put the backup in the place of the database; sessions that are in it are ended.
+
+    Offline meanwhile: of a single-user database somebody else's session could take the one place.
+    """
     name = _name(engine)
-    _run(
-        engine,
-        f"ALTER DATABASE {name} SET SINGLE_USER WITH ROLLBACK IMMEDIATE; "
-        f"RESTORE DATABASE {name} FROM DISK = {_file(engine)} WITH REPLACE, CHECKSUM; "
-        f"ALTER DATABASE {name} SET MULTI_USER",
-        "Restoring",
-    )
+    _run(engine, f"ALTER DATABASE {name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")
+    try:
+        _run(
+            engine, f"RESTORE DATABASE {name} FROM DISK = {_file(engine)} WITH REPLACE, CHECKSUM", "Restoring"
+        )
+    except StallmarkError:
+        with suppress(StallmarkError):  # as it was, where the restore had not begun
+            _run(engine, f"ALTER DATABASE {name} SET ONLINE", "Restoring")
+        raise
 
 
 def _run(engine: "MssqlEngine", statement: str, what: str) -> None:
@@ -84,7 +96,7 @@ def _run(engine: "MssqlEngine", statement: str, what: str) -> None:
             pass
     except api().Error as error:
         reason = failed(error).message
-        raise StallmarkError(f"{what} {engine.where} failed: {reason}. Is the server's disk full?") from None
+        raise StallmarkError(f"{what} {engine.where} failed: {reason}.") from None
     finally:
         connection.close()
 

@@ -45,7 +45,9 @@ class BulkCopyWriter:
 
     def execute(self, statement: str) -> None:
         try:
-            self._connection.execute(statement)
+            cursor = self._connection.execute(statement)
+            while cursor.nextset():  # the error of a later statement comes with its result
+                pass
         except self._error as error:
             raise failed(error) from None
 

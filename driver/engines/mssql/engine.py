@@ -24,6 +24,8 @@ AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 _WHY_NO_CONNECTION = {
     18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
     4060: "the database cannot be opened: check its name and the user's right to it",
+    927: "the database is being restored; if a restore was cut, RESTORE DATABASE it again from its backup",
+    942: "the database is offline: ALTER DATABASE … SET ONLINE, or restore it from its backup",
     18452: "Windows authentication is not possible from here: name a user in the URL",
 }
 
@@ -75,6 +77,9 @@ class MssqlEngine(Engine):
         except api().Error as error:
             raise failed(error) from error
 
+    def failure(self, error: Exception) -> CallFailed:
+        return failed(error)
+
     def query(self, sql: str, parameters: Any = None) -> list[tuple]:
         with self.cursor() as cursor:
             cursor.execute(sql, *(parameters or ()))
@@ -109,7 +114,7 @@ class MssqlEngine(Engine):
             return None
         try:
             return mssql_python.connect(self.address.connection_string(None, "stallmark-loader"))
-        except mssql_python.Error as error:
+        except Exception as error:  # it refuses what it does not know in the URL with errors of other kinds
             raise StallmarkError(
                 f"No connection to {self.where} for bulk copy: {self._why(error)}."
             ) from None
@@ -162,7 +167,7 @@ class MssqlEngine(Engine):
         return settings.free_bytes(self)
 
     def buffer_pool_bytes(self) -> int | None:
-        return memory.total_bytes(self)
+        return memory.target_bytes(self)
 
     def most_users(self) -> int | None:
         [(most,)] = self.query("SELECT @@MAX_CONNECTIONS")
@@ -187,6 +192,9 @@ class MssqlEngine(Engine):
 
     def cap_memory(self, size_bytes: int) -> int:
         return memory.cap(self, size_bytes)
+
+    def uncap_memory(self) -> None:
+        memory.give_back(self)
 
     def drop_caches(self) -> None:
         caches.drop(self)

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.odbc import api
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -23,7 +25,10 @@ def held(engine: "MssqlEngine") -> Iterator[None]:
     """Held by a session: gone with it, whatever happens to this process."""
     connection = engine.connect("stallmark-run", database=None if engine.is_azure_database else "master")
     try:
-        taken = connection.execute(_TAKE).fetchval()
+        try:
+            taken = connection.execute(_TAKE).fetchval()
+        except api().Error as error:
+            raise failed(error) from None
         if taken < 0:
             raise StallmarkError(
                 f"Another Stallmark drives {engine.address.server}: two runs would disturb each other, and restore "

@@ -46,18 +46,18 @@ def cannot(engine: "MssqlEngine") -> str | None:
     return None
 
 
-def total_bytes(engine: "MssqlEngine") -> int | None:
-    """What the server holds now (Total Server Memory); None where it does not tell."""
-    return _counters(engine).get("Total Server Memory (KB)")
+def target_bytes(engine: "MssqlEngine") -> int | None:
+    """What the server may hold (Target Server Memory), and will when its load needs it; None where it does not tell."""
+    return _counters(engine).get("Target Server Memory (KB)")
 
 
 def cap(engine: "MssqlEngine", size_bytes: int) -> int:
-    """Set the cap and wait until the server has come down to it; returns the bytes it holds then.
+    """Set the cap and wait until the server has come down to it; returns the bytes it may hold then.
 
     Raises StallmarkError when it has not after five minutes.
     """
     megabytes = size_bytes // MIB
-    with Journal(engine.address.server) as journal:
+    with Journal(_server_name(engine)) as journal:
         journal.note(_configured(engine))
     _configure(engine, {_ADVANCED: 1, _CAP: megabytes})
     deadline = time.monotonic() + REACHED_WITHIN_S
@@ -70,7 +70,7 @@ def cap(engine: "MssqlEngine", size_bytes: int) -> int:
                 "without which no cap can be trusted."
             )
         if total <= CLOSE_ENOUGH * min(target, size_bytes):
-            return total
+            return min(target, size_bytes)
         if time.monotonic() > deadline:
             raise StallmarkError(
                 f"The server still holds {total // MIB:,} MiB {REACHED_WITHIN_S // 60} minutes after "
@@ -81,7 +81,7 @@ def cap(engine: "MssqlEngine", size_bytes: int) -> int:
 
 def give_back(engine: "MssqlEngine") -> bool:
     """Restore what the journal holds for this server; says whether there was anything."""
-    with Journal(engine.address.server) as journal:
+    with Journal(_server_name(engine)) as journal:
         if not (original := journal.read()):
             return False
         try:
@@ -140,6 +140,12 @@ def _configure(engine: "MssqlEngine", values: dict[str, int]) -> None:
         engine.execute(f"EXEC sp_configure '{_ADVANCED}', 1; RECONFIGURE")
         engine.execute(f"EXEC sp_configure '{_CAP}', {int(values[_CAP])}; RECONFIGURE")
     engine.execute(f"EXEC sp_configure '{_ADVANCED}', {int(values[_ADVANCED])}; RECONFIGURE")
+
+
+def _server_name(engine: "MssqlEngine") -> str:
+    """As the server calls itself: a URL may name it in several ways."""
+    [(name,)] = engine.query("SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name")
+    return name
 
 
 def _counters(engine: "MssqlEngine") -> dict[str, int]:

@@ -50,6 +50,9 @@ class MssqlSession:
         except self._error as error:
             failure = failed(error, commits=commits)
             if failure.kind not in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
+                with suppress(self._error):  # what is unread would keep the connection busy
+                    while cursor.nextset():
+                        pass
                 self._roll_back()
             raise failure from None
 

@@ -18,14 +18,25 @@ SELECT (SELECT MIN(v.available_bytes)
 """
 
 
+ONE_ROW = {
+    "settings_database": "database",
+    "settings_accelerated.15": "database",
+    "settings_server": "server",
+    "settings_host": "host",
+    "settings_service": "server",
+    "settings_extension": "server",
+}
+"""Files of one row, and what their columns are called by in front."""
+
+
 def read(engine: "MssqlEngine") -> dict[str, str]:
-    """Name and value; a part that this login may not see, or this edition does not have, is missing."""
+    """Name and value. A part that this login may not see, or this version or edition does not have, says so."""
     found: dict[str, str] = {}
-    for part in ("settings", "settings_server", "settings_files"):
+    for part in ("settings", *ONE_ROW, "settings_files"):
         try:
-            found |= dict(engine.query(statement(part)))
+            found |= _part(engine, part)
         except CallFailed as error:
-            found[f"not readable: {part.replace('_', ' ')}"] = error.message
+            found[f"not readable: {part}"] = error.message
     try:
         flags = engine.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
     except CallFailed:
@@ -33,6 +44,26 @@ def read(engine: "MssqlEngine") -> dict[str, str]:
     if flags:
         found["trace flags"] = ", ".join(str(row[0]) for row in flags)
     return found
+
+
+def _part(engine: "MssqlEngine", part: str) -> dict[str, str]:
+    with engine.cursor() as cursor:
+        rows = cursor.execute(statement(part)).fetchall()
+        columns = [column[0].replace("_", " ") for column in cursor.description]
+    if part == "settings":
+        return {name: str(value) for name, value in rows}
+    if part == "settings_files":
+        return {f"file {row[0]}.{row[1]}": _file(*row[2:]) for row in rows}
+    return {
+        f"{ONE_ROW[part]} {name}": str(value)
+        for row in rows
+        for name, value in zip(columns, row, strict=True)
+    }
+
+
+def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> str:
+    grows = f"{growth} %" if by_percent else f"{growth * 8 // 1024} MiB" if growth else "nothing"
+    return f"{kind}, {path}, {pages * 8 // 1024} MiB, grows by {grows}"
 
 
 def free_bytes(engine: "MssqlEngine") -> int | None:
