@@ -318,9 +318,11 @@ def test_a_call_that_is_cancelled(pyodbc, script, server, connection):
     script.sql("slow", hold)
     script.sql("quick", Rows(ONE, [(1,)]))
     cursor = connection.cursor()
-    threading.Thread(target=lambda: hold.reached.wait() and cursor.cancel()).start()
+    cancels = threading.Thread(target=lambda: hold.reached.wait() and cursor.cancel())
+    cancels.start()
     with pytest.raises(pyodbc.Error, match="HY008"):
         cursor.execute("select slow")
+    cancels.join()  # a statement that begins before SQLCancel has returned would be cancelled as well
     hold.release()
     assert cursor.execute("select quick").fetchval() == 1
     assert [it.kind for it in server.requests] == ["batch", "attention", "batch"]

@@ -397,7 +397,7 @@ def test_an_idle_time_that_linux_does_not_note_is_not_zero(
 
 @pytest.mark.parametrize(("gib", "off"), [(8, False), (32, False), (64, True)])
 def test_a_large_pool_is_not_walked_through(server: Server, gib: int, off: bool) -> None:
-    memory = rows(["name", "value"], ("Total Server Memory (KB)", gib << 20))
+    memory = rows(["name", "value"], ("Target Server Memory (KB)", gib << 20))
     server.script.sql("Target Server Memory", memory)
     sentence = answered(server, BufferPool).unavailable()
     assert (sentence is not None) is off
