@@ -1,6 +1,6 @@
 """A physical design in T-SQL: the database with its files, its settings, tempdb, and where tables and indexes lie.
 
-Names and paths come from a scenario file: they are quoted here and nowhere else.
+Names and paths come from a scenario file: all are quoted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,10 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql.editions import AZURE
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
+from stallmark.driver.engines.mssql.sql import name, text
 from stallmark.schema import mssql_existing
 from stallmark.schema.mssql_existing import FoundFile
 from stallmark.schema.placement import MIB, Design, File, Settings, TempDb
@@ -22,19 +24,7 @@ if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
     from stallmark.schema.deploy import Parts
 
-AZURE_SQL_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
-
 _STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (filegroup or None, compression)
-
-
-def name(text: str) -> str:
-    """A delimited identifier."""
-    return f"[{text.replace(']', ']]')}]"
-
-
-def text(value: str) -> str:
-    """A Unicode constant."""
-    return "N'" + value.replace("'", "''") + "'"
 
 
 def create_database(database: str, design: Design) -> list[str]:
@@ -115,7 +105,7 @@ def place_tempdb(engine: "MssqlEngine", wanted: TempDb, *, change_server: bool) 
 
 def cannot(engine: "MssqlEngine") -> str | None:
     """Why a database cannot be placed on this server, as a sentence for `Engine.cannot`; None when it can."""
-    if engine.edition in (AZURE_SQL_DATABASE, MANAGED_INSTANCE):
+    if engine.edition in AZURE:
         return "Azure SQL puts a database's files where it wants them"
     if engine.identity().product != "SQL Server":
         return f"{engine.identity().product} ignores where a database's files are to lie"

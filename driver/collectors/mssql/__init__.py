@@ -7,7 +7,8 @@ ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, whi
 import re
 from importlib.resources import files
 
-AZURE_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
+from stallmark.driver.engines.mssql.editions import AZURE
+
 _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
 
 
@@ -27,7 +28,7 @@ def azure_statement(name: str) -> str | None:
 
 def known_as(major: int, edition: int) -> int:
     """The major version whose views this server has."""
-    return _EVERGREEN if edition in (AZURE_DATABASE, MANAGED_INSTANCE) else major
+    return _EVERGREEN if edition in AZURE else major
 
 
 def _file(name: str) -> re.Pattern[str]:

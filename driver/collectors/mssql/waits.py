@@ -2,12 +2,11 @@
 
 from collections import Counter
 
-import pyarrow as pa
-
 from stallmark.driver.collectors.base import Row
 from stallmark.driver.collectors.mssql.collector import MssqlCollector
 from stallmark.driver.collectors.mssql.connection import CollectorConnection
 from stallmark.driver.collectors.mssql.wait_types import wait_class
+from stallmark.driver.collectors.polled_waits import COLUMNS, PolledWaits
 from stallmark.driver.engines.base import Engine
 
 # Before 2022 the finer permission is not known and asking for it gives NULL.
@@ -29,48 +28,24 @@ class Waits(MssqlCollector):
     interval_s = 0.1
     polling = True
     on_azure = True
-    columns = pa.schema(
-        [
-            ("second", pa.int32()),
-            ("wait_class", pa.string()),
-            ("event", pa.string()),
-            ("samples", pa.int32()),
-            ("polls", pa.int32()),
-        ]
-    )
+    columns = COLUMNS
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine, connection)
-        self._second = 0
-        self._polls = 0
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._polled = PolledWaits()
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)
-        rows = self.finish() if int(now) != self._second else []
-        self._second = int(now)
-        self._polls += 1
+        users: Counter[tuple[str, str]] = Counter()
         for row in sessions:
-            self._seen[wait_class(row["status"], row["wait_type"])] += row["users"]
-        return rows
+            users[wait_class(row["status"], row["wait_type"])] += row["users"]
+        return self._polled.add(now, users)
 
     def finish(self) -> list[Row]:
-        rows = [
-            {
-                "second": self._second,
-                "wait_class": kind,
-                "event": event,
-                "samples": samples,
-                "polls": self._polls,
-            }
-            for (kind, event), samples in sorted(self._seen.items())
-        ]
-        self._polls = 0
-        self._seen.clear()
-        return rows
+        return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
         """A login without permission gets no error: it sees its own session only, and that looks like no users."""

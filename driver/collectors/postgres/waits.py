@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-import pyarrow as pa
-
 from stallmark.driver.collectors.base import Row
+from stallmark.driver.collectors.polled_waits import COLUMNS, PolledWaits
 from stallmark.driver.collectors.postgres.connection import CollectorConnection
 from stallmark.driver.collectors.postgres.counters import PostgresCollector, no_privilege
 from stallmark.driver.engines.base import Engine
@@ -51,21 +50,11 @@ class Waits(PostgresCollector):
     )
     interval_s = 0.1
     polling = True
-    columns = pa.schema(
-        [
-            ("second", pa.int32()),
-            ("wait_class", pa.string()),
-            ("event", pa.string()),
-            ("samples", pa.int32()),
-            ("polls", pa.int32()),
-        ]
-    )
+    columns = COLUMNS
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine, connection)
-        self._second = 0
-        self._polls = 0
-        self._seen: Counter[tuple[str, str]] = Counter()
+        self._polled = PolledWaits()
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._hidden_users()
@@ -74,27 +63,13 @@ class Waits(PostgresCollector):
         sessions = self.connection.rows(self.sql)
         if any(row["hidden"] for row in sessions):
             raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
-        rows = self.finish() if int(now) != self._second else []
-        self._second = int(now)
-        self._polls += 1
+        users: Counter[tuple[str, str]] = Counter()
         for row in sessions:
-            self._seen[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
-        return rows
+            users[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
+        return self._polled.add(now, users)
 
     def finish(self) -> list[Row]:
-        rows = [
-            {
-                "second": self._second,
-                "wait_class": kind,
-                "event": event,
-                "samples": samples,
-                "polls": self._polls,
-            }
-            for (kind, event), samples in sorted(self._seen.items())
-        ]
-        self._polls = 0
-        self._seen.clear()
-        return rows
+        return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
         """A role always sees its own sessions, so without pg_read_all_stats only a trial tells."""

@@ -4,6 +4,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.engines.mssql import sql
+from stallmark.driver.engines.mssql.editions import AZURE
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
 
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
 
 NO_MORE = "-"  # a description cannot be empty
 LABEL_PART = 255  # characters that a description holds; a label may fill two
-MANAGED_INSTANCE = 8
 
 NOT_THERE = "3201"  # the backup file cannot be opened
 
@@ -25,7 +26,7 @@ SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'BACKUP DATABASE')
 
 def cannot(engine: "MssqlEngine") -> str | None:
     """Why the database cannot be backed up and restored here, as a sentence; None when it can."""
-    if engine.is_azure_database or engine.edition == MANAGED_INSTANCE:
+    if engine.edition in AZURE:
         return "this edition takes no backup to its own disk: use `reset: continue`"
     if engine.identity().product != "SQL Server":
         return f"{engine.identity().product} has no BACKUP: use `reset: continue`"
@@ -41,7 +42,7 @@ def keep(engine: "MssqlEngine", label: str) -> None:
         raise StallmarkError(
             f"The database's identity is too long for a backup's description: {len(label)} letters."
         )
-    first, second = _literal(label[:LABEL_PART]), _literal(label[LABEL_PART:] or NO_MORE)
+    first, second = sql.text(label[:LABEL_PART]), sql.text(label[LABEL_PART:] or NO_MORE)
     _run(
         engine,
         f"BACKUP DATABASE {_name(engine)} TO DISK = {_file(engine)} WITH COPY_ONLY, INIT, FORMAT, "
@@ -102,13 +103,9 @@ def _run(engine: "MssqlEngine", statement: str, what: str) -> None:
 
 
 def _name(engine: "MssqlEngine") -> str:
-    return f"[{engine.address.database.replace(']', ']]')}]"
+    return sql.name(engine.address.database)
 
 
 def _file(engine: "MssqlEngine") -> str:
     """Without a folder: the server puts it into its default one."""
-    return _literal(f"stallmark-{engine.address.database}.bak")
-
-
-def _literal(text: str) -> str:
-    return "N'" + text.replace("'", "''") + "'"
+    return sql.text(f"stallmark-{engine.address.database}.bak")

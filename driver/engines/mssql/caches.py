@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from stallmark.driver.engines.mssql.sql import name as quoted
 from stallmark.driver.engines.mssql.sql import statement
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def drop(engine: "MssqlEngine") -> None:
     """Write out what is dirty, database by database, and empty the buffer pool."""
     with engine.cursor() as cursor:
         for (name,) in cursor.execute(_DATABASES).fetchall():
-            cursor.execute(f"USE [{name.replace(']', ']]')}]; CHECKPOINT")
+            cursor.execute(f"USE {quoted(name)}; CHECKPOINT")
         cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")
 
 

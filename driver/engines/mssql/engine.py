@@ -12,14 +12,13 @@ from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkErr
 from stallmark.driver.engines.mssql import backup, caches, lock, memory, settings
 from stallmark.driver.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
+from stallmark.driver.engines.mssql.editions import AZURE, AZURE_DATABASE
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.examine import examine
 from stallmark.driver.engines.mssql.odbc import api, find_driver
 from stallmark.driver.engines.mssql.session import MssqlSession
 
 OLDEST_MAJOR = 14  # SQL Server 2017
-AZURE_DATABASE, MANAGED_INSTANCE = 5, 8  # SERVERPROPERTY('EngineEdition')
-AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 
 _WHY_NO_CONNECTION = {
     18456: "the login was refused: check user and password (SQLCMDPASSWORD)",

@@ -5,11 +5,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from stallmark.driver.engines.errors import CallFailed
+from stallmark.driver.engines.mssql.editions import EXPRESS
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
-
-EXPRESS, STANDARD = 4, 2
 
 _RIGHTS = """\
 SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE') AS view_server_state,

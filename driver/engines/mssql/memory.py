@@ -10,7 +10,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import platformdirs
 
@@ -57,8 +57,7 @@ def cap(engine: "MssqlEngine", size_bytes: int) -> int:
     Raises StallmarkError when it has not after five minutes.
     """
     megabytes = size_bytes // MIB
-    with Journal(_server_name(engine)) as journal:
-        journal.note(_configured(engine))
+    Journal(_server_name(engine)).note(_configured(engine))
     _configure(engine, {_ADVANCED: 1, _CAP: megabytes})
     deadline = time.monotonic() + REACHED_WITHIN_S
     while True:
@@ -79,21 +78,20 @@ def cap(engine: "MssqlEngine", size_bytes: int) -> int:
         time.sleep(1)
 
 
-def give_back(engine: "MssqlEngine") -> bool:
-    """Restore what the journal holds for this server; says whether there was anything."""
-    with Journal(_server_name(engine)) as journal:
-        if not (original := journal.read()):
-            return False
-        try:
-            _configure(engine, original)
-        except CallFailed as error:
-            wanted = " and ".join(f"'{name}' to {value}" for name, value in original.items())
-            raise StallmarkError(
-                f"The server's memory settings could not be given back ({error.message}): set {wanted} with "
-                f"sp_configure yourself, then remove {journal.path}."
-            ) from None
-        journal.remove()
-    return True
+def give_back(engine: "MssqlEngine") -> None:
+    """Restore what the journal holds for this server, if it holds anything."""
+    journal = Journal(_server_name(engine))
+    if not (original := journal.read()):
+        return
+    try:
+        _configure(engine, original)
+    except CallFailed as error:
+        wanted = " and ".join(f"'{name}' to {value}" for name, value in original.items())
+        raise StallmarkError(
+            f"The server's memory settings could not be given back ({error.message}): set {wanted} with "
+            f"sp_configure yourself, then remove {journal.path}."
+        ) from None
+    journal.remove()
 
 
 class Journal:
@@ -103,16 +101,11 @@ class Journal:
         folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
         self.path = folder / "changed-settings" / f"{re.sub(r'[^A-Za-z0-9.-]', '_', server)}.json"
 
-    def __enter__(self) -> "Journal":
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        return self
-
-    def __exit__(self, *_: Any) -> None: ...
-
     def note(self, original: dict[str, int]) -> None:
         """Keep the originals; what an earlier note says stays, because only that one was original."""
         if self.read():
             return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".new")
         with draft.open("w") as file:
             json.dump(original, file)
@@ -136,9 +129,8 @@ def _configured(engine: "MssqlEngine") -> dict[str, int]:
 
 def _configure(engine: "MssqlEngine", values: dict[str, int]) -> None:
     """The cap is an advanced option: those must be shown while it is set."""
-    if _CAP in values:
-        engine.execute(f"EXEC sp_configure '{_ADVANCED}', 1; RECONFIGURE")
-        engine.execute(f"EXEC sp_configure '{_CAP}', {int(values[_CAP])}; RECONFIGURE")
+    engine.execute(f"EXEC sp_configure '{_ADVANCED}', 1; RECONFIGURE")
+    engine.execute(f"EXEC sp_configure '{_CAP}', {int(values[_CAP])}; RECONFIGURE")
     engine.execute(f"EXEC sp_configure '{_ADVANCED}', {int(values[_ADVANCED])}; RECONFIGURE")
 
 

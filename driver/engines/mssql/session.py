@@ -42,9 +42,8 @@ class MssqlSession:
         self._under_way = cursor
         try:
             rows = _rows(cursor.execute(sql, *parameters))
-            while (
-                cursor.nextset()
-            ):  # to the end: the error of a later statement, the COMMIT, comes with its result
+            # To the end: the error of a later statement, the COMMIT, comes with its result.
+            while cursor.nextset():
                 rows = rows or _rows(cursor)
             return rows
         except self._error as error:
