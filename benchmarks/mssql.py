@@ -2,6 +2,7 @@
 
     python -m benchmarks.mssql calls     30 users in one process call a procedure: calls per second, CPU µs per call
     python -m benchmarks.mssql bulk      rows per second and writer, five columns, one and two writers
+    python -m benchmarks.mssql collectors  share of a core that all collectors take, by collector, at a large server
 
 The responder (tests/tds) is a process of its own, with Microsoft's real driver on our side. It is no SQL Server: only
 our own cost is measured. The figures are medians of rounds; both processes share the machine's cores.
@@ -13,19 +14,25 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 
+from stallmark.driver.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.engines.mssql.bulk import BulkCopyWriter
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.engines.mssql.session import MssqlSession
+from stallmark.driver.record import Record, RecordWriter
+from stallmark.driver.sampler import Sampler
 
 USERS, SECONDS = 30, 8
+WATCHED_S = 30
 ROWS, PIECES = 100_000, 10
 STATEMENTS = {
     "RPC": "{CALL dbo.one_row(?, ?, ?)}",
@@ -36,8 +43,9 @@ STATEMENTS = {
 
 
 @contextmanager
-def responder() -> Iterator[MssqlEngine]:
+def responder(script: Path | None = None) -> Iterator[MssqlEngine]:
     argv = [sys.executable, "-m", "tds.responder", "--port", "0"]
+    argv += ["--script", str(script)] if script else []
     tests = Path(__file__).parent.parent / "tests"
     with subprocess.Popen(argv, cwd=tests, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -106,7 +114,39 @@ def bulk(engine: MssqlEngine, writers: int) -> float:
     return writers * ROWS * PIECES / (time.monotonic() - begin)
 
 
+def collectors(engine: MssqlEngine) -> dict[str, float]:
+    """Share of a core, by collector, and "all": what the process took meanwhile, writing the record included."""
+    with TemporaryDirectory() as folder:
+        writer = RecordWriter(Path(folder) / "run", {})
+        usable = [c for c in collectors_for(engine, list(ON_REQUEST["mssql"])) if c.unavailable() is None]
+        for collector in usable:
+            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+        begin = time.monotonic()
+        sampler = Sampler(usable, writer.append, lambda: time.monotonic() - begin)
+        sampler.start()
+        since, cpu = time.monotonic(), time.process_time()
+        time.sleep(WATCHED_S)
+        passed, spent = time.monotonic() - since, time.process_time() - cpu
+        sampler.stop()
+        writer.close()
+        assert not sampler.failures, sampler.failures
+        costs = Record(Path(folder) / "run").table("collector_cost").to_pylist()
+    shares: Counter[str] = Counter()
+    for row in costs:
+        shares[row["collector"]] += row["cpu_us"] / 1e6 / passed
+    return dict(shares.most_common()) | {"all": spent / passed}
+
+
+def watch(rounds: int) -> None:
+    with responder(Path(__file__).with_name("mssql_views.py")) as engine:
+        found = [collectors(engine) for _ in range(rounds)]
+    for name in found[0]:
+        print(f"{name:20} {statistics.median(round[name] for round in found):7.3%} of a core")
+
+
 def main(mode: str, rounds: int) -> None:
+    if mode == "collectors":
+        return watch(rounds)
     with responder() as engine:
         if mode == "calls":
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in STATEMENTS}

@@ -2,7 +2,8 @@
 
 Run as `python -m stallmark.driver.conductor FD`, because Locust patches the standard library of its process for
 gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor, and Locust's
-statistics are fed from the executors' histograms.
+statistics are fed from the executors' histograms. The executors are this machine's, or those of load machines that
+Locust's master commands: then none runs here.
 """
 
 from locust import LoadTestShape, User, task  # isort: skip  (patches the process: before everything else)
@@ -15,11 +16,13 @@ from typing import Any
 import gevent
 import numpy as np
 from locust.env import Environment
+from locust.runners import Runner
 from locust.stats import StatsEntry
 
 from stallmark.driver import hdr
 from stallmark.driver.fleet import Fleet
-from stallmark.driver.pacing import Arrivals
+from stallmark.driver.joining import Gathering
+from stallmark.driver.load_machines import Master, NotTogether
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.wire import Channel, Closed, inherited_channel
 
@@ -66,38 +69,56 @@ class Conductor:
 
     def __init__(self, parent: Channel, order: dict[str, Any]):
         self._parent = parent
-        steps = tuple(Step(**step) for step in order["plan"]["steps"])
-        self._plan = Plan(steps, Arrivals(**order["plan"]["arrivals"]), order["plan"]["seed"])
-        self._fleet = Fleet(self._plan, order["executor"], self._deliver)
-        VirtualUserHandle.fleet = self._fleet
-        PlannedShape.plan = self._plan
+        PlannedShape.plan = plan = Plan.from_dict(order["plan"])
         self._environment = Environment(user_classes=[VirtualUserHandle], shape_class=PlannedShape())
-        self._runner = self._environment.create_local_runner()
+        self._load: Fleet | Master
+        self._runner: Runner
+        if order["gathering"]:
+            gathering = Gathering(**order["gathering"])
+            self._load = self._runner = Master(self._environment, gathering, self._deliver)
+        else:
+            self._load = VirtualUserHandle.fleet = Fleet(plan, order["executor"], self._deliver)
+            self._runner = self._environment.create_local_runner()
+        self._order = {"plan": order["plan"], "executor": order["executor"]}
         self._web = None
         if order["web_port"]:
             self._web = self._environment.create_web_ui("127.0.0.1", order["web_port"])
 
     def run(self) -> None:
-        self._parent.send("ready")
+        getting_ready = gevent.spawn(self._get_ready)
         try:
             kind, fields = self._parent.receive()
             if kind == "go":
                 self._go(fields["start_ns"])
                 self._parent.receive()  # "quit"
         finally:
+            getting_ready.kill()
             self._runner.quit()
-            self._fleet.quit()
+            if isinstance(self._load, Fleet):
+                self._load.quit()
             if self._web:
                 self._web.stop()
         self._parent.send("finished")
 
+    def _get_ready(self) -> None:
+        machines: list[dict[str, Any]] = []
+        if isinstance(self._load, Master):
+            try:
+                machines = self._load.gather(self._order)
+            except NotTogether as error:
+                self._tell("apart", why=str(error))
+                return
+        self._tell("ready", machines=machines)
+
     def _go(self, start_ns: int) -> None:
         PlannedShape.start_ns = start_ns
-        self._fleet.go(start_ns)
+        self._load.go(start_ns)
         self._runner.start_shape()
         self._environment.events.test_stop.add_listener(lambda **_: self._tell("stopped"))
 
     def _deliver(self, kind: str, **fields: Any) -> None:
+        if kind == "users":
+            return  # Locust, who starts and stops them, knows
         if kind == "report":
             for row in fields["transactions"]:
                 feed(self._environment, row)

@@ -10,6 +10,7 @@ from typing import Any
 from stallmark.driver import hdr
 from stallmark.driver.children import start_child
 from stallmark.driver.engines.errors import ErrorClass, StallmarkError
+from stallmark.driver.joining import Gathering
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.tally import USER_SUMS
@@ -18,6 +19,7 @@ from stallmark.driver.wire import Closed
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 SETTLED_AFTER_S = 2  # executors report four times a second: later than this nothing comes for a second
+CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is noticeably not that of another
 
 
 @dataclass(frozen=True)
@@ -76,27 +78,52 @@ def _merged(rows: list[dict]) -> dict:
 
 
 class Drive:
-    """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it."""
+    """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it.
 
-    def __init__(self, plan: Plan, order: dict[str, Any], writer: RecordWriter, web_port: int | None = None):
+    With a `gathering` the load comes from other machines, each of which knows its own way to the server: the "engine"
+    of the order, which may hold a password, stays here. `load_machines` then says what they are, for the manifest.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        order: dict[str, Any],
+        writer: RecordWriter,
+        web_port: int | None = None,
+        gathering: Gathering | None = None,
+    ):
         self._plan = plan
         self._merger = Merger(writer)
+        self._within_s = gathering.within_s if gathering else 0
+        if gathering:
+            order = {name: value for name, value in order.items() if name != "engine"}
         self._process, self._channel = start_child("stallmark.driver.conductor")
-        self._channel.send("order", plan=asdict(plan), executor=order, web_port=web_port)
+        invited = asdict(gathering) if gathering else None
+        self._channel.send("order", plan=asdict(plan), executor=order, web_port=web_port, gathering=invited)
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
+        self.load_machines: list[dict[str, Any]] = []
 
-    def start(self) -> None:
-        """Wait for the executors, then start the clock."""
+    def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
+        """Wait for the executors, and before for the load machines, then start the clock."""
+        patience_s = READY_LIMIT_S + self._within_s
         try:
-            if not select([self._channel], [], [], READY_LIMIT_S)[0]:
-                raise StallmarkError(
-                    f"The load driver was not ready within {READY_LIMIT_S} s: the machine is overloaded."
-                )
-            kind, fields = self._channel.receive()
-            if kind != "ready":
-                raise StallmarkError(f"The load could not start: {_why(kind, fields)}.")
+            kind = None
+            while kind != "ready":
+                if not select([self._channel], [], [], patience_s)[0]:
+                    raise StallmarkError(
+                        f"The load driver was not ready within {patience_s:g} s: the machine is overloaded."
+                    )
+                kind, fields = self._channel.receive()
+                if kind == "refused":
+                    say(f"Load machine {fields['name']} was refused: {fields['why']}.")
+                elif kind == "waiting":
+                    say(f"Waiting for load machines: {fields['came']} of {fields['wanted']} are here.")
+                elif kind == "ready":
+                    self._welcome(fields["machines"], say)
+                else:
+                    raise StallmarkError(f"The load could not start: {_why(kind, fields)}.")
         except Closed:
             raise StallmarkError("The load driver could not start; its message stands above.") from None
         self.start_ns = time.monotonic_ns()
@@ -140,6 +167,12 @@ class Drive:
     def notes(self) -> list[str]:
         """What is not in the record's tables, as sentences; after `finish`."""
         notes = []
+        apart = max((machine["clock_within_ms"] for machine in self.load_machines), default=0)
+        if apart > CLOCKS_APART_MS:
+            notes.append(
+                f"The clocks of the load machines were compared to within {apart:,.0f} ms only: a second of the record "
+                "is not exactly the same second on all of them."
+            )
         if count := self._left["unserved"]:
             notes.append(
                 f"{count:,} arrivals were due and not yet started when the run ended: the users fell behind."
@@ -171,7 +204,9 @@ class Drive:
                         f"the server lost data: {row['message']} ({row['code']}); check its storage"
                     )
         elif kind == "bye":
-            self._left.update(fields)
+            self._left.update({name: fields[name] for name in ("unserved", "unfinished")})
+        elif kind == "clocks" and self.load_machines:
+            self.load_machines[fields["machine"] - 1]["clock_within_ms"] = fields["within_ms"]
         elif kind == "silent":
             self._left["silent"] += 1
         elif kind == "finished":
@@ -179,10 +214,27 @@ class Drive:
         elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):
             raise Interrupted(_why(kind, fields))
 
+    def _welcome(self, machines: list[dict[str, Any]], say: Callable[[str], None]) -> None:
+        """The name of a machine is said and not kept: a record tells what it was, not whose."""
+        for machine in machines:
+            say(f"Load machine {machine['number']} is {machine.pop('name')}: {machine['cores']} cores.")
+        self.load_machines = machines
+
 
 def _why(kind: str, fields: dict[str, Any]) -> str:
+    machine = fields.get("machine")
+    where = f" on load machine {machine}" if machine else ""
     if kind == "died":
-        return f"executor process {fields['pid']} was killed, and its users with it"
+        return f"executor process {fields['pid']}{where} was killed, and its users with it"
     if kind == "lost":
-        return f"virtual user {fields['user']} lost the server: {fields['message']}"
+        return f"virtual user {fields['user']}{where} lost the server: {fields['message']}"
+    if kind == "lost machine":
+        return (
+            f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines "
+            "failed"
+        )
+    if kind == "gap":
+        return f"messages of load machine {machine} were lost: the network between the machines failed"
+    if kind == "apart":
+        return fields["why"]
     return "the run was stopped from the web page"

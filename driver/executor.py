@@ -45,15 +45,16 @@ class Executor:
     def __init__(self, channel: Channel, order: dict[str, Any]):
         self._channel = channel
         self._number: int = order["number"]
+        self._machine: int = order["machine"]
         self._engine = open_engine(order["engine"])
         self._workload = find_workload(order["workload"])
         self._scale = order["scale"]
         self._call_timeout_s = order["call_timeout_s"]
         self._arrivals = Arrivals(**order["arrivals"])
-        self._seed = f"{order['seed']}/{self._number}"
+        self._seed = order["seed"]
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
-            self._queue = OpenLoop(self._arrivals, random.Random(self._seed))
+            self._queue = OpenLoop(self._arrivals, random.Random(f"{self._seed}/executor {self._number}"))
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
         self._samples: deque[tuple[int, ...]] = deque()
@@ -93,7 +94,7 @@ class Executor:
             self._queue.take_share(fields["share"], time.monotonic_ns())
 
     def _start(self, number: int) -> None:
-        rng = random.Random(f"{self._seed}/{number}")
+        rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
         cards = deal(self._workload.deck, rng)
         user = VirtualUser(
@@ -154,7 +155,14 @@ class Executor:
             rows[second] |= {"running": running * part / SECOND_NS, "cpu_us": spent // 1000}
         self._reported_ns, self._cpu_ns = now, cpu
         return [
-            {"second": second, "executor": self._number, "running": 0.0, "cpu_us": 0} | row
+            {
+                "second": second,
+                "machine": self._machine,
+                "executor": self._number,
+                "running": 0.0,
+                "cpu_us": 0,
+            }
+            | row
             for second, row in rows.items()
         ]
 

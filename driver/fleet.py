@@ -8,6 +8,7 @@ from typing import Any
 import gevent
 
 from stallmark.driver.children import start_child
+from stallmark.driver.joining import ALONE, Place
 from stallmark.driver.plan import Plan
 from stallmark.driver.wire import Closed
 
@@ -15,18 +16,22 @@ LAST_WORD_S = 15  # after "quit": executors give their users 12 s
 
 
 class Fleet:
-    """`deliver(kind, **fields)` gets every message of every executor, "died" when one ends unasked, and "silent"
-    when one is killed because its last word did not come."""
+    """`deliver(kind, **fields)` gets every message of every executor, "died" when one ends unasked, "silent" when one
+    is killed because its last word did not come, and, where arrivals are shared, "users" with how many there are."""
 
-    def __init__(self, plan: Plan, order: dict, deliver: Callable[..., None]):
+    def __init__(self, plan: Plan, order: dict, deliver: Callable[..., None], place: Place = ALONE):
         self._deliver = deliver
-        self._children = [start_child("stallmark.driver.executor") for _ in range(plan.executors)]
+        self._place = place
+        executors = range(plan.executors(place.machines))
+        self._children = [start_child("stallmark.driver.executor") for _ in executors]
         self._users: list[set[int]] = [set() for _ in self._children]
-        self._numbers: list[int] = []
+        self._numbers: set[int] = set()
+        self._elsewhere = 0
         self._quitting = False
         self._open_loop = plan.arrivals.kind != "closed"
-        for number, (_, channel) in enumerate(self._children):
-            channel.send("order", number=number, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
+        for index, (_, channel) in enumerate(self._children):
+            numbers = {"number": place.number(index), "machine": place.machine}
+            channel.send("order", **numbers, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
         for _, channel in self._children:
             channel.receive()  # "ready"
         self._listeners = [gevent.spawn(self._listen, number) for number in range(len(self._children))]
@@ -37,11 +42,12 @@ class Fleet:
 
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
-        number = next(n for n in range(len(self._numbers) + 1) if n not in self._numbers)
-        self._numbers.append(number)
+        mine = map(self._place.number, range(len(self._numbers) + 1))
+        number = next(n for n in mine if n not in self._numbers)
+        self._numbers.add(number)
         executor = min(range(len(self._children)), key=lambda e: len(self._users[e]))
         self._users[executor].add(number)
-        self._share_arrivals()
+        self._changed()
         self._tell(executor, "start", user=number)
         return number
 
@@ -51,7 +57,12 @@ class Fleet:
                 users.remove(number)
                 self._numbers.remove(number)
                 self._tell(executor, "stop", user=number)
-                self._share_arrivals()
+                self._changed()
+
+    def note_elsewhere(self, users: int) -> None:
+        """How many users there are on the other machines."""
+        self._elsewhere = users
+        self._share_arrivals()
 
     def quit(self) -> None:
         """Let users finish what they do, take the last reports, end the executors."""
@@ -67,11 +78,16 @@ class Fleet:
             process.kill()
             process.wait()
 
+    def _changed(self) -> None:
+        if self._open_loop:
+            self._share_arrivals()
+            self._deliver("users", running=len(self._numbers))
+
     def _share_arrivals(self) -> None:
         """Open arrivals come where the users are: an executor gets the part of the rate that it has of the users."""
-        if self._open_loop:
-            for executor, users in enumerate(self._users):
-                self._tell(executor, "share", share=len(users) / max(1, len(self._numbers)))
+        everywhere = len(self._numbers) + self._elsewhere
+        for executor, users in enumerate(self._users):
+            self._tell(executor, "share", share=len(users) / max(1, everywhere))
 
     def _tell(self, executor: int, kind: str, **fields: Any) -> None:
         with suppress(Closed):  # its listener reports the death

@@ -2,8 +2,9 @@
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stallmark.driver.pacing import Arrivals
 
@@ -35,6 +36,12 @@ class Plan:
     arrivals: Arrivals
     seed: int
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Plan":
+        """The plan that `dataclasses.asdict` made `fields` of, in another process."""
+        steps = tuple(Step(**step) for step in fields["steps"])
+        return cls(steps, Arrivals(**fields["arrivals"]), fields["seed"])
+
     @property
     def end_s(self) -> float:
         """When users stop: after the last step, whose end nothing that stops is to disturb."""
@@ -44,10 +51,10 @@ class Plan:
     def most_users(self) -> int:
         return max(step.users for step in self.steps)
 
-    @property
-    def executors(self) -> int:
-        """Executor processes: no more than cores, and few users in each."""
-        return min(os.cpu_count() or 1, math.ceil(self.most_users / USERS_PER_EXECUTOR))
+    def executors(self, machines: int = 1) -> int:
+        """Executor processes on this one of `machines`: no more than cores, and few users in each."""
+        users_here = math.ceil(self.most_users / machines)
+        return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
 
     def step_at(self, second: float) -> Step:
         """The step in force; the last one after the end."""

@@ -42,7 +42,8 @@ TRANSACTIONS = pa.schema(
 USERS = pa.schema(
     [
         ("second", pa.int32()),
-        ("executor", pa.int16()),
+        ("machine", pa.int16()),  # as in the manifest's load_machines; 0: the one that Stallmark ran on
+        ("executor", pa.int16()),  # no number is on two machines
         ("running", pa.float32()),  # users alive, averaged over the second
         ("busy_us", pa.int64()),  # sum of time inside calls
         ("think_us", pa.int64()),  # sum of intended think and pacing time that passed

@@ -19,6 +19,12 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Scale
 
+_NOTHING = "Nothing of this batch was kept; the same build again continues with what is missing."
+_SOME = (
+    "Rows of this batch may have been kept, and it is noted as begun: the same build again removes them, and continues "
+    "with what is missing."
+)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -46,11 +52,13 @@ def load(
         while busy:
             worker, line = answers.get()
             answer: dict[str, Any] = json.loads(line) if line else {"failed": worker.obituary()}
+            if "transactional" in answer:
+                worker.kept = _NOTHING if answer["transactional"] else _SOME
+                continue
             if "failed" in answer:
                 reason = answer["failed"].rstrip(".")
                 raise StallmarkError(
-                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason}. "
-                    "Nothing of this batch was kept; the same build again continues with what is missing."
+                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason}. {worker.kept}"
                 )
             loaded = Loaded(worker.batch, answer["rows"], answer["bytes"])
             if (following := next(waiting, None)) is None:
@@ -68,6 +76,7 @@ class _Worker:
     order: dict[str, Any]
     answers: "SimpleQueue[tuple[_Worker, str]]"
     batch: Batch = field(init=False)
+    kept: str = _NOTHING  # of a batch that fails, as long as the process has not opened the server
     _process: subprocess.Popen = field(init=False)
     _complaints: IO[str] = field(init=False)
 

@@ -35,10 +35,12 @@ class Identity:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a database says of itself: what it holds, its size as loaded (None until it is complete), its use."""
+    """What a database says of itself: what it holds, its size as loaded (None until it is complete), how many bytes of
+    it went into one then (None: not known), its use."""
 
     identity: Identity
     loaded_bytes: int | None
+    compressibility: float | None
     driven: bool
 
     @property
@@ -67,7 +69,7 @@ def read(engine: Engine) -> Entry | None:
     if row is None:
         return None
     identity = Identity(row.workload, row.version, json.loads(row.scale), row.seed, json.loads(row.options))
-    return Entry(identity, row.loaded_bytes, row.driven)
+    return Entry(identity, row.loaded_bytes, row.compressibility, row.driven)
 
 
 def write(engine: Engine, identity: Identity) -> None:
@@ -85,10 +87,10 @@ def write(engine: Engine, identity: Identity) -> None:
         )
 
 
-def note_complete(engine: Engine) -> None:
+def note_complete(engine: Engine, compressibility: float | None) -> None:
     size = engine.bytes_used()
     with connected(engine) as connection:
-        connection.execute(sa.update(DATABASE).values(loaded_bytes=size))
+        connection.execute(sa.update(DATABASE).values(loaded_bytes=size, compressibility=compressibility))
 
 
 def note_driven(engine: Engine) -> None:

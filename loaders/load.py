@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.loaders import crew, ledger
+from stallmark.loaders import compressibility, crew, ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Loader, Part, Plan, Scale, loader_for
 from stallmark.schema import deploy, size
@@ -115,7 +115,7 @@ def build(
         found = recognise(engine, workload, scale, seed)
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
-        _check_space(engine, workload, plan, found, to_be_copied)
+        _check_space(engine, workload, plan, found, to_be_copied, workers)
         parts = arrange(deploy.take_apart(workload.metadata))
         _prepare(engine, parts, identity, found)
     rows = _load(engine, workload, identity, plan, workers, part, progress)
@@ -177,10 +177,11 @@ def _finish(
             engine,
             parts,
             procedures,
+            rows=plan.rows,
             workers=workers,
             step=lambda phase: progress(Progress(phase, total, total, sent)),
         )
-        ledger.note_complete(engine)
+        ledger.note_complete(engine, compressibility.measured(engine, str(workload.metadata.schema)))
     return True
 
 
@@ -202,13 +203,13 @@ def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
 
 
 def _check_space(
-    engine: Engine, workload: Workload, plan: Plan, found: Recognition, to_be_copied: bool
+    engine: Engine, workload: Workload, plan: Plan, found: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()
     if free is None:
         return
-    sizes = size.estimate(workload.metadata, plan.rows, engine.dialect)
+    sizes = size.estimate(workload.metadata, plan.rows, engine.dialect, workers=workers)
     needed, when = sizes.build_bytes, "while it is built"
     if to_be_copied and (both := sizes.loaded_bytes + engine.copy_bytes(sizes.loaded_bytes)) > needed:
         needed, when = both, "with the copy that every run starts from"

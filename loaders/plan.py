@@ -6,6 +6,7 @@ make any batch in any order, and a load that stopped needs nothing but the list 
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -79,8 +80,11 @@ class Plan:
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows each table gets."""
-        return {table: count for group in self.groups for table, count in group.rows.items()}
+        """How many rows each table gets, of all groups that fill it."""
+        total: Counter[str] = Counter()
+        for group in self.groups:
+            total.update(group.rows)
+        return dict(total)
 
     def batches(self, part: Part | None = None) -> list[Batch]:
         """The batches of a part, or all. Parts are disjoint, and together they are the whole."""

@@ -12,23 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from stallmark.schema.hashing import hashed
+
 WORD = 12
 POOL = 256
 _ALPHABET = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-", np.uint8)
-_GOLDEN = 0x9E3779B97F4A7C15
-_MASK = (1 << 64) - 1
-
-Numbers = npt.NDArray[np.uint64]
-
-
-def hashed(key: int, numbers: Numbers) -> Numbers:
-    """64 random bits for each of `numbers`: the output function of SplitMix64 (Steele, Lea, Flood 2014)."""
-    x = numbers * np.uint64(_GOLDEN) + np.uint64((key * 0xD1342543DE82EF95 + _GOLDEN) & _MASK)
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 class Filler:
@@ -57,3 +45,9 @@ def strings(text: npt.NDArray[np.uint8]) -> pa.StringArray:
     rows, width = text.shape
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def digits(numbers: npt.NDArray[np.int64], width: int) -> pa.StringArray:
+    """The last `width` decimal digits of each number, with leading zeros."""
+    places = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
+    return strings((numbers[:, np.newaxis] // places % 10 + ord("0")).astype(np.uint8))

@@ -13,11 +13,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from stallmark.driver.engines import open_engine
+from stallmark.driver.engines import open_engine, sql_file
 from stallmark.driver.engines.base import BulkWriter, Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Scale, loader_for
@@ -57,10 +56,12 @@ def main() -> None:
 def load(
     engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]
 ) -> Iterator[dict[str, Any]]:
-    """Load batch after batch; yields rows and bytes of each, 0 for one that somebody else has loaded."""
+    """Load batch after batch; yields rows and bytes of each, 0 for one that somebody else has loaded, and first of
+    all whether what fails is rolled back."""
     while True:
         try:
             with engine.bulk_writer() as writer:
+                yield {"transactional": writer.transactional}
                 for batch in batches:
                     rows, size = load_batch(writer, loader, seed, scale, batch)
                     yield {"rows": rows, "bytes": size}
@@ -87,7 +88,7 @@ def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batc
 
 
 def _begin(loader: Loader, scale: Scale, batch: Batch) -> str:
-    text = files(__package__).joinpath("begin_batch.mssql.sql").read_text()
+    text = sql_file.read(__package__, "begin_batch.mssql")
     of_batch = loader.rows_of(scale, batch)
     remove = " ".join(f"DELETE FROM {table} WHERE {condition};" for table, condition in of_batch.items())
     return text.format(group=batch.group, number=batch.number, remove=remove)

@@ -1,5 +1,6 @@
 """Shows a build while it runs."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -12,10 +13,16 @@ from stallmark.scenarios.show import Show
 @contextmanager
 def show_build(show: Show, title: str) -> Iterator[Callable[[Progress], None]]:
     """A bar for a build; yields the function its progress is reported to."""
+    began: tuple[float, int] | None = None
 
     def report(progress: Progress) -> None:
-        sent = humanize.naturalsize(progress.bytes)
-        show.advance(progress.rows, f"{progress.phase}, {progress.rows:,} rows, {sent}", progress.rows_total)
+        nonlocal began
+        now = time.monotonic()
+        began = began or (now, progress.rows)
+        note = f"{progress.phase}, {progress.rows:,} rows, {humanize.naturalsize(progress.bytes)}"
+        if progress.rows < progress.rows_total and now > began[0]:
+            note += f", {(progress.rows - began[1]) / (now - began[0]):,.0f} rows/s"
+        show.advance(progress.rows, note, progress.rows_total)
 
     with show.bar(title, None):
         yield report

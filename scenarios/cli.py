@@ -11,6 +11,7 @@ import humanize
 
 import stallmark
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.joining import MASTER_PORT, Gathering
 from stallmark.scenarios.cli_server import selftest, server
 from stallmark.scenarios.command import (
     CONDITION_BROKEN,
@@ -21,6 +22,7 @@ from stallmark.scenarios.command import (
     item,
     json_option,
     out,
+    server_option,
     system_sentence,
     target_options,
     tell,
@@ -89,24 +91,31 @@ def doctor(target, as_json: bool) -> None:
 )
 @click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")
 @json_option
-def build(choice, target, workers: int | None, part: str | None, as_json: bool) -> None:
-    """Build a database, or complete one whose build was interrupted."""
-    from stallmark.loaders import load
+def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
+    """Build a database, or complete one whose build was interrupted.
+
+    WORKLOAD is bank or brokerage, or a scenario, whose database is built where it places it.
+    """
+    from stallmark.loaders import ledger, load
     from stallmark.loaders.plan import Part
     from stallmark.scenarios.build import show_build
+    from stallmark.scenarios.placing import arrangement
     from stallmark.transactions import find_workload
 
     share = Part.parse(part) if part else None
-    with target.engine(choice) as engine, show_build(Show(err), f"Building {choice}") as progress:
+    with target.engine(choice, scenario) as engine, show_build(Show(err), f"Building {choice}") as progress:
         result = load.build(
             engine, find_workload(choice.name), choice.scale, choice.seed,
-            workers=workers or os.cpu_count() or 1, part=share, progress=progress,
+            workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
+            progress=progress,
         )  # fmt: skip
+        ratio = entry.compressibility if (entry := ledger.read(engine)) else None
     if as_json:
-        click.echo(json.dumps(vars(result)))
+        click.echo(json.dumps(vars(result) | {"compressibility": ratio}))
     else:
         rest = "" if result.complete else " Other parts are still to be loaded."
-        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}")
+        pages = f" Its pages are compressible {ratio:.1f} to 1 (LZ4)." if ratio else ""
+        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}")
 
 
 @main.command()
@@ -114,25 +123,27 @@ def build(choice, target, workers: int | None, part: str | None, as_json: bool) 
 @target_options
 @click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
 @json_option
-def check(choice, target, quick: bool, as_json: bool) -> None:
-    """Check that a database is whole and consistent."""
-    from stallmark.loaders import load
+def check(choice, scenario, target, quick: bool, as_json: bool) -> None:
+    """Check that a database is whole and consistent.
+
+    WORKLOAD is bank or brokerage, or a scenario, whose database is checked.
+    """
+    from stallmark.loaders import ledger, load
+    from stallmark.scenarios.show_findings import show_findings
     from stallmark.transactions import checks, find_workload
 
     workload = find_workload(choice.name)
-    with target.engine(choice) as engine:
+    with target.engine(choice, scenario) as engine:
         state = load.recognise(engine, workload, choice.scale, choice.seed)
-        if state.state != "complete":
+        entry = ledger.read(engine)
+        if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
-        findings = checks.run(engine, workload, choice.scale, scans=not quick)
+        findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
-        for finding in findings:
-            mark = "[green]holds [/]" if finding.holds else "[red]BROKEN[/]"
-            detail = "" if finding.holds else f": {finding.offending:,} rows, {finding.detail}"
-            item(mark, f"{escape(finding.name + detail)} ({finding.seconds:.1f} s)")
-    if not all(finding.holds for finding in findings):
+        show_findings(findings)
+    if any(finding.holds is False for finding in findings):
         sys.exit(CONDITION_BROKEN)
 
 
@@ -147,10 +158,19 @@ def check(choice, target, quick: bool, as_json: bool) -> None:
     help="Where the run records go.",
 )  # fmt: skip
 @click.option("--web", "web_port", type=click.IntRange(1, 65535), help="Show Locust's web page on this port.")
+@click.option(
+    "--expect-workers", type=click.IntRange(1), metavar="N",
+    help="Drive from N load machines, each of which runs `stallmark worker`. Then no users run here.",
+)  # fmt: skip
+@click.option(
+    "--master-bind-host", default="*", show_default=True, help="The address that load machines connect to."
+)
+@click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @json_option
 def run(
-    scenario: str, target, overrides: tuple[str, ...], out_dir: Path, web_port: int | None, as_json: bool
-) -> None:
+    scenario: str, target, overrides: tuple[str, ...], out_dir: Path, web_port: int | None, expect_workers: int | None,
+    master_bind_host: str, master_bind_port: int, as_json: bool,
+) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.scenarios.read import read_scenario
     from stallmark.scenarios.runner import Runner
@@ -161,7 +181,8 @@ def run(
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}, {load} of load in all")
     with target.engine(model.workload, model) as engine:
-        runner = Runner(model, engine, out_dir, show, web_port)
+        gathering = Gathering(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+        runner = Runner(model, engine, out_dir, show, web_port, gathering)
         try:
             finished = runner.run()
         except (Stopped, StallmarkError, CallFailed):
@@ -174,6 +195,21 @@ def run(
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
         sys.exit(CONDITION_BROKEN)
+
+
+@main.command()
+@server_option(required=True)
+@click.option("--master-host", required=True, metavar="HOST", help="Where `stallmark run` is started.")
+@click.option("--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+def worker(server: str, master_host: str, master_port: int) -> None:
+    """Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`).
+
+    Serves run after run until Ctrl-C. The server's URL and password are given here as well: they are not sent. What is
+    sent is neither encrypted nor signed, as Locust has it: keep it in a network you trust.
+    """
+    from stallmark.scenarios.load_worker import serve
+
+    serve(server, master_host, master_port, Show(err))
 
 
 @main.command()

@@ -62,15 +62,20 @@ def _no_password(context: click.Context, _: click.Parameter, url: str | None) ->
     return server_url(url) if url else None
 
 
-def target_options(command: Callable) -> Callable:
-    @click.option(
+def server_option(*, without: str = "", required: bool = False) -> Callable:
+    return click.option(
         "--server",
         envvar="STALLMARK_SERVER",
         metavar="URL",
+        required=required,
         callback=_no_password,
         help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
-        "one (or STALLMARK_SERVER). Without it: the embedded PostgreSQL.",
+        f"one (or STALLMARK_SERVER). {without}".rstrip(),
     )
+
+
+def target_options(command: Callable) -> Callable:
+    @server_option(without="Without it: the embedded PostgreSQL.")
     @click.option(
         "--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server."
     )
@@ -87,18 +92,33 @@ def target_options(command: Callable) -> Callable:
 
 
 def workload_options(command: Callable) -> Callable:
+    """The command gets a `choice`, and the `scenario` where one was named in place of a workload."""
+
     @click.argument("workload")
     @click.option(
         "--scale",
         "scale",
-        required=True,
+        default="",
         metavar="MEASURE=N[,…]",
-        help="How large, for example branches=100.",
+        help="How large, for example branches=100, or customers=5000,days=1.",
     )
     @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
     @wraps(command)
     def with_choice(workload, scale, seed, **others):
-        return command(choice=_choice(workload, scale, seed), **others)
+        from stallmark.transactions import WORKLOADS
+
+        if workload in WORKLOADS:
+            return command(choice=_choice(workload, scale, seed), scenario=None, **others)
+        given = click.get_current_context().get_parameter_source
+        if scale or given("seed") is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(
+                f"{workload!r} is no workload ({', '.join(WORKLOADS)}), and a scenario says scale and seed itself",
+                param_hint="WORKLOAD",
+            )
+        from stallmark.scenarios.read import read_scenario
+
+        chosen = read_scenario(workload)
+        return command(choice=chosen.workload, scenario=chosen, **others)
 
     return with_choice
 
@@ -107,14 +127,9 @@ def _choice(workload: str, scale: str, seed: int):
     from pydantic import ValidationError
 
     from stallmark.scenarios.model import WorkloadChoice
-    from stallmark.transactions import WORKLOADS
 
-    if workload not in WORKLOADS:
-        raise click.BadParameter(
-            f"{workload!r} is none: there is {', '.join(WORKLOADS)}", param_hint="WORKLOAD"
-        )
     measures = {}
-    for part in scale.split(","):
+    for part in filter(None, scale.split(",")):
         measure, _, number = part.partition("=")
         if not number.replace(".", "", 1).isdigit():
             raise click.BadParameter(

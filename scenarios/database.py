@@ -1,4 +1,4 @@
-"""The `database:` section of a scenario: where a database on SQL Server lies, and how it is set.
+"""The `database:` section of a scenario: where a database lies, and how it is set; most of it is of SQL Server.
 
 database:
   files: [{path: 'D:\\data\\bank.mdf'}]                          # of PRIMARY; no size: as large as it needs
@@ -9,6 +9,11 @@ database:
   tables: [{names: [history], filegroup: growing, compression: page}]
   recovery: simple
   target_recovery_time: 60s
+
+On PostgreSQL by URL, which tablespaces of the server hold what; indexes lie with their table unless said otherwise:
+
+database:
+  tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
 """
 
 from typing import Annotated, Any, Literal
@@ -73,12 +78,14 @@ class FilegroupChoice(_Strict):
 
 
 class TableChoice(_Strict):
-    """Tables, where they and their indexes lie, and how they are compressed."""
+    """Tables, where they and their indexes lie, and how they are compressed; `growing`: all that a run adds rows to."""
 
     names: Annotated[list[str], Field(min_length=1)]
     filegroup: str | None = None
     indexes: str | None = None
     compression: placement.Compression = "none"
+    tablespace: Annotated[str, Field(min_length=1)] | None = None
+    index_tablespace: Annotated[str, Field(min_length=1)] | None = None
 
 
 class TempDbChoice(_Strict):
@@ -131,7 +138,14 @@ class DatabaseChoice(_Strict):
             ),
             log=_files(self.log),
             tables=tuple(
-                placement.TableGroup(tuple(group.names), group.filegroup, group.indexes, group.compression)
+                placement.TableGroup(
+                    tuple(group.names),
+                    group.filegroup,
+                    group.indexes,
+                    group.compression,
+                    group.tablespace,
+                    group.index_tablespace,
+                )
                 for group in self.tables
             ),
             tempdb=self.tempdb.design() if self.tempdb else None,

@@ -11,7 +11,7 @@ from typing import Literal
 import humanize
 import psutil
 
-from stallmark.driver.collectors import collectors_for
+from stallmark.driver.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios.target import Target, home
@@ -67,10 +67,10 @@ def _server(url: str) -> Iterator[Finding]:
         return
     for what, condition, sentence in engine.examine():
         yield Finding(what, condition, sentence)  # type: ignore[arg-type]
-    for ability in ("cap_memory", "cold_cache", "restore", "emulated_device"):
+    for ability in ("cap_memory", "cold_cache", "restore", "place_files", "emulated_device"):
         if why := engine.cannot(ability):
             yield Finding(ability.replace("_", " "), "limited", f"{why}.")
-    for collector in collectors_for(engine):
+    for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if why := collector.unavailable():
             yield Finding(collector.title, "limited", why)
         elif why := collector.limited():

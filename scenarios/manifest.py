@@ -9,6 +9,7 @@ from stallmark.driver import machine, storage
 from stallmark.driver.collectors.base import Collector
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.plan import Plan
+from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.model import Scenario, Variant
 from stallmark.transactions.workload import Workload
 
@@ -20,6 +21,7 @@ def manifest(
     workload: Workload,
     engine: Engine,
     memory: dict[str, Any],
+    loaded: Entry,
     collectors: Sequence[Collector],
 ) -> dict[str, Any]:
     """`place` is the run's place in its experiment: experiment, repeat, sequence."""
@@ -38,7 +40,11 @@ def manifest(
             "settings": engine.settings(),
         },
         "memory": memory,
-        "database": {"bytes_before": engine.bytes_used(), "bytes_after": None},
+        "database": {
+            "bytes_before": engine.bytes_used(),
+            "bytes_after": None,
+            "compressibility": loaded.compressibility,
+        },
         "cache_start": scenario.start_cache,
         "reset": scenario.reset,
         "device": storage.facts(engine),

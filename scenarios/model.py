@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceModel
@@ -14,6 +14,8 @@ from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.transactions import WORKLOADS, find_workload
 
+Observation = Literal["query_store", "io_latency"]
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -23,16 +25,19 @@ class WorkloadChoice(_Strict):
     """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank."""
 
     name: Literal[WORKLOADS]  # type: ignore[valid-type]
-    scale: dict[str, int | float]
+    scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
 
-    @model_validator(mode="after")
-    def _scale_is_possible(self) -> "WorkloadChoice":
+    @field_validator("scale")
+    @classmethod
+    def _complete(cls, given: dict[str, int | float], info: ValidationInfo) -> dict[str, int | float]:
+        """What was left out has the workload's own defaults."""
+        if "name" not in info.data:  # refused already
+            return given
         try:
-            loader_for(self.name).scale(self.scale)
+            return loader_for(info.data["name"]).scale(given)
         except StallmarkError as error:
             raise ValueError(str(error)) from None
-        return self
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
@@ -86,6 +91,9 @@ class Scenario(_Strict):
     device: Devices | None = None
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     reset: Literal["restore", "continue"]
+    observe: list[
+        Observation
+    ] = []  # what is measured beyond the ordinary, because it costs the server something
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     variants: Annotated[list[Variant], Field(min_length=1)]
 
@@ -101,6 +109,8 @@ class Scenario(_Strict):
         names = [variant.name for variant in self.variants]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
+        if twice := [name for name in self.observe if self.observe.count(name) > 1]:
+            raise ValueError(f"observe names {twice[0]} twice: name it once")
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
         if self.database:

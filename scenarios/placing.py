@@ -1,13 +1,20 @@
-"""Where a scenario wants its database on SQL Server: made there, or found there, before anything else happens."""
+"""Where a scenario wants its database: made there, or found there, before anything else happens."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.loaders.plan import Plan, loader_for
-from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.schema import postgres_placement
 from stallmark.schema.deploy import Parts
+from stallmark.schema.placement import Design, sized
 from stallmark.transactions import find_workload
+
+if TYPE_CHECKING:
+    from stallmark.driver.engines.mssql.engine import MssqlEngine
 
 
 def place(engine: Engine, scenario: Scenario) -> None:
@@ -17,36 +24,51 @@ def place(engine: Engine, scenario: Scenario) -> None:
     """
     if scenario.database is None:
         return
-    if engine.dialect != "mssql":
-        raise StallmarkError(
-            f"{scenario.name} asks for `database`, which places files on SQL Server: leave it out here; the embedded "
-            "server is placed with --data-dir and --wal-dir."
-        )
+    design = scenario.database.design()
+    if isinstance(engine, PostgresEngine):
+        if engine.is_local:
+            raise StallmarkError(
+                f"{scenario.name} asks for `database`, which places a database on a server named with --server: leave "
+                "it out here; the embedded server is placed with --data-dir and --wal-dir."
+            )
+        postgres_placement.refuse_impossible(engine, design)
+        postgres_placement.refuse_other(engine, design, find_workload(scenario.workload.name).metadata)
+        return
     from stallmark.driver.engines.mssql.engine import MssqlEngine
-    from stallmark.schema import mssql_existing, mssql_placement
-    from stallmark.schema.placement import sized
 
     assert isinstance(engine, MssqlEngine)
+    if any(group.tablespace or group.index_tablespace for group in design.tables):
+        raise StallmarkError(
+            f"{scenario.name} asks for a tablespace, but SQL Server has filegroups: write `filegroup` and `indexes`."
+        )
     master = engine.on_database("master")
-    if why := mssql_placement.cannot(master):
+    if why := master.cannot("place_files"):
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
-    choice, design = scenario.workload, scenario.database.design()
+    with master.hold():  # two runs never change one server at once
+        _place(engine, scenario.workload, design)
+
+
+def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> None:
+    from stallmark.schema import mssql_existing, mssql_placement, mssql_tempdb
+
     metadata = find_workload(choice.name).metadata
-    [(number,)] = master.query("SELECT DB_ID(?)", [engine.address.database])
+    [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])
     if number is None:
         loader = loader_for(choice.name)
         rows = Plan(loader.groups(loader.scale(choice.scale))).rows
         mssql_placement.make_database(engine, sized(design, metadata, rows))
     if design.tempdb:  # that the scenario may change the server was asked when it was read
-        mssql_placement.place_tempdb(engine, design.tempdb, change_server=True)
+        mssql_tempdb.place(engine, design.tempdb, change_server=True)
     mssql_existing.refuse_other(engine, design, metadata)
 
 
-def arrangement(scenario: Scenario) -> Callable[[Parts], Parts]:
+def arrangement(engine: Engine, scenario: Scenario | None) -> Callable[[Parts], Parts]:
     """What `loaders.load.build` is told of where tables and keys lie."""
-    if scenario.database is None:
+    if scenario is None or scenario.database is None:
         return lambda parts: parts
+    design = scenario.database.design()
+    if engine.dialect == "postgresql":
+        return lambda parts: postgres_placement.place_tables(parts, design)
     from stallmark.schema.mssql_placement import place_tables
 
-    design = scenario.database.design()
     return lambda parts: place_tables(parts, design)

@@ -4,27 +4,39 @@ import os
 import socket
 from pathlib import Path
 
+from stallmark.driver.collectors import ON_REQUEST
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.joining import Gathering
 from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.model import Scenario
+from stallmark.transactions import find_workload
+
+_MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp_configure; a restart)"}
 
 
 def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_port: int | None) -> None:
     """Everything that can be known before the first byte is loaded."""
+    if not find_workload(scenario.workload.name).deck:
+        raise StallmarkError(
+            f"{scenario.workload.name} has no transactions yet: it can be built and checked, not driven."
+        )
     _refuse_what_the_engine_cannot(scenario, engine)
     refuse_small_pools(scenario, engine)
     most = engine.most_users()
     if most is not None and (users := max(scenario.users)) > most:
-        remedy = "name a larger server with --server" if engine.is_local else "raise its max_connections"
+        remedy = (
+            "name a larger server with --server"
+            if engine.is_local
+            else f"raise its {_MOST_USERS[engine.dialect]}"
+        )
         raise StallmarkError(
             f"{scenario.name} asks for {users:,} users, but the server takes {most:,} beside our own sessions: "
             f"ask for fewer, or {remedy}."
         )
     if web_port:
-        _refuse_port_in_use(web_port)
+        _refuse_port_in_use("127.0.0.1", web_port, "the web page")
     _refuse_unwritable(out)
-    engine.checkpoint()  # every run begins with one: a server that refuses it says so now
 
 
 def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | None = None) -> None:
@@ -39,6 +51,21 @@ def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | N
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
                 f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
             )
+
+
+def refuse_load_machines(scenario: Scenario, engine: Engine, gathering: Gathering) -> None:
+    """Load machines that could not reach the server or this machine, or would have nothing to do."""
+    if engine.is_local:
+        raise StallmarkError(
+            "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
+            "--server."
+        )
+    if (users := max(scenario.users)) < gathering.count:
+        raise StallmarkError(
+            f"{users:,} users cannot be spread over {gathering.count:,} load machines: ask for more users, or for "
+            "fewer machines with --expect-workers."
+        )
+    _refuse_port_in_use(gathering.host.removeprefix("*"), gathering.port, "the load machines")
 
 
 def refuse_driven(scenario: Scenario, engine: Engine, loaded: Entry) -> None:
@@ -64,14 +91,20 @@ def _refuse_what_the_engine_cannot(scenario: Scenario, engine: Engine) -> None:
     for key, (ability, wanted) in asked.items():
         if wanted and (why := engine.cannot(ability)):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+    for name in scenario.observe:
+        if name not in ON_REQUEST.get(engine.dialect, {}):
+            raise StallmarkError(
+                f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
+                "server with --server."
+            )
 
 
-def _refuse_port_in_use(port: int) -> None:
+def _refuse_port_in_use(host: str, port: int, purpose: str) -> None:
     try:
-        socket.create_server(("127.0.0.1", port)).close()
+        socket.create_server((host, port)).close()
     except OSError as error:
         raise StallmarkError(
-            f"Port {port} is not free for the web page ({error.strerror}): name another."
+            f"Port {port} is not free for {purpose} ({error.strerror}): name another."
         ) from None
 
 

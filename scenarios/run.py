@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.driver.collectors import collectors_for, storage_alarm
+from stallmark.driver.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.driver.drive import Drive, Interrupted, Progress
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.joining import Gathering
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.sampler import Sampler
 from stallmark.loaders import ledger
@@ -38,6 +39,7 @@ class Run:
         original_pool_bytes: int | None,
         show: Show,
         web_port: int | None,
+        gathering: Gathering | None,
     ):
         self._scenario = scenario
         self._variant = variant
@@ -51,6 +53,8 @@ class Run:
         self._original_pool_bytes = original_pool_bytes
         self._show = show
         self._web_port = web_port
+        self._gathering = gathering
+        self._not_emptied: list[str] = []
         self.conditions_hold = True
 
     def go(self) -> str | None:
@@ -77,6 +81,7 @@ class Run:
         engine, scenario = self._engine, self._scenario
         if scenario.reset == "restore":
             self._restore()
+        drop_left_behind(engine)
         ledger.note_driven(engine)
         engine.emulate(scenario.devices_of(self._variant))
         wanted = None
@@ -86,7 +91,7 @@ class Run:
         else:
             engine.uncap_memory()
         if scenario.start_cache == "cold":
-            engine.drop_caches()
+            self._not_emptied.extend(engine.drop_caches())
         elif scenario.start_cache == "prefilled":
             engine.prefill(str(self._workload.metadata.schema))
         engine.checkpoint()
@@ -106,13 +111,21 @@ class Run:
             )
 
     def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
-        collectors = collectors_for(self._engine)
+        collectors = collectors_for(self._engine, self._scenario.observe)
         writer = RecordWriter(
             self._folder,
             manifest(
-                self._scenario, self._variant, self._place, self._workload, self._engine, memory, collectors
+                self._scenario,
+                self._variant,
+                self._place,
+                self._workload,
+                self._engine,
+                memory,
+                self._loaded,
+                collectors,
             ),
         )
+        writer.manifest["notes"].extend(self._not_emptied)
         known = writer.manifest["collectors"]
         self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
         for collector in self._collectors:
@@ -127,7 +140,7 @@ class Run:
             "scale": choice.scale,
             "call_timeout_s": self._scenario.call_timeout,
         }
-        drive = Drive(self._plan, order, writer, self._web_port)
+        drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         try:
             with (
@@ -135,7 +148,8 @@ class Run:
                 self._show.bar(f"{self._title}: running", self._plan.end_s),
             ):
                 self._show.advance(0, "starting")
-                drive.start()
+                drive.start(self._show.say)
+                writer.manifest["load_machines"] = drive.load_machines
                 self._engine.engage_devices()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
@@ -172,7 +186,9 @@ class Run:
 
     def _check(self, writer: RecordWriter) -> None:
         with self._show.bar(f"{self._title}: checking consistency", None):
-            findings = checks.run(self._engine, self._workload, self._scenario.workload.scale)
+            scale = self._loaded.identity.scale
+            findings = checks.run(self._engine, self._workload, scale, driven=True)
+        findings = [finding for finding in findings if finding.holds is not None]
         writer.manifest["conditions"] = [vars(finding) for finding in findings]
         writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
         self.conditions_hold = all(finding.holds for finding in findings)

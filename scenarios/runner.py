@@ -2,19 +2,26 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.joining import Gathering
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
 from stallmark.scenarios.build import show_build
+from stallmark.scenarios.load_worker import facts_of
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.placing import arrangement
-from stallmark.scenarios.refusals import refuse_driven, refuse_small_pools, refuse_what_cannot_be
+from stallmark.scenarios.refusals import (
+    refuse_driven,
+    refuse_load_machines,
+    refuse_small_pools,
+    refuse_what_cannot_be,
+)
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
@@ -32,12 +39,19 @@ class Runner:
     """One `stallmark run`: all runs of a scenario on one engine. `folder` holds their records."""
 
     def __init__(
-        self, scenario: Scenario, engine: Engine, out: Path, show: Show, web_port: int | None = None
+        self,
+        scenario: Scenario,
+        engine: Engine,
+        out: Path,
+        show: Show,
+        web_port: int | None = None,
+        gathering: Gathering | None = None,
     ):
         self._scenario = scenario
         self._engine = engine
         self._show = show
         self._web_port = web_port
+        self._gathering = gathering
         self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
         self.folder = out / self._experiment
 
@@ -47,10 +61,14 @@ class Runner:
 
     def _run(self) -> Finished:
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
+        if self._gathering:
+            refuse_load_machines(self._scenario, self._engine, self._gathering)
+        self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         variants = self._scenario.variants * self._scenario.repeats
+        gathering = self._gathering and replace(self._gathering, facts=facts_of(self._engine))
         holds = True
         for index, variant in enumerate(variants):
             run = Run(
@@ -68,6 +86,7 @@ class Runner:
                 original_pool_bytes=original_pool_bytes,
                 show=self._show,
                 web_port=self._web_port,
+                gathering=gathering,
             )
             reason = run.go()
             holds = holds and run.conditions_hold
@@ -86,7 +105,7 @@ class Runner:
                 choice.seed,
                 workers=workers,
                 to_be_copied=to_be_copied,
-                arrange=arrangement(self._scenario),
+                arrange=arrangement(self._engine, self._scenario),
                 progress=progress,
             )
         if not built.complete:

@@ -17,7 +17,8 @@ from typing import Any
 import humanize
 
 from stallmark.driver.engines.base import ServerIdentity
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.engines.mssql import sql
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.scenarios import container
 from stallmark.scenarios.container import asked
@@ -59,22 +60,25 @@ def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = R
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
         )
     papers = Papers(order.name)
-    password = papers.password() or new_password()
+    password, first_password = (
+        known or new_password() for known in (papers.password(), papers.first_password())
+    )
     server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+    at_first = MssqlEngine(url(order.port, "master", first_password))
     client = container.engine()
     try:
         _refuse_name_in_use(client, order.name)
         for folder in order.folders:
             _prepare_folder(folder, papers)
-        options = order.options(password)
+        options = order.options(first_password)
         if not container.is_here(client, order.image):
             _download(client, order.image, show)
         volume = None if order.data else _make_volume(client, order, papers)
-        papers.write(order, password)
+        papers.write(order, password, first_password)
         try:
             running = _start(client, options, order)
             with show.bar(f"Starting SQL Server {order.version}", None):
-                _wait(running, server, show, ready_within_s)
+                _wait(running, server, at_first, show, ready_within_s)
             server.execute(f"IF DB_ID('{DATABASE}') IS NULL CREATE DATABASE {DATABASE}")
         except BaseException:
             with later(), suppress(StallmarkError):
@@ -246,8 +250,13 @@ def _start(client: Any, options: Mapping[str, Any], order: Order) -> Any:
     return made
 
 
-def _wait(running: Any, server: MssqlEngine, show: Show, ready_within_s: float) -> None:
-    """Until a login succeeds. Raises StallmarkError when the server ends, or takes too long."""
+def _wait(
+    running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float
+) -> None:
+    """Until a login succeeds. One with the first password replaces it; with data of before there is none such.
+
+    Raises StallmarkError when the server ends, or takes too long.
+    """
     began = time.monotonic()
     while True:
         with asked("The new server could not be watched"):
@@ -268,6 +277,13 @@ def _wait(running: Any, server: MssqlEngine, show: Show, ready_within_s: float) 
             return
         except StallmarkError as error:
             refusal = str(error)
+        try:
+            at_first.execute(f"ALTER LOGIN sa WITH PASSWORD = {sql.text(server.address.password or '')}")
+            continue
+        except CallFailed as error:
+            refusal = f"Its first password could not be replaced ({error.message})."
+        except StallmarkError:
+            pass  # it is not up yet, or has the other password
         if time.monotonic() - began > ready_within_s:
             raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
         show.advance(time.monotonic() - began, _last_line(running))

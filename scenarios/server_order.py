@@ -72,12 +72,12 @@ class Order:
     def folders(self) -> list[Path]:
         return [folder.resolve() for folder in (self.data, self.log) if folder]
 
-    def environment(self, password: str) -> dict[str, str]:
-        """The image takes the password in no other way, so whoever may inspect the container can read it; the list of
-        processes does not show it."""
+    def environment(self, first_password: str) -> dict[str, str]:
+        """Microsoft documents no other way for the image to take a password, so whoever may inspect the container can
+        read it: it is good for the first login alone, which replaces it."""
         return {
             "ACCEPT_EULA": "Y",
-            "MSSQL_SA_PASSWORD": password,
+            "MSSQL_SA_PASSWORD": first_password,
             "MSSQL_PID": self.edition or EDITIONS[self.version],
             "MSSQL_MEMORY_LIMIT_MB": str(int(self.memory_bytes * SHARE_OF_SQL_SERVER) // 1024**2),
             "MSSQL_DATA_DIR": f"{INSIDE}/data",
@@ -92,13 +92,13 @@ class Order:
             places[str(self.log.resolve())] = {"bind": INSIDE_LOG, "mode": "rw,Z"}
         return places
 
-    def options(self, password: str) -> dict[str, Any]:
+    def options(self, first_password: str) -> dict[str, Any]:
         """For `containers.create`."""
         return {
             "image": self.image,
             "name": self.name,
             "platform": container.PLATFORM,
-            "environment": self.environment(password),
+            "environment": self.environment(first_password),
             "labels": {LABEL: self.name, VERSION_LABEL: self.version},
             "ports": {"1433/tcp": ("127.0.0.1", self.port)},
             "volumes": self.places(),
@@ -118,6 +118,7 @@ class Papers:
         self.folder = home() / "servers" / name
         self.password_file = self.folder / "password"
         self.url_file = self.folder / "server.url"
+        self._first_password_file = self.folder / "first-password"
         self._folders_file = self.folder / "folders.json"
 
     @property
@@ -125,15 +126,20 @@ class Papers:
         return self.folder.exists()
 
     def password(self) -> str | None:
-        return self.password_file.read_text().strip() if self.password_file.exists() else None
+        return _read(self.password_file)
+
+    def first_password(self) -> str | None:
+        """What the server has until its first login; a start that was killed before it left it so."""
+        return _read(self._first_password_file)
 
     def folders(self) -> dict[str, str]:
         """Where the server's files lie: "data" and "log", as far as they were named."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
-    def write(self, order: Order, password: str) -> None:
+    def write(self, order: Order, password: str, first_password: str) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _write_private(self.password_file, password + "\n")
+        _write_private(self._first_password_file, first_password + "\n")
         _write_private(self.url_file, url(order.port, DATABASE, password) + "\n")
         folders = {
             name: str(each.resolve()) for name, each in (("data", order.data), ("log", order.log)) if each
@@ -154,6 +160,10 @@ def url(port: int, database: str, password: str | None = None) -> str:
     return URL.create(
         "mssql", "sa", password, "127.0.0.1", port, database, {"TrustServerCertificate": "yes"}
     ).render_as_string(hide_password=False)
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text().strip() if path.exists() else None
 
 
 def _write_private(path: Path, text: str) -> None:

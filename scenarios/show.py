@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import humanize
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -21,6 +22,9 @@ class Show:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._said = 0.0
+        self._first: tuple[float, float] | None = (
+            None  # when work was first reported, and how much was done then
+        )
 
     @contextmanager
     def bar(self, title: str, total: float | None) -> Iterator[None]:
@@ -28,6 +32,8 @@ class Show:
         began = time.monotonic()
         self._title = title
         self._said = began
+        self._first = None
+        self._total = total
         if self.console.is_terminal:
             columns = (
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
@@ -51,9 +57,17 @@ class Show:
             self._progress.update(
                 self._task, completed=done, note=note, total=total, description=self._fitting(note)
             )
-        elif time.monotonic() - self._said >= PLAIN_EVERY_S:
-            self._said = time.monotonic()
-            self.say(f"{self._title}: {note}")
+            return
+        total = total or self._total
+        now = time.monotonic()
+        first, before = self._first = self._first or (now, done)
+        if now - self._said >= PLAIN_EVERY_S:
+            self._said = now
+            left = (now - first) * (total - done) / (done - before) if total and done > before else 0
+            self.say(
+                f"{self._title}: {note}"
+                + (f", about {humanize.precisedelta(left, format='%d')} left" if left >= 1 else "")
+            )
 
     def _fitting(self, note: str) -> str:
         """The title, cut where the window leaves no room for it beside the note, a short bar and the time."""

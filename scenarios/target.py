@@ -70,6 +70,8 @@ class Target:
             engine = open_engine(self.url)
             engine.may_drop_caches = self.may_drop_caches
             if scenario:
+                if scenario.reset == "restore":
+                    engine.finish_restore()
                 place(engine, scenario)
             engine.identity()  # an unreachable or too old server is refused here
             try:

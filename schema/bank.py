@@ -13,6 +13,8 @@ exact peer of our transaction on the same tables. Two things are deliberate:
 from sqlalchemy import CHAR, Column, DateTime, Integer, MetaData, Table
 from sqlalchemy.dialects.mssql import DATETIME2
 
+from stallmark.schema.placement import GROWING
+
 METADATA = MetaData(
     schema="bank",
     naming_convention={"pk": "%(table_name)s_pkey", "fk": "%(table_name)s_%(column_0_name)s_fkey"},
@@ -50,4 +52,5 @@ HISTORY = Table(
     Column("delta", Integer),
     Column("mtime", DateTime().with_variant(DATETIME2(), "mssql")),
     Column("filler", CHAR(22)),
+    info={GROWING: True},
 )

@@ -2,15 +2,17 @@
 
     create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
     … the load …
-    finish          primary keys and indexes in parallel → foreign keys → procedures → statistics
+    finish          primary keys and indexes → foreign keys → procedures → statistics
 
-Every step looks at what is there and adds what is missing, so a build that was interrupted goes on where it
-stopped.
+What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
+stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
+they would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the
+primary key.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,12 +20,20 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.schema import size
 
 Item = TypeVar("Item")
+OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
+
+SHOWN_ROWS = 3  # of those that break a foreign key
 
 _DRIVERS = {"postgresql": "postgresql+psycopg://", "mssql": "mssql+pyodbc://"}
+
+# Of SQL Server: an index, or anything else, with this name is there.
+_THERE = {"1913", "2714"}
 
 # Held by the session: gone with it, whatever happens to the process.
 _LOCK = {
@@ -79,20 +89,45 @@ def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
 
 
 def finish(
-    engine: Engine, parts: "Parts", procedures: str, *, workers: int = 1, step: Callable[[str], None]
+    engine: Engine,
+    parts: "Parts",
+    procedures: str,
+    *,
+    rows: Mapping[str, int],
+    workers: int = 1,
+    step: Callable[[str], None],
 ) -> None:
-    """Everything after the load, in order; `step` is told what begins."""
+    """Everything after the load, in order; `step` is told what begins. `rows` are those loaded, by the tables' full
+    names: by them the longest work comes first.
+
+    Raises StallmarkError for a foreign key that does not hold, with its first rows.
+    """
+
+    def work(items: Sequence[OfTable]) -> int:
+        table = _table(items[0])
+        return len(items) * size.table_bytes(table, rows.get(table.fullname, 0), engine.dialect)
+
+    def everywhere(action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
+        _in_parallel(workers, action, sorted(_by_table(items), key=work, reverse=True))
+
+    present = _present(engine, str(parts.tables.schema))
+    with connected(engine) as connection:
+        keys, foreign_keys = (
+            [item for item in items if (_table(item).name, _name(item, connection)) not in present]
+            for items in (parts.keys, parts.foreign_keys)
+        )
     step("keys and indexes")
-    _in_parallel(workers, lambda item: _add(engine, item), parts.keys)
+    everywhere(lambda items: _add(engine, items), keys)
     if parts.foreign_keys:
         step("foreign keys")
-        for constraint in parts.foreign_keys:
-            _add(engine, constraint)
+        _add(engine, foreign_keys)  # each locks two tables
+        if engine.dialect == "postgresql":
+            everywhere(lambda items: _validate(engine, items), parts.foreign_keys)
     step("procedures")
     for batch in batches(procedures):
         engine.execute(batch)
     step("statistics")
-    _in_parallel(workers, lambda table: engine.settle(table.fullname), parts.tables.sorted_tables)
+    everywhere(lambda tables: engine.settle(tables[0].fullname), parts.tables.sorted_tables)
 
 
 @dataclass(frozen=True)
@@ -101,13 +136,13 @@ class Parts:
 
     tables: sa.MetaData
     keys: Sequence[Constraint | Index]
-    foreign_keys: Sequence[Constraint]
+    foreign_keys: Sequence[sa.ForeignKeyConstraint]
 
 
 def take_apart(metadata: sa.MetaData) -> Parts:
     copy = sa.MetaData(schema=metadata.schema, naming_convention=metadata.naming_convention)
     keys: list[Constraint | Index] = []
-    foreign_keys: list[Constraint] = []
+    foreign_keys: list[sa.ForeignKeyConstraint] = []
     for original in metadata.sorted_tables:
         table = original.to_metadata(copy)
         keys += sorted(table.indexes, key=lambda index: str(index.name))
@@ -115,6 +150,8 @@ def take_apart(metadata: sa.MetaData) -> Parts:
         for constraint in sorted(table.constraints, key=lambda c: str(c.name)):
             match constraint:
                 case sa.ForeignKeyConstraint():
+                    # Checked afterwards, when PostgreSQL needs no lock on the parent.
+                    constraint.dialect_options["postgresql"]["not_valid"] = True
                     foreign_keys.append(constraint)
                 case sa.PrimaryKeyConstraint() if len(constraint.columns):
                     keys.insert(0, constraint)
@@ -131,31 +168,94 @@ def batches(procedures: str) -> list[str]:
     return [text for text in re.split(r"(?im)^[ \t]*GO[ \t]*$", procedures) if text.strip()]
 
 
-def _add(engine: Engine, item: Index | Constraint) -> None:
-    table = item.table
-    assert table is not None
+def _present(engine: Engine, schema: str) -> set[tuple[str, str]]:
+    """The keys, indexes and foreign keys that are there, by table and name."""
+    sql = sql_file.read(__package__, f"present_keys.{engine.dialect}")
+    return {(table, name) for table, name in engine.query(sql, [schema, schema])}
+
+
+def _add(engine: Engine, items: Sequence[Index | Constraint]) -> None:
     with connected(engine) as connection:
-        look = sa.inspect(connection)
-        schema = table.schema
-        match item:
-            case sa.PrimaryKeyConstraint():
-                present = {look.get_pk_constraint(table.name, schema)["name"]} - {None}
-            case sa.UniqueConstraint():
-                # SQL Server's dialect knows them as indexes only.
-                listed = look.get_indexes if engine.dialect == "mssql" else look.get_unique_constraints
-                present = {found["name"] for found in listed(table.name, schema)}
-            case sa.ForeignKeyConstraint():
-                present = {found["name"] for found in look.get_foreign_keys(table.name, schema)}
-            case _:
-                present = {found["name"] for found in look.get_indexes(table.name, schema)}
-        if not present & {str(_name(item, connection))}:
-            connection.execute(CreateIndex(item) if isinstance(item, Index) else AddConstraint(item))
+        for item in items:
+            match item:
+                case Index():
+                    with _unless_there(engine):
+                        connection.execute(CreateIndex(item))
+                case sa.ForeignKeyConstraint():
+                    with _naming_rows(connection, item):
+                        connection.execute(AddConstraint(item))
+                case _:
+                    connection.execute(AddConstraint(item))
+
+
+@contextmanager
+def _unless_there(engine: Engine) -> Iterator[None]:
+    """Babelfish lists an index under another name than it was given, where `present_keys` does not find it."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if engine.failure(error.orig or error).code not in _THERE:
+            raise
+
+
+def _validate(engine: Engine, foreign_keys: Sequence[sa.ForeignKeyConstraint]) -> None:
+    """Of PostgreSQL: what is valid already costs nothing."""
+    with connected(engine) as connection:
+        for key in foreign_keys:
+            with _naming_rows(connection, key):
+                connection.exec_driver_sql(
+                    f"ALTER TABLE {_table(key).fullname} VALIDATE CONSTRAINT {_name(key, connection)}"
+                )
+
+
+@contextmanager
+def _naming_rows(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> Iterator[None]:
+    """When the foreign key fails because rows have no parent, say which."""
+    try:
+        yield
+    except sa.exc.DBAPIError:
+        table, [element] = _table(key), key.elements
+        child, parent = element.parent, element.column
+        shown = list(dict.fromkeys((*table.primary_key.columns, child)))
+        rows = connection.execute(
+            sa.select(*shown)
+            .where(child.is_not(None), ~sa.exists().where(parent == child))
+            .order_by(*shown)
+            .limit(SHOWN_ROWS)
+        ).all()
+        if not rows:
+            raise
+        listed = "; ".join(
+            ", ".join(f"{column.name} {value}" for column, value in zip(shown, row, strict=True))
+            for row in rows
+        )
+        raise StallmarkError(
+            f"{table.fullname} has rows whose {child.name} is not in {parent.table.fullname}, the first with {listed}: "
+            "mend them and build again, or drop the database and build it anew."
+        ) from None
+
+
+def _table(item: Index | Constraint | sa.Table) -> sa.Table:
+    table = item if isinstance(item, sa.Table) else item.table
+    assert table is not None
+    return table
+
+
+def _by_table(items: Iterable[OfTable]) -> list[list[OfTable]]:
+    groups: dict[sa.Table, list[OfTable]] = {}
+    for item in items:
+        groups.setdefault(_table(item), []).append(item)
+    return list(groups.values())
 
 
 def _in_parallel(workers: int, action: Callable[[Item], None], items: Sequence[Item]) -> None:
+    """In that order; what has not begun when one fails is left."""
     with ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(action, item) for item in items]:
-            done.result()
+        ended, left = wait([pool.submit(action, item) for item in items], return_when=FIRST_EXCEPTION)
+        for future in left:
+            future.cancel()
+        for future in ended:
+            future.result()
 
 
 def _name(item: Index | Constraint, connection: sa.Connection) -> str:

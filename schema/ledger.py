@@ -4,7 +4,17 @@
 batch, written in the transaction of the batch itself, so that a killed load loses and doubles nothing.
 """
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Integer, MetaData, String, Table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    Integer,
+    MetaData,
+    String,
+    Table,
+)
 
 METADATA = MetaData(schema="stallmark")
 
@@ -18,6 +28,7 @@ DATABASE = Table(
     Column("seed", BigInteger, nullable=False),
     Column("options", String(400), nullable=False),  # JSON with sorted keys: what else decides the data
     Column("loaded_bytes", BigInteger),  # its size when it was loaded, keyed and analysed; NULL until then
+    Column("compressibility", Float),  # as loaded, to one; NULL where the server shows no pages
     Column("driven", Boolean, nullable=False),  # load has been driven against it since
     CheckConstraint("only_row = 1", name="database_only_row"),
 )

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
@@ -25,6 +25,7 @@ class FoundFile:
     path: str
     size_bytes: int
     growth_bytes: int | None  # None: it grows by a share
+    growth_percent: int | None = None
 
     def lies_at(self, path: str) -> bool:
         """Windows does not tell capitals from small letters."""
@@ -60,7 +61,7 @@ def read(engine: "MssqlEngine", schema: str) -> Found:
 
 
 def read_tempdb(engine: "MssqlEngine") -> list[FoundFile]:
-    with closing(engine.connect(database="tempdb")) as connection:
+    with closing(engine.on_database("tempdb").connect()) as connection:
         return [FoundFile(*file) for file in _ask(connection, "existing_files")]
 
 
@@ -78,7 +79,7 @@ def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str
 
 
 def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
-    """As `differences`; after `change_tempdb`, what only a restart of the server or its administrator can do."""
+    """As `differences`; after `mssql_tempdb.change`, what only a restart of the server or its administrator can do."""
     data = [file for file in found if file.kind == "ROWS"]
     pairs = list(zip(wanted.files, data, strict=False))
     pairs += [(wanted.log, file) for file in found if file.kind == "LOG" and wanted.log][:1]
@@ -90,10 +91,7 @@ def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
 
 def refuse_other(engine: "MssqlEngine", design: Design, metadata: sa.MetaData) -> None:
     """Raises StallmarkError naming every difference between the engine's database and the design."""
-    phrases = differences(design, read(engine, str(metadata.schema)), metadata)
-    if design.tempdb:
-        phrases += tempdb_differences(design.tempdb, read_tempdb(engine))
-    if phrases:
+    if phrases := differences(design, read(engine, str(metadata.schema)), metadata):
         raise StallmarkError(
             f"The database {engine.address.database} is there, but not as the scenario designs it: "
             f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
@@ -101,7 +99,7 @@ def refuse_other(engine: "MssqlEngine", design: Design, metadata: sa.MetaData) -
 
 
 def _ask(connection: Any, statement: str, *parameters: Any) -> list[tuple]:
-    sql = files(__package__).joinpath(f"{statement}.mssql.sql").read_text()
+    sql = sql_file.read(__package__, f"{statement}.mssql")
     try:
         return [tuple(row) for row in connection.execute(sql, *parameters).fetchall()]
     except api().Error as error:

@@ -1,4 +1,4 @@
-"""A physical design in T-SQL: the database with its files, its settings, tempdb, and where tables and indexes lie.
+"""A physical design in T-SQL: the database with its files, its settings, and where tables and indexes lie.
 
 Names and paths come from a scenario file: all are quoted.
 """
@@ -12,13 +12,11 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql.editions import AZURE
 from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.execute import execute
 from stallmark.driver.engines.mssql.odbc import api
 from stallmark.driver.engines.mssql.sql import name, text
-from stallmark.schema import mssql_existing
-from stallmark.schema.mssql_existing import FoundFile
-from stallmark.schema.placement import MIB, Design, File, Settings, TempDb
+from stallmark.schema.placement import MIB, Design, File, Settings
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -54,65 +52,19 @@ def settings(database: str, wanted: Settings) -> list[str]:
     ]
 
 
-def change_tempdb(wanted: TempDb, present: Sequence[FoundFile], *, change_server: bool) -> list[str]:
-    """tempdb's files as wanted, from those it has (in the order of their numbers): the first wanted file is its first,
-    and so on; what is missing is added. A new path holds after the server's next start, and a file is never made
-    smaller or removed: those differences remain, and `mssql_existing` names them.
-
-    Raises StallmarkError without `change_server`: every database of the server shares tempdb.
-    """
-    if not change_server:
-        raise StallmarkError(
-            "The scenario places tempdb, which changes the server for all its databases: write `change_server: true` "
-            "below tempdb if it is yours to change."
-        )
-    statements: list[str] = []
-    data = [file for file in present if file.kind == "ROWS"]
-    for found, file in zip(data, wanted.files, strict=False):
-        statements += _modify(found, file)
-    for file in wanted.files[len(data) :]:
-        statements.append(f"ALTER DATABASE [tempdb] ADD FILE {_file(file)}")
-    if wanted.log:
-        for found in [file for file in present if file.kind == "LOG"][:1]:
-            statements += _modify(found, wanted.log)
-    return statements
-
-
 def make_database(engine: "MssqlEngine", design: Design) -> None:
     """Create the engine's database as designed. Raises StallmarkError with the server's words; a database whose
     settings failed is dropped again, so that the next attempt does not find half of it."""
     database = engine.address.database
     create, *after = create_database(database, design)
-    with closing(engine.connect(database="master")) as connection:
-        _run(connection, create, database)
+    with closing(engine.on_database("master").connect()) as connection:
+        run(connection, create, database)
         try:
             for statement in after:
-                _run(connection, statement, database)
+                run(connection, statement, database)
         except StallmarkError:
-            _run(connection, f"DROP DATABASE {name(database)}", database)
+            run(connection, f"DROP DATABASE {name(database)}", database)
             raise
-
-
-def place_tempdb(engine: "MssqlEngine", wanted: TempDb, *, change_server: bool) -> list[str]:
-    """Change tempdb's files as `change_tempdb` has it; returns a phrase for each thing that is still otherwise, because
-    only a restart of the server (a path) or its administrator (a file too many) can change it."""
-    statements = change_tempdb(wanted, mssql_existing.read_tempdb(engine), change_server=change_server)
-    with closing(engine.connect(database="master")) as connection:
-        for statement in statements:
-            _run(connection, statement, "tempdb")
-    return mssql_existing.tempdb_differences(wanted, mssql_existing.read_tempdb(engine))
-
-
-def cannot(engine: "MssqlEngine") -> str | None:
-    """Why a database cannot be placed on this server, as a sentence for `Engine.cannot`; None when it can."""
-    if engine.edition in AZURE:
-        return "Azure SQL puts a database's files where it wants them"
-    if engine.identity().product != "SQL Server":
-        return f"{engine.identity().product} ignores where a database's files are to lie"
-    [(permitted,)] = engine.query("SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE')")
-    if not permitted:
-        return "this login may not create a database: GRANT CREATE ANY DATABASE TO it, or use sysadmin"
-    return None
 
 
 def place_tables(parts: "Parts", design: Design) -> "Parts":
@@ -147,8 +99,15 @@ def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
     """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
     filegroup, compression = item.info.get(_STORAGE, (None, "none"))
     on = [f"ON {name(filegroup)}"] if filegroup else []
+    if filegroup and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
+        on.append(f"TEXTIMAGE_ON {name(filegroup)}")  # else, as documented, they go to the default filegroup
     options = [f"WITH (DATA_COMPRESSION = {compression.upper()})"] if compression != "none" else []
     yield from (*on, *options) if filegroup_first else (*options, *on)
+
+
+def _is_large(column: sa.Column) -> bool:
+    """A text or binary without a limit, kept outside its row."""
+    return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 
 def _storage(design: Design, table: sa.Table, *, clustered: bool) -> tuple[str | None, str]:
@@ -174,33 +133,20 @@ def _create(database: str, design: Design) -> str:
 
 
 def _files(files: Sequence[File]) -> str:
-    return ",\n".join(f"    {_file(file)}" for file in files)
+    return ",\n".join(f"    {file_clause(file)}" for file in files)
 
 
-def _file(file: File) -> str:
+def file_clause(file: File) -> str:
     parts = [f"NAME = {text(file.name)}", f"FILENAME = {text(file.path)}"]
     if file.size_bytes is not None:
-        parts.append(f"SIZE = {_size(file.size_bytes)}")
-    return f"({', '.join([*parts, f'FILEGROWTH = {_size(file.growth_bytes)}'])})"
+        parts.append(f"SIZE = {size(file.size_bytes)}")
+    return f"({', '.join([*parts, f'FILEGROWTH = {size(file.growth_bytes)}'])})"
 
 
-def _modify(found: FoundFile, wanted: File) -> list[str]:
-    """One property at a time, as the documentation has it."""
-    changes = []
-    if not found.lies_at(wanted.path):
-        changes.append(f"FILENAME = {text(wanted.path)}")
-    if wanted.size_bytes is not None and wanted.size_bytes > found.size_bytes:
-        changes.append(f"SIZE = {_size(wanted.size_bytes)}")
-    if wanted.growth_bytes != found.growth_bytes:
-        changes.append(f"FILEGROWTH = {_size(wanted.growth_bytes)}")
-    return [
-        f"ALTER DATABASE [tempdb] MODIFY FILE (NAME = {text(found.name)}, {change})" for change in changes
-    ]
-
-
-def _run(connection: Any, statement: str, database: str) -> None:
+def run(connection: Any, statement: str, database: str) -> None:
+    """Raises StallmarkError with the server's words and the statement."""
     try:
-        connection.execute(statement)
+        execute(connection, statement)
     except api().Error as error:
         raise StallmarkError(
             f"The server refused to make {database} as designed: {failed(error).message}. "
@@ -208,7 +154,7 @@ def _run(connection: Any, statement: str, database: str) -> None:
         ) from None
 
 
-def _size(size_bytes: int) -> str:
+def size(size_bytes: int) -> str:
     """Whole MB, or whole KB where it is not: rounded up."""
     if size_bytes == 0:
         return "0"

@@ -1,4 +1,5 @@
-"""The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O.
+"""The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O. On
+PostgreSQL (`postgres_placement`): in which of the server's tablespaces tables and indexes lie.
 
 Plain data, checked as it is made: a mistake raises StallmarkError. `mssql_placement` says a design in T-SQL,
 `mssql_existing` compares it with a database that is there. Limits are those of "CREATE DATABASE" and "Maximum
@@ -19,6 +20,7 @@ from stallmark.schema import size
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
 PRIMARY = "PRIMARY"
+GROWING = "growing"  # as a table's name: all tables that the schema marks so, in `Table.info`
 MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # of one file
 LEAST_BYTES = 8 * MIB  # of one file: as large as the first one of a new database is anyway
 GROWTH_BYTES = 64 * MIB
@@ -70,13 +72,16 @@ class Filegroup:
 
 @dataclass(frozen=True)
 class TableGroup:
-    """Tables by their names without the schema. A filegroup of None is the one the server takes: PRIMARY for
-    tables, that of its table for an index."""
+    """Tables by their names without the schema, or GROWING. A filegroup of None is the one the server takes: PRIMARY
+    for tables, that of its table for an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
+    table for an index."""
 
     tables: tuple[str, ...]
     filegroup: str | None = None
     index_filegroup: str | None = None  # of all but the clustered index, which is the table
     compression: Compression = "none"
+    tablespace: str | None = None
+    index_tablespace: str | None = None  # of keys and indexes
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,12 @@ class Design:
             for name in (table_group.filegroup, table_group.index_filegroup):
                 if name is not None and name.casefold() not in groups:
                     tables = ", ".join(table_group.tables)
-                    raise StallmarkError(f"{tables} cannot lie in {name}: no filegroup has that name.")
+                    hint = (
+                        ""
+                        if self.files
+                        else " (of PostgreSQL, name a `tablespace` and an `index_tablespace`)"
+                    )
+                    raise StallmarkError(f"{tables} cannot lie in {name}: no filegroup has that name{hint}.")
 
     def groups(self) -> Iterator[Filegroup]:
         """PRIMARY and the others."""
@@ -145,13 +155,17 @@ class Design:
         yield from self.filegroups
 
     def group_of(self, table: sa.Table) -> TableGroup:
-        return next((group for group in self.tables if table.name in group.tables), TableGroup((table.name,)))
+        """Its own name goes before GROWING."""
+        names = [table.name, *([GROWING] if table.info.get(GROWING) else [])]
+        named = (group for name in names for group in self.tables if name in group.tables)
+        return next(named, TableGroup((table.name,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
         """Raises StallmarkError when it places a table that the schema does not have."""
         known = {table.name for table in metadata.sorted_tables}
+        grows = {GROWING for table in metadata.sorted_tables if table.info.get(GROWING)}
         for name in (name for group in self.tables for name in group.tables):
-            if name not in known:
+            if name not in known | grows:
                 raise StallmarkError(
                     f"{metadata.schema} has no table {name}: there are {', '.join(sorted(known))}."
                 )

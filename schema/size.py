@@ -22,7 +22,7 @@ class Estimate:
 
     heap_bytes: int  # the rows alone
     loaded_bytes: int  # with keys, and the log of the load
-    build_bytes: int  # at the peak of its build: with the largest sort of a key, too
+    build_bytes: int  # at the peak of its build: with the sorts of keys, too
 
 
 def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:
@@ -55,13 +55,14 @@ def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
     return index_bytes(table, rows, dialect)
 
 
-def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str) -> Estimate:
+def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str, *, workers: int = 1) -> Estimate:
+    """For `rows` of each table (full names); as many tables as there are workers get their keys at once."""
     tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
     heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
     keys = sum(index_bytes(table, count, dialect) for table, count in tables)
-    sort = max(sort_bytes(table, count, dialect) for table, count in tables)
+    sorts = sorted((sort_bytes(table, count, dialect) for table, count in tables), reverse=True)
     loaded = heaps + keys + min(heaps, LOG_BYTES)
-    return Estimate(heaps, loaded, loaded + sort)
+    return Estimate(heaps, loaded, loaded + sum(sorts[:workers]))
 
 
 def _indexes(table: sa.Table) -> list[sa.Index]:
@@ -79,7 +80,8 @@ def _aligned(size: int, to: int = 8) -> int:
 
 
 def _mean_length(column: sa.Column) -> int:
-    """Bytes of a text: its declared length, or the mean the schema states where lengths vary."""
+    """Bytes of a text: its declared length, or the mean the schema states where lengths vary. Numbers have such a
+    mean, too: PostgreSQL stores the digits they have, SQL Server those they may have."""
     return int(column.info.get("mean_bytes", getattr(column.type, "length", None) or 0))
 
 
@@ -95,6 +97,8 @@ def _postgres_data(columns) -> int:
                 size = _aligned(size, 4) + 4
             case sa.Boolean():
                 size += 1
+            case sa.Numeric() if "mean_bytes" in column.info:
+                size += column.info["mean_bytes"]
             case sa.Numeric(precision=precision, scale=scale):
                 whole, fraction = (precision or 16) - (scale or 0), scale or 0
                 size += 3 + 2 * (math.ceil(whole / 4) + math.ceil(fraction / 4))

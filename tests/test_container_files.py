@@ -118,6 +118,18 @@ def test_compose_starts_the_same_server_as_the_command():
     )
 
 
+def test_compose_workers_find_the_driver_and_the_same_server():
+    services = read(COMPOSE)["services"]
+    driver, worker = services["driver"], services["worker"]
+    assert (worker["image"], worker["environment"]) == (driver["image"], driver["environment"])
+    assert set(worker["profiles"]).isdisjoint(driver["profiles"]), "one that runs is not to start the other"
+    name, *options = worker["command"]
+    options += ["--server", worker["environment"]["STALLMARK_SERVER"]]
+    asked = main.commands[name].make_context(name, options).params
+    assert asked["master_host"] in services, "a name on the network that `run --use-aliases` gives the driver"
+    assert "--use-aliases driver" in COMPOSE.read_text()
+
+
 def test_the_health_check_is_one_command_for_the_shell():
     test = read(COMPOSE)["services"]["sqlserver"]["healthcheck"]["test"]
     assert test[0] == "CMD-SHELL" and len(test) == 2
@@ -158,7 +170,8 @@ def commands() -> list[list[str]]:
     text = "\n".join(path.read_text() for path in [*WORKFLOWS, COMPOSE, ROOT / "README.md"])
     text = re.sub(r"\\\n\s*", " ", text)
     found = re.findall(
-        r"(?m)(?:\.venv/bin/stallmark|run --rm (?:stallmark|driver)|^stallmark) ([^|#\n]*)", text
+        r"(?m)(?:\.venv/bin/stallmark|run --rm (?:--use-aliases )?(?:stallmark|driver)|^stallmark) ([^|#\n]*)",
+        text,
     )
     return [re.sub(r"\$\{\{.*?\}\}", "2022", each).split("  ")[0].split() for each in found]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stallmark.driver.engines.base import Engine
-from stallmark.transactions.workload import Workload
+from stallmark.transactions.workload import Condition, Workload
 
 EXAMPLES = 3
 AT_ONCE = 4
@@ -16,32 +16,48 @@ AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Finding:
-    """One condition on one database. `offending` counts rows, `detail` shows the first of them."""
+    """One condition on one database. `offending` counts rows, `detail` shows the first of them.
+
+    `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
+    driven since.
+    """
 
     name: str
-    holds: bool
+    statistical: bool
+    cost: str
+    holds: bool | None
     offending: int
     seconds: float
     detail: str
 
 
-def run(engine: Engine, workload: Workload, scale: Mapping[str, Any], *, scans: bool = True) -> list[Finding]:
-    """Evaluate the conditions in order; without `scans` only those that read little.
+def run(
+    engine: Engine, workload: Workload, scale: Mapping[str, Any], *, driven: bool, scans: bool = True
+) -> list[Finding]:
+    """Evaluate the conditions in order; without `scans` only those that read little. `driven` is what the ledger says:
+    whether transactions have run since the load.
 
     Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot. Several are
     under way at once, because each waits for its reads.
     """
+    numbers = workload.numbers(scale)
+
+    def find(condition: Condition) -> Finding:
+        if driven and condition.fresh_only:
+            return Finding(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
+        return _evaluate(engine, condition, with_numbers(condition.sql, numbers))
+
     chosen = [c for c in workload.conditions if scans or c.cost != "scan"]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda c: _evaluate(engine, c.name, with_scale(c.sql, scale)), chosen))
+        return list(pool.map(find, chosen))
 
 
-def with_scale(sql: str, scale: Mapping[str, Any]) -> str:
-    """Put the scale's integers where the text says `:name`."""
-    return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(int(scale[found[1]])), sql)
+def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
+    """Put numbers where the text says `:name`."""
+    return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(numbers[found[1]]), sql)
 
 
-def _evaluate(engine: Engine, name: str, sql: str) -> Finding:
+def _evaluate(engine: Engine, condition: Condition, sql: str) -> Finding:
     started = time.monotonic()
     # Ordered and cut in the only words both engines know; the window counts before the cut.
     counted = (
@@ -56,4 +72,12 @@ def _evaluate(engine: Engine, name: str, sql: str) -> Finding:
     offending = rows[0][0] if rows else 0
     shown = ["; ".join(f"{c} {v}" for c, v in zip(columns, row[1:], strict=True)) for row in rows]
     more = f" … and {offending - len(shown)} more" if offending > len(shown) else ""
-    return Finding(name, not rows, offending, round(seconds, 3), " | ".join(shown) + more)
+    return Finding(
+        condition.name,
+        condition.statistical,
+        condition.cost,
+        not rows,
+        offending,
+        round(seconds, 3),
+        " | ".join(shown) + more,
+    )

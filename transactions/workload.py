@@ -2,18 +2,22 @@
 
 A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round
 trip each through a `Session`. It never catches errors: the virtual user classifies, counts and retries them.
+
+One frame is a transaction by itself, with its isolation in its SQL: on SQL Server a batch that sets it, begins, calls
+and commits; on PostgreSQL a function, or, at another level than READ COMMITTED, a procedure that first says ROLLBACK
+and SET TRANSACTION. Several frames are one inside `session.transaction`.
 """
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.resources import files
 from typing import Any, ClassVar
 
 from sqlalchemy import MetaData
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Session
 
 
@@ -43,16 +47,19 @@ class Transaction(ABC):
 
 @dataclass(frozen=True)
 class Condition:
-    """A consistency condition: `sql` returns the offending rows, none when it holds.
+    """A consistency condition: `sql` returns the offending rows, none when it holds; `:name` in it is a number that
+    the workload knows.
 
-    `statistical` conditions are judged with a tolerance and not exact; `cost` says what it reads: "cheap"
-    touches aggregates or small tables, "scan" reads whole large ones.
+    `statistical` conditions are judged with a tolerance, which the SQL states, the others are exact. `cost` says what
+    it reads: "cheap" touches aggregates or small tables, "scan" reads whole large ones. `fresh_only` is what holds for
+    a database as it was loaded, and not any more when transactions have run on it.
     """
 
     name: str
     sql: str
     cost: str = "scan"
     statistical: bool = False
+    fresh_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,9 @@ class Workload:
     """How many cards of each transaction the shuffled deck holds."""
     conditions: Sequence[Condition]
     package: str
+    numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
+    """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
 
     def sql(self, name: str, dialect: str) -> str:
         """The text of `<name>.<dialect>.sql` beside the workload's transactions."""
-        return files(self.package).joinpath(f"{name}.{dialect}.sql").read_text()
+        return sql_file.read(self.package, f"{name}.{dialect}")

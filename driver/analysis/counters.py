@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.driver.analysis.thresholds import GAP_S
+from stallmark.driver.analysis.thresholds import GAP_S, ROUNDING
 from stallmark.driver.record import Record
 
 
@@ -111,12 +111,12 @@ def read_counters(
     `entity` is the column that names a row. Samples are dated `delay_s` back, because they show what had
     happened by then. Memory stays near 60 bytes a row: columns are read one after another.
     """
-    t = _numbers(record, table, "t")
+    t = numbers(record, table, "t")
     if t is None or not len(t):
         return {}
-    groups, group_names = _codes(record, table, group, len(t))
-    entities, entity_names = _codes(record, table, entity, len(t))
-    epochs, _ = _codes(record, table, "epoch", len(t))
+    groups, group_names = codes(record, table, group, len(t))
+    entities, entity_names = codes(record, table, entity, len(t))
+    epochs, _ = codes(record, table, "epoch", len(t))
     by_group = {
         name: _Differences(t, entities, epochs, np.flatnonzero(groups == code))
         for code, name in enumerate(group_names or [""])
@@ -124,7 +124,7 @@ def read_counters(
     }
     totals: dict[str, dict[str, np.ndarray]] = {name: {} for name in by_group}
     for column in columns:
-        values = _numbers(record, table, column)
+        values = numbers(record, table, column)
         if values is None:
             continue
         for name, differences in by_group.items():
@@ -180,13 +180,14 @@ class _Differences:
             return None
         values[empty] = 0
         rise = np.diff(values, prepend=values[:1])
-        fell = self.follows & (rise < 0)
+        # A mean × count, which is how Query Store tells a total, differs in its last digits from sample to sample.
+        fell = self.follows & (rise < -ROUNDING * np.abs(values))
         self._lost(fell)
         rise = np.where(self.newcomer, values, np.where(self.follows & ~fell, rise, 0))
         return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times)))
 
 
-def _numbers(record: Record, table: str, column: str) -> np.ndarray | None:
+def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
     """A column as float64, NaN for null; None when the table has no such column."""
     parts = []
     for batch in record.batches(table, [column]):
@@ -196,7 +197,7 @@ def _numbers(record: Record, table: str, column: str) -> np.ndarray | None:
     return np.concatenate(parts) if parts else None
 
 
-def _codes(record: Record, table: str, column: str | None, rows: int) -> tuple[np.ndarray, list[str]]:
+def codes(record: Record, table: str, column: str | None, rows: int) -> tuple[np.ndarray, list[str]]:
     """A text column as small integers and the texts they stand for; all 0 and no text without the column."""
     known: dict[str, int] = {}
     parts = []

@@ -20,14 +20,18 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> str | None:
     In an open loop idle users wait for arrivals, so only the start delay of those who were free counts.
     """
     reasons = []
-    running = interval.of(load.user_sum("running")).sum() * 1e6
-    if arrivals == "closed" and running:
-        used = interval.of(load.user_sum("busy_us") + load.user_sum("think_us")).sum()
-        if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
-            reasons.append(f"users spent {percent(overhead)} of their time neither thinking nor in a call")
-    cpu = max((interval.of(users["cpu_us"]).mean() / 1e6 for users in load.users.values()), default=0.0)
-    if cpu > EXECUTOR_CPU:
-        reasons.append(f"an executor used {percent(cpu)} of a CPU core")
+    for machine, executors in sorted(load.executors.items()):
+        where = f" on load machine {machine}" if machine else ""
+        running = interval.of(load.user_sum("running", machine)).sum() * 1e6
+        if arrivals == "closed" and running:
+            used = interval.of(load.user_sum("busy_us", machine) + load.user_sum("think_us", machine)).sum()
+            if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
+                reasons.append(
+                    f"users{where} spent {percent(overhead)} of their time neither thinking nor in a call"
+                )
+        cpu = max(interval.of(load.users[executor]["cpu_us"]).mean() / 1e6 for executor in executors)
+        if cpu > EXECUTOR_CPU:
+            reasons.append(f"an executor{where} used {percent(cpu)} of a CPU core")
     done = interval.of(load.all("committed") + load.all("rolled_back")).sum()
     if done:
         lag_ms = interval.of(load.user_sum("lag_us")).sum() / done / 1000

@@ -24,14 +24,18 @@ class Load:
     latency: dict[tuple[int, str], Latencies] = field(default_factory=dict)
     service: dict[tuple[int, str], Latencies] = field(default_factory=dict)
     users: dict[int, dict[str, np.ndarray]] = field(default_factory=dict)  # by executor
+    executors: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # by load machine; 0: the load came from one
 
     def all(self, column: str) -> np.ndarray:
         """A count per second over all transaction types."""
         return self._sum([counts[column] for counts in self.counts.values()])
 
-    def user_sum(self, column: str) -> np.ndarray:
-        """A column of the users' table per second over all executors."""
-        return self._sum([users[column] for users in self.users.values()])
+    def user_sum(self, column: str, machine: int | None = None) -> np.ndarray:
+        """A column of the users' table per second over all executors, or those of one load machine."""
+        executors = self.users if machine is None else self.executors[machine]
+        return self._sum([self.users[executor][column] for executor in executors])
 
     def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
@@ -55,15 +59,23 @@ def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Lo
         where = interval_of[second]
         _merge(load.latency, where, names, batch.column("latency"))
         _merge(load.service, where, names, batch.column("service"))
-    for batch in record.batches("users", ["second", "executor", *_USER_SUMS]):
+    for batch in record.batches("users", ["second", "machine", "executor", *_USER_SUMS]):
         batch = _within(batch, seconds)
         second, executor = batch.column("second").to_numpy(), batch.column("executor").to_numpy()
         for number in np.unique(executor):
             rows = executor == number
+            if number not in load.users:
+                machine = _machine(batch, int(np.argmax(rows)))
+                load.executors.setdefault(machine, []).append(int(number))
             sums = load.users.setdefault(int(number), {name: np.zeros(seconds) for name in _USER_SUMS})
             for column in _USER_SUMS:
                 np.add.at(sums[column], second[rows], batch.column(column).to_numpy()[rows])
     return load
+
+
+def _machine(batch: pa.RecordBatch, row: int) -> int:
+    """The load machine of a row; 0 in records from before there were any."""
+    return (batch.column("machine")[row].as_py() or 0) if "machine" in batch.schema.names else 0
 
 
 def read_errors(record: Record, interval: Interval) -> list[ErrorSummary]:

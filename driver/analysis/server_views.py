@@ -12,7 +12,10 @@ import pyarrow as pa
 from stallmark.driver.analysis.counters import Counters, Delta, read_counters
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import SERVER, over, summarise_io
+from stallmark.driver.analysis.io_latency import Histogram, read_io_latency
 from stallmark.driver.analysis.load import Load
+from stallmark.driver.analysis.query_store import QueryStore, read_query_store
+from stallmark.driver.analysis.server_state import StateViews, read_state_views
 from stallmark.driver.analysis.summary import FileSummary, ProcedureSummary, ServerWait
 from stallmark.driver.record import Record
 
@@ -34,6 +37,9 @@ class ServerViews:
     waits: Mapping[str, Counters] = field(default_factory=dict)
     wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
     procedures: Mapping[str, Counters] = field(default_factory=dict)
+    io_latency: Mapping[str, Histogram] = field(default_factory=dict)  # by operation
+    query_store: QueryStore = field(default_factory=QueryStore)
+    state: StateViews = field(default_factory=StateViews)
 
     def file_summaries(self, interval: Interval) -> list[FileSummary]:
         """Our own files and those in which something was read or written, ours first."""
@@ -95,6 +101,9 @@ def read_server_views(record: Record) -> ServerViews:
         ),
         wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan"),
+        io_latency=read_io_latency(record),
+        query_store=read_query_store(record),
+        state=read_state_views(record),
     )
 
 

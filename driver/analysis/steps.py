@@ -22,12 +22,14 @@ from stallmark.driver.analysis.io import (
     summarise_io,
     summed,
 )
+from stallmark.driver.analysis.io_latency import summarise_io_latency
 from stallmark.driver.analysis.latency import Latencies
 from stallmark.driver.analysis.load import Load, read_errors
 from stallmark.driver.analysis.server_views import ServerViews
 from stallmark.driver.analysis.summary import (
     Correlation,
     IoSummary,
+    ServerState,
     StepSummary,
     TransactionSummary,
 )
@@ -54,8 +56,12 @@ def summarise_step(
     total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
     tps = total["committed"] / interval.seconds
     data = summarise_io(io.data, interval, SERVER, "server")
+    wal = summarise_io(io.wal, interval, io.wal_names, "server")
     wait_share = waits.shares() if waits else None
+    state = views.state.summary(interval)
     cpu = cpu_busy(over(io.host, interval))
+    if cpu is None and state:
+        cpu = state.cpu_busy_share
     busy = _device_busy(over(io.data_device, interval), device_of(manifest, "data"))
     wal_busy = _device_busy(over(io.wal_device, interval), device_of(manifest, "wal"))
     verdict = device_verdict(
@@ -93,11 +99,11 @@ def summarise_step(
         service_ms=service.summary(),
         transactions=transactions,
         data_io=data,
-        wal_io=summarise_io(io.wal, interval, io.wal_names, "server"),
+        wal_io=wal,
         device_io=summarise_io(io.data_device, interval, DEVICE, "device"),
         wal_device_io=summarise_io(io.wal_device, interval, DEVICE, "device"),
         reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
-        hit_share=_hit_share(over(io.own_database, interval)),
+        hit_share=_hit_share(over(io.own_database, interval), state),
         read_stall_ms_per_s=_read_stall(io, data, interval),
         wait_share=wait_share,
         top_waits=waits.top() if waits else [],
@@ -119,6 +125,9 @@ def summarise_step(
         files=views.file_summaries(interval),
         server_waits=views.top_waits(interval),
         procedures=views.procedure_summaries(interval, load),
+        io_latency=summarise_io_latency(views.io_latency, interval, data, wal),
+        query_store=views.query_store.summaries(interval),
+        server_state=state,
     )
 
 
@@ -173,10 +182,12 @@ def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
     return float(data["reads"] / (end - begin)) if end > begin else None
 
 
-def _hit_share(database: Delta | None) -> float | None:
-    """Of the blocks our database asked for. The server's I/O view cannot tell: one read there is several
-    blocks."""
-    if database is None or database.broken:
+def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:
+    """Of the blocks our database asked for, or where only the server counts them, of all. Its I/O view cannot tell:
+    one read there is several blocks."""
+    if database is None:
+        return state.hit_share if state else None
+    if database.broken:
         return None
     asked = database["blocks_hit"] + database["blocks_read"]
     return database["blocks_hit"] / asked if asked else None

@@ -119,6 +119,74 @@ class ProcedureSummary:
 
 
 @dataclass(frozen=True)
+class IoLatencySummary:
+    """How long single I/Os of our database took over the measured interval, where the server kept histograms."""
+
+    operation: str  # "read" (data files), "log write"
+    ios: int
+    coverage: float | None  # of the I/Os that the file counters counted
+    resolution_ms: float | None  # what the histogram's durations are whole numbers of
+    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
+    doubt: str | None  # why there are no percentiles
+
+
+@dataclass(frozen=True)
+class QueryStoreSummary:
+    """The statements of one procedure over the measured interval, as Query Store counted them."""
+
+    name: str
+    executions: int  # of statements
+    physical_reads: float | None  # pages per execution
+    logical_reads: float | None
+    logical_writes: float | None
+    worker_ms: float | None  # CPU per execution
+    elapsed_ms: float | None
+    waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
+
+
+@dataclass(frozen=True)
+class PoolContent:
+    """Pages of one kind in the buffer pool, as a look in the measured interval found them."""
+
+    database: str
+    page_type: str
+    size_bytes: int
+    dirty_bytes: int
+    read_ms: float | None  # mean of what their reads took
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """How the server stood in the measured interval. Rates are per second; pages are of 8 KiB."""
+
+    page_life_s: float | None = None  # the least seen
+    page_reads_per_s: float | None = None
+    read_ahead_share: float | None = None  # of the pages read
+    page_lookups_per_s: float | None = None
+    lazy_writes_per_s: float | None = None  # pages written to make room
+    checkpoint_pages_per_s: float | None = None
+    free_list_stalls_per_s: float | None = None
+    memory_bytes: int | None = None  # at the end
+    memory_target_bytes: int | None = None
+    log_flushes_per_s: float | None = None  # of our database
+    log_bytes_per_flush: float | None = None
+    log_used_share: float | None = None  # the most seen
+    log_kept_by: str | None = None  # what most often kept the log from being reused
+    tempdb_used_bytes: int | None = None  # the most seen
+    pending_ios: float | None = None  # mean of the looks
+    runnable_tasks: float | None = None  # waiting for a CPU; mean of the looks
+    cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
+    contents: list[PoolContent] = field(default_factory=list)
+
+    @property
+    def hit_share(self) -> float | None:
+        """Of page requests answered by the pool, whoever's; a page that is read ahead counts as read."""
+        if not self.page_lookups_per_s or self.page_reads_per_s is None:
+            return None
+        return max(0.0, 1 - self.page_reads_per_s / self.page_lookups_per_s)
+
+
+@dataclass(frozen=True)
 class StepSummary:
     """One step of one run. `key` identifies it among all steps of the report."""
 
@@ -173,6 +241,9 @@ class StepSummary:
     files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
     server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
     procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
+    io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
+    query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
+    server_state: ServerState | None = None
 
 
 @dataclass(frozen=True)

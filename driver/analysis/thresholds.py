@@ -63,6 +63,12 @@ undated)."""
 LATE_FLOOR_PER_S = 10.0
 """I/Os per second of an emulated device below which it does not matter that some were late."""
 
+HISTOGRAM_LOST = 0.001
+"""Share of I/Os whose duration the server lost above which its histogram says nothing of the slowest."""
+
+ROUNDING = 1e-9
+"""Relative fall of a counter that is no fall but the rounding of what it was computed from: doubles have 16 digits."""
+
 # What is the bottleneck? ------------------------------------------------------------------------------------
 
 DEVICE_LIMITS = 0.5

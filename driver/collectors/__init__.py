@@ -1,6 +1,7 @@
 """The collectors, in the order in which they are listed and shown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 from stallmark.driver.collectors.base import Collector
 from stallmark.driver.collectors.device import Device
@@ -17,7 +18,10 @@ from stallmark.driver.collectors.mssql.counters import (
 )
 from stallmark.driver.collectors.mssql.counters import ServerIO as MssqlServerIO
 from stallmark.driver.collectors.mssql.error_log import ErrorLog
+from stallmark.driver.collectors.mssql.io_latency import IoLatency
+from stallmark.driver.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.driver.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.driver.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 from stallmark.driver.collectors.mssql.waits import Waits as MssqlWaits
 from stallmark.driver.collectors.postgres.connection import CollectorConnection
 from stallmark.driver.collectors.postgres.counters import (
@@ -31,8 +35,9 @@ from stallmark.driver.collectors.postgres.counters import (
 )
 from stallmark.driver.collectors.postgres.waits import Waits
 from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.mssql.engine import MssqlEngine
 
-__all__ = ["REGISTRY", "Collector", "collectors_for", "storage_alarm"]
+__all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
     "postgresql": (ServerIO, Wal, Waits, UserIO, Database, Checkpoints, Relations, Host, Device),
@@ -43,9 +48,14 @@ REGISTRY: dict[str, Sequence[type[Collector]]] = {
 }
 """By the engine's dialect."""
 
+ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
+    "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)},
+}
+"""By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""
 
-def collectors_for(engine: Engine) -> list[Collector]:
-    """One of each collector for this engine; what cannot measure here says so in `unavailable`.
+
+def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
+    """One of each collector for this engine and of those asked for; what cannot measure here says so in `unavailable`.
 
     Those that read counters share a connection, because the sampler runs them in one thread.
     """
@@ -58,7 +68,15 @@ def collectors_for(engine: Engine) -> list[Collector]:
             return kind(engine, mssql)
         return kind(engine)
 
-    return [made(kind) for kind in REGISTRY.get(engine.dialect, ())]
+    requested = ON_REQUEST.get(engine.dialect, {})
+    kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
+    return [made(kind) for kind in kinds]
+
+
+def drop_left_behind(engine: Engine) -> None:
+    """What collectors of a killed run left running on the server. Only for who holds the server."""
+    if engine.dialect == "mssql":
+        _drop_left_behind(cast(MssqlEngine, engine))
 
 
 def storage_alarm(collectors: Sequence[Collector]) -> str | None:

@@ -5,9 +5,10 @@ What an engine cannot do on the server at hand it says in `cannot`, and nobody g
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -16,10 +17,24 @@ import pyarrow as pa
 from stallmark.driver.engines.errors import CallFailed
 
 
+class Isolation(StrEnum):
+    """As SQL and both engines write it."""
+
+    READ_COMMITTED = "READ COMMITTED"
+    REPEATABLE_READ = "REPEATABLE READ"
+    SERIALIZABLE = "SERIALIZABLE"
+
+
 class Session(Protocol):
-    """One virtual user's connection: prepared statements, one round trip each, autocommit."""
+    """One virtual user's connection: prepared statements, one round trip each, autocommit.
+
+    After a CallFailed no transaction is open, whatever was under way.
+    """
 
     server_pid: int
+
+    is_lost: bool
+    """It can be of no more use: open another."""
 
     def prepare(self, name: str, sql: str) -> None:
         """Parse `sql` (positional parameters) under `name`."""
@@ -27,9 +42,33 @@ class Session(Protocol):
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
         """Execute a prepared statement and return its rows.
 
-        Raises CallFailed. If the connection breaks while a call that `commits` is under way, the class is
-        UNKNOWN_OUTCOME: the server may or may not have committed.
+        Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
+        broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
+        does not say whether that came before its end; the session then goes on. Inside `transaction` no call commits.
         """
+
+    @contextmanager
+    def transaction(self, isolation: Isolation) -> Iterator[None]:
+        """The calls inside are one transaction, which costs two round trips more than they do. It is committed at the
+        end, unless `roll_back` was called, and rolled back when anything is raised.
+
+        For transactions of several calls: one that is a single call is a statement that begins and commits by itself.
+        """
+        self.begin(isolation)
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+        self.commit()
+
+    def begin(self, isolation: Isolation) -> None: ...
+
+    def commit(self) -> None:
+        """Nothing where no transaction was begun, or where it has ended. Raises as a `call` that commits."""
+
+    def roll_back(self) -> None:
+        """Nothing where no transaction was begun, or where it has ended."""
 
     def cancel(self) -> None:
         """Ask the server to give up the call under way; from any thread."""
@@ -118,6 +157,11 @@ class Engine(ABC):
     def free_bytes(self) -> int | None:
         """Free space where the data lies; None where the server cannot say."""
 
+    @abstractmethod
+    def schemas_in_use(self) -> dict[str, str]:
+        """The schemas of this database in which its users have tables, views, routines and the like, and the name of
+        one of them each; as far as this login may see them."""
+
     def cannot(self, what: str) -> str | None:
         """Why this engine cannot do `what` on this server, as a sentence; None when it can.
 
@@ -129,9 +173,15 @@ class Engine(ABC):
         """What else the doctor is to say: (what, state, sentence), state "ok", "limited" or "missing"."""
         return iter(())
 
-    def hold(self) -> AbstractContextManager[None]:
-        """Make sure that nobody else drives this server meanwhile; settings changed in it are as before at its end."""
-        return nullcontext()
+    def hold(self) -> AbstractContextManager[Callable[[], None]]:
+        """Make sure that nobody else drives this server meanwhile; settings changed in it are as before at its end.
+
+        Yields a look at whether that is still so, to be had in any one thread at a time, which takes seconds at most:
+        it raises StallmarkError when somebody else may have begun. Raises NotGivenBack at the end when settings could
+        not be restored; where an error ends it, that is a note of the error.
+        """
+        return nullcontext(lambda: None)
+
 
     # What only an engine with a server of its own, or with the right to change one, can do.
 
@@ -183,6 +233,9 @@ class Engine(ABC):
     def restore(self) -> None:
         raise NotImplementedError(self.cannot("restore"))
 
+    def finish_restore(self) -> None:
+        """Restore again where a restore of ours was cut and left a database that nobody can open."""
+
     def checkpoint(self) -> None:
         """Write out what is dirty, so that every run starts from the same state."""
 
@@ -197,7 +250,8 @@ class Engine(ABC):
     def close(self) -> None:
         """Give back what this engine holds: a server of our own is stopped."""
 
-    def drop_caches(self) -> None:
+    def drop_caches(self) -> Sequence[str]:
+        """Empty the buffer pool; returns what could not be, as sentences for the record."""
         raise NotImplementedError(self.cannot("cold_cache"))
 
     def prefill(self, schema: str) -> int:
@@ -207,8 +261,6 @@ class Engine(ABC):
     def execute(self, sql: str) -> None:
         with self.cursor() as cursor:
             cursor.execute(sql)
-            while cursor.nextset():  # the error of a later statement comes with its result
-                pass
 
     def query(self, sql: str, parameters: Sequence | Mapping | None = None) -> list[tuple]:
         with self.cursor() as cursor:

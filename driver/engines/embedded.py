@@ -43,6 +43,7 @@ _SETTINGS = {
     "max_wal_size": "4GB",
     "min_wal_size": "512MB",  # segments kept from the load, so that a short run does not zero-fill new ones
     "checkpoint_timeout": "5min",
+    "maintenance_work_mem": "256MB",  # sorts of keys and checks of foreign keys after a load: a third faster than by 64
     "lc_messages": "C",
     "timezone": "UTC",
     "huge_pages": "off",
@@ -330,10 +331,11 @@ class EmbeddedEngine(PostgresEngine):
     def restore(self) -> None:
         self.server.restore()
 
-    def drop_caches(self) -> None:
+    def drop_caches(self) -> list[str]:
         """With direct I/O the pool is the only cache of data pages on this machine: a restart empties it."""
         self.server.stop()
         self.server.start()
+        return []
 
     def close(self) -> None:
         self.server.close()

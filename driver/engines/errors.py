@@ -4,7 +4,19 @@ from enum import StrEnum
 
 
 class StallmarkError(Exception):
-    """A sentence for the user: what happened and what to do. Shown without a traceback."""
+    """A sentence for the user: what happened and what to do. Shown without a traceback, its notes behind it."""
+
+
+class NoConnection(StallmarkError):
+    """The server takes no connection, for now or for good."""
+
+
+class RunLockTaken(StallmarkError):
+    """Another run has the lock that one run at a time holds."""
+
+
+class NotGivenBack(StallmarkError):
+    """A server's settings are still as a run had changed them."""
 
 
 class ErrorClass(StrEnum):
@@ -41,3 +53,8 @@ class CallFailed(Exception):
 
     def __reduce__(self):
         return CallFailed, (self.kind, self.code, self.message)
+
+
+def in_words(error: BaseException) -> str:
+    """With the notes that were added to it on its way."""
+    return " ".join([str(error), *getattr(error, "__notes__", ())])

@@ -11,7 +11,8 @@ from pgpq import ArrowToPostgresBinaryEncoder
 from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from stallmark.driver.engines.base import Engine, ServerIdentity
+from stallmark.driver.engines import sql_file
+from stallmark.driver.engines.base import Engine, Isolation, ServerIdentity, Session
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 
 OLDEST_MAJOR = 16
@@ -168,7 +169,7 @@ class PostgresEngine(Engine):
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s) ORDER BY name",
             [_SETTINGS],
         )
-        return dict(rows)
+        return dict(rows + self.query(sql_file.read(__package__, "postgres_tablespaces")))
 
     def settle(self, table: str) -> None:
         """Freezes too: otherwise a long run would be the first to rewrite every page for it."""
@@ -213,7 +214,8 @@ class PostgresEngine(Engine):
             "cold_cache": f"emptying the buffer pool {restart}",
             "restore": "the files of a server reached by URL cannot be copied back: use `reset: continue`",
             "emulated_device": "an emulated device works under the embedded server only",
-            "place_files": "data and WAL directories of a server reached by URL are the server's own business",
+            "place_files": "data and WAL directories of a server reached by URL are the server's own business: a "
+            "scenario can name its tablespaces",
             "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
         }.get(what)
 
@@ -300,7 +302,7 @@ class PostgresBulkWriter:
             self._connection.commit()
 
 
-class PostgresSession:
+class PostgresSession(Session):
     """Straight libpq through `psycopg.pq`: a cursor costs twice the client CPU and convoys on the GIL
     (0.67 of pgbench's rate against 0.93 and more)."""
 
@@ -310,6 +312,7 @@ class PostgresSession:
             message = _first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
+        self._in_transaction = False
         self.server_pid = self._connection.backend_pid
 
     def prepare(self, name: str, sql: str) -> None:
@@ -331,7 +334,9 @@ class PostgresSession:
         if result.status != pq.ExecStatus.TUPLES_OK:
             if result.status == pq.ExecStatus.COMMAND_OK:
                 return []
-            raise self._failure(result, commits)
+            failure = self._failure(result, commits and not self._in_transaction)
+            self.roll_back()
+            raise failure
         decoders = self._decoders.get(name)
         if decoders is None:
             decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
@@ -343,6 +348,29 @@ class PostgresSession:
             )
             for row in range(result.ntuples)
         ]
+
+    def begin(self, isolation: Isolation) -> None:
+        self._execute(f"BEGIN ISOLATION LEVEL {isolation}", commits=False)
+        self._in_transaction = True
+
+    def commit(self) -> None:
+        if self._in_transaction:
+            self._in_transaction = False
+            self._execute("COMMIT", commits=True)
+
+    def roll_back(self) -> None:
+        if self._in_transaction:
+            self._in_transaction = False
+            if self._connection.status == pq.ConnStatus.OK:
+                self._execute("ROLLBACK", commits=False)
+
+    def _execute(self, statement: str, *, commits: bool) -> None:
+        try:
+            result = self._connection.exec_(statement.encode())
+        except psycopg.OperationalError as error:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
+        if result.status != pq.ExecStatus.COMMAND_OK:
+            raise self._failure(result, commits)
 
     def cancel(self) -> None:
         """Ask the server to give up the call under way. May be called from another thread."""

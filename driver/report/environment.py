@@ -29,10 +29,16 @@ def facts(experiment: ExperimentSummary) -> list[Facts]:
 
 def _sections(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     server = manifest.get("server") or {}
+    ratio = (manifest.get("database") or {}).get("compressibility")
     return {
-        "Workload": manifest.get("workload") or {},
+        "Workload": (manifest.get("workload") or {})
+        | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {k: v for k, v in server.items() if k != "settings"},
         "Machine": manifest.get("machine") or {},
+        **{
+            f"Load machine {machine['number']}": {k: v for k, v in machine.items() if k != "number"}
+            for machine in manifest.get("load_machines") or []
+        },
         "Run": {
             "between variants": manifest.get("reset"),
             "cache at start": manifest.get("cache_start"),

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.driver.report import columns, environment, foreign, labels, tables, units
+from stallmark.driver.report import columns, environment, foreign, labels, server_tables, tables, units
 from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
 from stallmark.driver.report.columns import Mark
 from stallmark.driver.report.look import KeyItem, Look, looks
@@ -68,6 +68,7 @@ def render(experiment: ExperimentSummary) -> str:
             doubtful=columns.doubtful(experiment),
             groups=groups,
             tables=tables,
+            server_tables=server_tables,
             foreign=foreign,
             environment=environment,
             emulated_word=labels.EMULATED,

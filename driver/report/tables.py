@@ -76,7 +76,7 @@ def transactions(experiment: ExperimentSummary) -> Table:
         ],
         rows,
         frozenset({0, 1}),
-        percentile_notes(v for s in experiment.steps for t in s.transactions for v in _shown(t.latency_ms)),
+        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.latency_ms)),
     )
 
 
@@ -90,7 +90,7 @@ def service_times(experiment: ExperimentSummary) -> Table:
             for t in s.transactions
         ],
         frozenset({0, 1}),
-        percentile_notes(v for s in experiment.steps for t in s.transactions for v in _shown(t.service_ms)),
+        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.service_ms)),
     )
 
 
@@ -102,7 +102,7 @@ def percentile_notes(values: Iterator[float | None]) -> list[str]:
     return [f"{units.NONE}* {units.TOO_SMALL}."] if any(v is None for v in values) else []
 
 
-def _shown(latency: dict[str, float | None]) -> list[float | None]:
+def shown(latency: dict[str, float | None]) -> list[float | None]:
     return [latency.get(p) for p in PERCENTILES]
 
 
@@ -202,107 +202,6 @@ def _rates(server: IoSummary, device: IoSummary, of: Callable[[IoSummary], float
     apart = units.difference(left, right)
     kind = "" if apart is None or abs(apart) <= AGREE else "apart"
     return [units.number(left), units.number(right), Cell(units.signed_share(apart), kind)]
-
-
-FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "another database"}
-
-
-def files(experiment: ExperimentSummary) -> Table | None:
-    """Per file of a server that counts by file; None for others."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for step in experiment.steps:
-        for file in step.files:
-            io, kind = file.io, FILE_KINDS.get(file.kind, file.kind)
-            rows.append(
-                [
-                    emulated_label(step, labels),
-                    file.name,
-                    Cell(kind, "apart") if file.kind == "foreign" else kind,
-                    units.count(io.reads if io else None),
-                    units.number(io.read_bytes / 1e6 if io else None),
-                    units.number(io.read_ms if io else None),
-                    units.count(io.writes if io else None),
-                    units.number(io.write_bytes / 1e6 if io else None),
-                    units.number(io.write_ms if io else None),
-                    units.count(file.growths),
-                ]
-            )
-    if not rows:
-        return None
-    return Table(
-        ["step", "file", "of", "reads", "MB", "mean ms", "writes", "MB", "mean ms", "times grown"],
-        rows,
-        frozenset({0, 1, 2}),
-        [
-            "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and "
-            "with the wait for a CPU in them: below 1 ms they say little."
-        ],
-        [("", 3), ("Reads", 3), ("Writes", 3), ("", 1)],
-    )
-
-
-def server_waits(experiment: ExperimentSummary) -> Table | None:
-    """None where the server does not count its waits."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            emulated_label(step, labels),
-            wait.wait_type,
-            wait.wait_class.replace("wal", "log"),
-            units.count(wait.waits),
-            units.number(wait.resource_ms / wait.seconds),
-            units.number(wait.signal_ms / wait.seconds),
-            units.number(wait.resource_ms / wait.waits),
-        ]
-        for step in experiment.steps
-        for wait in step.server_waits
-    ]
-    if not rows:
-        return None
-    return Table(
-        ["step", "wait", "class", "waits", "resource ms/s", "signal ms/s", "mean resource ms"],
-        rows,
-        frozenset({0, 1, 2}),
-        [
-            "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. "
-            "Signal: what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left "
-            "out."
-        ],
-    )
-
-
-def procedures(experiment: ExperimentSummary) -> Table | None:
-    """None where the server does not count by procedure."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            emulated_label(step, labels),
-            procedure.name,
-            units.count(procedure.executions),
-            units.share(procedure.coverage),
-            units.number(procedure.physical_reads),
-            units.number(procedure.logical_reads),
-            units.number(procedure.logical_writes),
-            units.number(procedure.elapsed_ms),
-        ]
-        for step in experiment.steps
-        for procedure in step.procedures
-    ]
-    if not rows:
-        return None
-    each = ["physical reads", "logical reads", "logical writes", "ms"]
-    return Table(
-        ["step", "procedure", "executions", "covered", *each],
-        rows,
-        frozenset({0, 1}),
-        [
-            "Reads and writes are pages of 8 KiB. Covered: executions the server still had the counts of, of the "
-            "transactions that ended; a plan that left the cache took its counts along, and retries make it more "
-            "than all."
-        ],
-        [("", 4), ("Per execution", 4)],
-    )
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:

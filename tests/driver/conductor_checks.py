@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from gevent import monkey
 from locust.env import Environment
+from locust.rpc import Message
 from locust.stats import StatsEntry
 
 from stallmark.driver import hdr
+from stallmark.driver.joining import STALLMARK, Gathering
+from stallmark.driver.load_machines import Master, NotTogether
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 
@@ -118,3 +121,119 @@ def test_milliseconds_are_rounded_as_locust_does(milliseconds):
     logged.stats.log_request("SQL", "transfer", milliseconds, 0)
     conductor.feed(fed, row([round(milliseconds * 1000)]))
     assert fed.stats.total.response_times == logged.stats.total.response_times
+
+
+FACTS = {"Stallmark": "0.1"}
+
+
+class Net:
+    """A master, and what it delivers and sends; messages of machines are put into its hand."""
+
+    def __init__(self, count: int, within_s: float = 60):
+        environment = Environment(user_classes=[conductor.VirtualUserHandle])
+        self.delivered: list[tuple[str, dict]] = []
+        self.sent: list[tuple[str, str, dict]] = []
+        gathering = Gathering(count, "127.0.0.1", 0, FACTS, within_s)
+        self.master = Master(
+            environment, gathering, lambda kind, **fields: self.delivered.append((kind, fields))
+        )
+        self.master.server.send_to_client = self._send
+
+    def _send(self, message: Message) -> None:
+        if message.type == STALLMARK:
+            self.sent.append((message.node_id, message.data["kind"], message.data["fields"]))
+
+    def connect(self, id: str) -> None:
+        self.master.handle_message(id, Message("client_ready", -1, id))
+
+    def say(self, id: str, count: int, kind: str, **fields: object) -> None:
+        data = {"kind": kind, "fields": fields, "count": count}
+        self.master.handle_message(id, Message(STALLMARK, data, id))
+
+    def join(self, id: str, **facts: object) -> None:
+        self.connect(id)
+        self.say(id, 1, "join", name=id, facts=FACTS | facts, cores=2)
+
+    def together(self) -> None:
+        """As many machines as are wanted have joined, and are told what to do."""
+        self.master._wait_for_all()
+
+
+@pytest.fixture
+def net():
+    made: list[Net] = []
+
+    def make(*arguments: float) -> Net:
+        made.append(Net(*arguments))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.master.greenlet.kill()
+        each.master.server.close(linger=0)
+
+
+def test_a_machine_that_differs_is_refused_and_gets_no_users(net):
+    here = net(1)
+    here.join("a", Stallmark="0.2")
+    why = "its Stallmark is 0.2, this run's is 0.1"
+    assert here.delivered == [("refused", {"name": "a", "why": why})]
+    assert here.sent == [("a", "refused", {"why": why})]
+    assert not here.master.clients
+
+
+def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
+    here = net(1)
+    here.connect("early")  # and has not joined yet
+    here.join("a")
+    here.together()
+    here.join("late")
+    here.say("early", 1, "join", name="early", facts=FACTS, cores=2)
+    assert list(here.master.clients) == ["a"] and here.sent == []
+
+
+def test_machines_that_do_not_come_are_said(net):
+    here = net(2, 0.1)
+    here.join("a")
+    with pytest.raises(NotTogether, match=r"1 of 2 load machines came within 0\.1 s"):
+        here.together()
+
+
+def test_a_machine_that_leaves_while_others_are_waited_for_is_not_counted(net):
+    here = net(2, 0.3)
+    here.join("a")
+    here.join("b")
+    here.master.handle_message("b", Message("quit", None, "b"))
+    with pytest.raises(NotTogether, match="1 of 2"):
+        here.together()
+
+
+def test_a_machine_that_leaves_during_the_load_is_told_of_before_locust_stops(net):
+    here = net(1)
+    here.master.environment.events.test_stop.add_listener(lambda **_: here.delivered.append(("stopped", {})))
+    here.join("a")
+    here.together()
+    here.master.update_state("running")
+    here.master.handle_message("a", Message("quit", None, "a"))
+    assert [kind for kind, _ in here.delivered] == ["lost machine", "stopped"]
+
+
+def test_a_message_that_is_missing_is_noticed(net):
+    here = net(1)
+    here.join("a")
+    here.together()
+    here.say("a", 2, "silent")
+    here.say("a", 4, "silent")
+    assert [kind for kind, _ in here.delivered] == ["silent", "gap", "silent"]
+
+
+def test_every_machine_knows_how_many_users_the_others_have(net):
+    here = net(3)
+    for id in "abc":
+        here.join(id)
+    here.together()
+    here.say("a", 2, "users", running=4)
+    here.say("c", 2, "users", running=2)
+    assert here.sent[-3:] == [
+        (id, "elsewhere", {"users": users}) for id, users in zip("abc", (2, 6, 4), strict=True)
+    ]

@@ -6,15 +6,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from waiting import eventually
 
-from stallmark.driver.collectors.base import Collector, Row
+from stallmark.driver.collectors.base import Row
 from stallmark.driver.engines.postgres import PostgresEngine
 
 INSTALLATIONS = {18: "pginstall18", 16: "pginstall"}
@@ -97,14 +96,6 @@ class ClusterEngine(PostgresEngine):
         return {"data": self.cluster.data, "wal": self.cluster.data / "pg_wal"}
 
 
-def eventually(holds: Callable[[], bool], patience_s: float = 60) -> None:
-    """Wait until something becomes true that must, however slow the machine is."""
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
-
-
 @pytest.fixture(scope="session", params=[18, 16], ids="pg{}".format)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     cluster = Cluster(request.param)
@@ -125,20 +116,6 @@ def user(engine: ClusterEngine) -> Iterator[psycopg.Connection]:
     connection = engine.connect("stallmark-user")
     yield connection
     connection.close()
-
-
-@contextmanager
-def opened(collector: Collector) -> Iterator[Collector]:
-    collector.open()
-    try:
-        yield collector
-    finally:
-        collector.close()
-
-
-def read(collector: Collector) -> list[Row]:
-    with opened(collector):
-        return collector.sample(0.0)
 
 
 def one(rows: list[Row], **having: object) -> Row:

@@ -8,6 +8,8 @@ import psutil
 import psycopg
 import pyarrow as pa
 import pytest
+from collecting import opened, read
+from waiting import eventually
 
 from stallmark.driver.collectors import REGISTRY, collectors_for
 from stallmark.driver.collectors.base import Row
@@ -23,7 +25,7 @@ from stallmark.driver.collectors.postgres.counters import (
 )
 from stallmark.driver.collectors.postgres.waits import Waits
 
-from .conftest import Cluster, ClusterEngine, eventually, one, opened, read
+from .conftest import Cluster, ClusterEngine, one
 
 BLOCK = 8192
 

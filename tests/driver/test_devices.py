@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from collecting import opened
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from stallmark.driver.collectors.block_devices import Mount, NoBlockDevice, devi
 from stallmark.driver.collectors.device import Device
 from stallmark.driver.engines.slow_device import DeviceCounters
 
-from .conftest import Cluster, ClusterEngine, one, opened
+from .conftest import Cluster, ClusterEngine, one
 
 
 def test_device_counts_what_is_written_past_the_page_cache(cluster: Cluster, engine: ClusterEngine) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,13 @@ def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
 def test_no_more_executors_than_cores(users, wanted, monkeypatch):
     plan = Plan(timeline([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1)
     monkeypatch.setattr(os, "cpu_count", lambda: 1000)
-    assert plan.executors == wanted
+    assert plan.executors() == wanted
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert plan.executors == min(2, wanted)
+    assert plan.executors() == min(2, wanted)
+
+
+def test_each_of_several_machines_has_executors_for_its_share_of_the_users(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    plan = Plan(timeline([65], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals("fixed", rate=3), seed=1)
+    assert [plan.executors(machines) for machines in (1, 2, 4, 5, 65)] == [5, 3, 2, 1, 1]
+    assert Plan.from_dict(asdict(plan)) == plan

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import eventually
 
 from stallmark.driver import sampler as sampler_module
 from stallmark.driver.collectors import collectors_for
@@ -19,7 +20,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import Record, RecordWriter
 from stallmark.driver.sampler import Sampler, Ticks
 
-from .conftest import Cluster, ClusterEngine, eventually
+from .conftest import Cluster, ClusterEngine
 
 
 class Time:

@@ -244,15 +244,43 @@ def test_long_parameters_travel_in_many_packets(script, server, connection):
     assert execute.values == ("é" * 50_000,)
 
 
-def test_a_transaction_in_two_round_trips(script, server, connection):
-    script.procedure("dbo.frame1", Rows(ONE, [(1,)]))
-    script.procedure("dbo.frame2", Count(1))
-    first = "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; EXEC dbo.frame1 ?"
-    one, two = connection.cursor(), connection.cursor()
-    assert one.execute(first, 1).fetchval() == 1
-    two.execute("EXEC dbo.frame2 ?; COMMIT", 2)
-    assert [it.called for it in server.requests] == [("dbo.frame1",), ("dbo.frame2",)]
-    assert server.round_trips == 2
+@pytest.mark.parametrize(
+    ("inside", "text", "counts"),
+    [
+        (
+            False,
+            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; EXEC dbo.p ?",
+            "0, current count = 1",
+        ),
+        (True, "EXEC dbo.p ?; COMMIT", "1, current count = 0"),
+        (True, "EXEC dbo.p ?; ROLLBACK", "1, current count = 0"),
+        (False, "BEGIN TRAN; EXEC dbo.p ?; COMMIT", None),
+        (True, "BEGIN TRAN; EXEC dbo.p ?; COMMIT", None),
+        (True, "EXEC dbo.p ?", None),
+    ],
+)
+def test_what_has_parameters_ends_with_as_many_transactions_as_it_began_with(
+    pyodbc, script, server, connection, inside, text, counts
+):
+    script.procedure("dbo.p", Rows(ONE, [(1,)]))
+    if inside:
+        connection.execute("BEGIN TRAN")
+    with closing(connection.cursor()) as cursor:
+        assert cursor.execute(text, 1).fetchval() == 1
+        if counts:
+            with pytest.raises(pyodbc.Error, match=rf"Previous count = {counts}.* \(266\)"):
+                cursor.nextset()
+        else:
+            assert not cursor.nextset()
+    assert server.requests[-2].procedure == "sp_prepexec"  # and sp_unprepare
+
+
+def test_a_batch_without_parameters_may_begin_and_another_may_commit(script, server, connection):
+    script.procedure("dbo.p", Rows(ONE, [(1,)]))
+    for text in ("BEGIN TRAN; EXEC dbo.p", "EXEC dbo.p; COMMIT"):
+        cursor = connection.execute(text)
+        assert cursor.fetchval() == 1 and not cursor.nextset()
+    assert [it.kind for it in server.requests] == ["batch", "batch"]
 
 
 def test_without_autocommit_begin_and_commit_are_requests_of_their_own(script, server, connection):

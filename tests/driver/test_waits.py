@@ -4,12 +4,14 @@ import threading
 
 import psycopg
 import pytest
+from collecting import opened
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import eventually
 
 from stallmark.driver.collectors.postgres.waits import Waits, wait_class
 
-from .conftest import Cluster, ClusterEngine, eventually, opened
+from .conftest import Cluster, ClusterEngine
 
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 

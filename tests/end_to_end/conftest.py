@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from end_to_end.remote import remote
 from end_to_end.tool import Tool
+
+__all__ = ["remote"]  # a server, for the tests of a module
 
 
 @pytest.fixture(scope="session")

@@ -11,24 +11,15 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from end_to_end.tool import Tool
+from mssql_server import empty
 
-from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.mssql.address import Address
+from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.record import Record
 from stallmark.schema.bank import METADATA as BANK
-from stallmark.schema.deploy import connected
-from stallmark.schema.ledger import METADATA as OWN
 
 SQL_SERVER = os.environ.get("STALLMARK_TEST_SQLSERVER")
 DATABASE = ("bank", "--scale", "branches=1")
-
-
-def emptied(url: str) -> None:
-    engine = open_engine(url)
-    with connected(engine) as connection:
-        for metadata in (BANK, OWN):
-            metadata.drop_all(connection)
-        connection.execute(sa.text("DROP PROCEDURE IF EXISTS bank.transfer"))
 
 
 @pytest.fixture(scope="module", params=["embedded", "sqlserver"])
@@ -37,12 +28,12 @@ def tool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if request.param == "sqlserver":
         if not SQL_SERVER:
             pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
-        emptied(SQL_SERVER)
+        empty(MssqlEngine(SQL_SERVER), BANK)
         tool.environment = {"STALLMARK_SERVER": SQL_SERVER, "STALLMARK_STATE": str(tool.folder / "state")}
     yield tool
     tool.nothing_left()
     if request.param == "sqlserver":
-        emptied(SQL_SERVER)
+        empty(MssqlEngine(SQL_SERVER), BANK)
 
 
 def committed(folder: Path) -> int:

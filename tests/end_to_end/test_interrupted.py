@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from end_to_end.tool import Command, Tool, eventually
+from end_to_end.tool import Command, Tool
+from waiting import eventually
 
 from stallmark.driver.engines.embedded import EmbeddedServer
 from stallmark.driver.record import Record

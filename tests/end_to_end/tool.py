@@ -5,18 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
+from waiting import PATIENCE_S, eventually
 
 from stallmark.driver.record import Record
-
-PATIENCE_S = 150  # for what must happen; only a broken tool, or a very busy machine, takes so long
 
 MINI: dict[str, Any] = {
     "name": "mini",
@@ -32,15 +29,6 @@ MINI: dict[str, Any] = {
     "reset": "continue",
     "variants": [{"name": "only"}],
 }
-
-
-def eventually(holds: Callable[[], Any], what: str) -> Any:
-    """Wait until something becomes true that must; returns it."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (value := holds()):
-        assert time.monotonic() < deadline, f"never happened: {what}"
-        time.sleep(0.02)
-    return value
 
 
 @dataclass

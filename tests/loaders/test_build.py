@@ -7,13 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
+from waiting import eventually
 
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import StallmarkError
@@ -48,13 +47,6 @@ def loaders_of(process: psutil.Process) -> list[psutil.Process]:
             if "stallmark.loaders.worker" in child.cmdline():
                 found.append(child)
     return found
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
 
 
 def loader_sessions(database: PostgresEngine) -> int:
@@ -303,7 +295,7 @@ def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngin
         deploy.create_tables(database, metadata)
     batches = [Batch("tellers", 0), Batch("tellers", 0), Batch("branches", 0)]
     answers = list(worker.load(database, LOADER, SEED, SCALE, iter(batches)))
-    assert [answer["rows"] for answer in answers] == [30, 0, 3]
+    assert [answer["rows"] for answer in answers if "rows" in answer] == [30, 0, 3]
     assert database.query("SELECT count(*) FROM bank.tellers") == [(30,)]
 
 

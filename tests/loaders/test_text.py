@@ -2,11 +2,12 @@
 
 import itertools
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.loaders.text import POOL, WORD, Filler
+from stallmark.loaders.text import POOL, WORD, Filler, digits
 
 KEYS = st.integers(0, 2**63)
 
@@ -44,3 +45,8 @@ def test_words_come_from_the_pool_evenly() -> None:
         for b in range(a):
             alike = sum(row[a * WORD : (a + 1) * WORD] == row[b * WORD : (b + 1) * WORD] for row in text)
             assert alike < 100  # 39 expected of 10,000
+
+
+@given(st.lists(st.integers(0, 10**18 - 1), min_size=1), st.integers(1, 18))
+def test_digits_are_the_last_ones(numbers: list[int], width: int) -> None:
+    assert digits(np.array(numbers), width).to_pylist() == [f"{number:018}"[-width:] for number in numbers]

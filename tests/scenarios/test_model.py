@@ -1,13 +1,17 @@
 """What a scenario means: its timeline, and what each variant runs with."""
 
 import json
+from typing import get_args
 
 import pytest
 
+from stallmark.driver.collectors import ON_REQUEST
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.pacing import Arrivals
-from stallmark.scenarios.model import SHIPPED
+from stallmark.scenarios.model import SHIPPED, Observation
 from stallmark.scenarios.read import read_scenario, shipped
+from stallmark.scenarios.refusals import refuse_what_cannot_be
 from stallmark.scenarios.units import PoolSize
 from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
@@ -56,6 +60,23 @@ def test_a_variant_runs_with_its_own_or_the_scenario_s(read):
 def test_a_variant_without_devices_has_those_of_the_scenario(read):
     scenario = read("    device: bare\n", "")
     assert set(scenario.devices_of(scenario.variants[1])) == {"data"}
+
+
+def test_what_can_be_observed_is_what_some_server_has(read):
+    assert read().observe == []
+    names = [name for kinds in ON_REQUEST.values() for name in kinds]
+    assert read(sets=(f"observe={names}",)).observe == names == list(get_args(Observation))
+
+
+def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
+    engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
+    with pytest.raises(
+        StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"
+    ):
+        refuse_what_cannot_be(
+            read(sets=("observe=[io_latency]", "device=null", "start_cache=as it is", "reset=continue",
+                       "variants=[{name: a}]")), engine, tmp_path, None,
+        )  # fmt: skip
 
 
 def test_without_any_device_it_is_the_real_one(read):

@@ -216,7 +216,7 @@ def test_the_exit_code(codes, code):
 def test_no_host_no_user_and_no_password_is_told(url, database, monkeypatch):
     monkeypatch.setattr(selftest.platform, "node", lambda: "laptop-of-ann")
     engine = MssqlEngine(url) if url.startswith("mssql") else database
-    words = selftest._Discretion(Target(url), engine)
+    words = selftest._Discretion(Target(url), engine, "boss")
     said = words(
         "No connection to DB7.corp.example:5432/bank from laptop-of-ann: Login failed for user 'boss' (s3cret), "
         f'role "boss"; see {Path.home()}/x. The boss of bosses stays.'
@@ -225,3 +225,40 @@ def test_no_host_no_user_and_no_password_is_told(url, database, monkeypatch):
         "No connection to <host>:5432/bank from <this machine>: Login failed for user <user> (<password>), "
         "role <user>; see ~/x. The boss of bosses stays."
     )
+
+
+@pytest.mark.parametrize("url", ["mssql://db7.corp.example/bank", "mssql://CORP%5Cann@db7.corp.example/bank"])
+def test_no_windows_login_is_told_however_it_is_written(url):
+    words = selftest._Discretion(Target(url), MssqlEngine(url), "CORP\\ann")
+    said = words(
+        "GRANT VIEW SERVER STATE TO [CORP\\ann]; Login failed for user 'CORP\\Ann'; run as corp\\svc-sql$, not CORP; "
+        "the file lies at C:\\data\\ann, and None of it is hidden: 'None'."
+    )
+    assert said == (
+        "GRANT VIEW SERVER STATE TO <user>; Login failed for user <user>; run as <user>, not CORP; "
+        "the file lies at C:\\data\\ann, and None of it is hidden: 'None'."
+    )
+
+
+def test_a_login_in_brackets_is_hidden_as_one_in_quotes_is():
+    engine = MssqlEngine("mssql://watcher@db7.corp.example/bank")
+    words = selftest._Discretion(Target("mssql://watcher@db7.corp.example/bank"), engine, "watcher")
+    assert words("The login [watcher] may not see this; 'watcher' is the watcher.") == (
+        "The login <user> may not see this; <user> is the watcher."
+    )
+
+
+@pytest.mark.parametrize("name", ["max server memory (MB)", "shared_buffers"])
+def test_what_a_cap_changes_is_compared_and_nothing_else(name):
+    before = {name: "8192", "database log reuse wait": "NOTHING"}
+    assert (
+        selftest._given_back(before, before | {"database log reuse wait": "CHECKPOINT"}) == "then as before"
+    )
+    with pytest.raises(selftest.Wrong, match=r"was 8192, and is 7372$"):
+        selftest._given_back(before, before | {name: "7372"})
+    with pytest.raises(selftest.Wrong, match=r"and is not told$"):
+        selftest._given_back(before, {})
+
+
+def test_a_server_that_does_not_tell_its_cap_is_no_failure():
+    assert "does not tell" in selftest._given_back({"database collation": "x"}, {})

@@ -31,6 +31,16 @@ def test_without_a_terminal_there_are_lines_and_no_control_characters(monkeypatc
     assert len(lines) == 2 and "\x1b" not in written(show)
 
 
+def test_lines_say_how_long_it_takes_yet(monkeypatch):
+    show, clock = Show(console(terminal=False)), iter([0, 100, 130, 130])
+    monkeypatch.setattr(module, "PLAIN_EVERY_S", 20)
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    with show.bar("Building", None):
+        show.advance(1_000, "load", 10_000)
+        show.advance(4_000, "load", 10_000)
+    assert "load, about 1 minute left" in written(show).splitlines()[1]
+
+
 def test_lines_are_not_broken_in_a_file():
     show = Show(console(terminal=False, width=20))
     show.say("a sentence that is longer than twenty characters")

@@ -1,11 +1,19 @@
 """Tables first, keys later, and what is there is not made again."""
 
+import re
+
 import pytest
 import sqlalchemy as sa
+from mssql_server import answering, engine_at, says_it_is
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import CreateTable
+from tds.answers import Error, Rows
+from tds.datatypes import nvarchar
+from tds.script import Script
+from tds.tokens import Column
 
 from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.schema import bank, deploy, ledger
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
@@ -42,7 +50,7 @@ def names(database: EmbeddedEngine, question: str) -> list[str]:
 
 def finish(database: EmbeddedEngine, metadata: sa.MetaData) -> list[str]:
     steps: list[str] = []
-    deploy.finish(database, deploy.take_apart(metadata), PROCEDURES, workers=2, step=steps.append)
+    deploy.finish(database, deploy.take_apart(metadata), PROCEDURES, rows={}, workers=2, step=steps.append)
     return steps
 
 
@@ -78,6 +86,61 @@ def test_an_interrupted_step_is_completed(database: EmbeddedEngine, interruption
     finish(database, metadata)
     assert (names(database, CONSTRAINTS), names(database, INDEXES)) == whole
     assert database.query("SELECT shop.one()") == [(1,)]
+
+
+def add_index_that_fails(error: Error) -> list[str]:
+    """What SQL Server is asked to create, in order, when its catalogue shows no index and to make one fails."""
+    script = Script()
+    says_it_is(script)
+    script.sql("ALTER TABLE|UPDATE STATISTICS")
+    script.sql("schema_name", Rows([Column("", nvarchar(128))], [("dbo",)]))
+    script.sql("FROM sys.indexes", Rows([Column("t", nvarchar(128)), Column("i", nvarchar(128))]))
+    script.sql("CREATE INDEX", error)
+    with answering(script) as server:
+        parts = deploy.take_apart(shop())
+        deploy.finish(engine_at(server), parts, "", rows={}, workers=1, step=lambda _: None)
+        return [name for it in server.requests for name in re.findall(r"(?:CONSTRAINT|INDEX) (\w+)", it.text)]
+
+
+@pytest.mark.parametrize("number", [1913, 2714])
+def test_an_index_that_the_catalogue_does_not_show_is_there_and_is_left(number):
+    assert add_index_that_fails(Error(number, "An index with this name already exists.")) == [
+        "sale_pkey", "sale_buyer_ix", "buyer_pkey", "buyer_email_key", "sale_buyer_id_fkey",
+    ]  # fmt: skip
+
+
+def test_an_index_that_cannot_be_made_is_an_error():
+    with pytest.raises(CallFailed, match="duplicate key"):
+        add_index_that_fails(Error(1505, "The statement terminated because a duplicate key was found."))
+
+
+LEFT_UNCHECKED = """
+ALTER TABLE shop.sale DROP CONSTRAINT sale_buyer_id_fkey;
+ALTER TABLE shop.sale ADD CONSTRAINT sale_buyer_id_fkey FOREIGN KEY (buyer_id) REFERENCES shop.buyer NOT VALID"""
+
+
+def test_a_foreign_key_left_unchecked_is_checked(database: EmbeddedEngine) -> None:
+    metadata = shop()
+    deploy.create_tables(database, deploy.take_apart(metadata).tables)
+    finish(database, metadata)
+    database.execute(LEFT_UNCHECKED)
+    finish(database, metadata)
+    checked = "SELECT conname FROM pg_constraint WHERE contype = 'f' AND convalidated"
+    assert names(database, checked) == ["sale_buyer_id_fkey"]
+
+
+def test_rows_without_a_parent_are_named(database: EmbeddedEngine) -> None:
+    metadata = shop()
+    deploy.create_tables(database, deploy.take_apart(metadata).tables)
+    database.execute("INSERT INTO shop.buyer VALUES (1), (2)")
+    database.execute("INSERT INTO shop.sale SELECT n, nullif(n % 8, 3), 5 FROM generate_series(1, 20) n")
+    for _ in range(2):  # the second build finds the key, but unchecked
+        with pytest.raises(StallmarkError) as failure:
+            finish(database, metadata)
+        assert "shop.sale has rows whose buyer_id is not in shop.buyer" in str(failure.value)
+        assert "id 4, buyer_id 4; id 5, buyer_id 5; id 6, buyer_id 6:" in str(failure.value)
+    database.execute("DELETE FROM shop.sale WHERE buyer_id NOT IN (SELECT id FROM shop.buyer)")
+    finish(database, metadata)
 
 
 def test_taking_apart_leaves_the_original_whole() -> None:

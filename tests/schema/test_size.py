@@ -1,5 +1,7 @@
 """The disk estimate is what tables really take."""
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.schema import bank, deploy, size
+from stallmark.loaders.brokerage import LOADER as BROKERAGE
+from stallmark.loaders.plan import Batch
+from stallmark.schema import bank, brokerage, deploy, size
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
@@ -43,6 +47,38 @@ def test_postgres_tables_and_keys(database: EmbeddedEngine, kinds: list[str]) ->
     assert size.index_bytes(table, ROWS, "postgresql") == pytest.approx(keys, rel=0.02)
 
 
+def test_brokerage(database: EmbeddedEngine) -> None:
+    """Of its largest kinds of rows only the first: what is compared is bytes per row."""
+    parts = deploy.take_apart(brokerage.METADATA)
+    deploy.create_tables(database, parts.tables)
+    rows: Counter[str] = Counter()
+    scale = BROKERAGE.scale({"customers": 1_000, "days": 0.3})
+    with database.bulk_writer() as writer:
+        for group in BROKERAGE.groups(scale):
+            for table, piece in BROKERAGE.batch(1, scale, Batch(group.name, 0)):
+                if rows[table] < 40_000:
+                    writer.write(table, piece)
+                    rows[table] += len(piece)
+        writer.commit()
+    deploy.finish(database, replace(parts, foreign_keys=()), "", rows=rows, workers=2, step=lambda _: None)
+    sizes = "SELECT pg_table_size(%(table)s), pg_indexes_size(%(table)s)"
+    taken, expected = Counter[str](), Counter[str]()
+    for table in brokerage.METADATA.sorted_tables:
+        [(heap, keys)] = database.query(sizes, {"table": table.fullname})
+        found = Counter(heap=heap, keys=keys)
+        said = Counter(
+            heap=size.table_bytes(table, rows[table.fullname], "postgresql"),
+            keys=size.index_bytes(table, rows[table.fullname], "postgresql"),
+        )
+        for part in ("heap", "keys"):
+            if found[part] > 100 * size.PAGE:  # smaller ones are mostly upper levels and maps of free space
+                assert said[part] == pytest.approx(found[part], rel=0.1), (table.name, part)
+        taken += found
+        expected += said
+    assert expected["heap"] == pytest.approx(taken["heap"], rel=0.05)
+    assert expected["keys"] == pytest.approx(taken["keys"], rel=0.05)
+
+
 def test_sql_server_by_hand() -> None:
     # 4 header + 96 fixed + 3 null bitmap + 2 slot = 105 bytes; 77 such rows in a page of 8,096.
     assert size.table_bytes(bank.ACCOUNTS, 7_700, "mssql") == 100 * 8192
@@ -58,6 +94,19 @@ def test_mean_of_a_varying_text() -> None:
         return size.table_bytes(sa.Table("t", sa.MetaData(), column), 10_000, "postgresql")
 
     assert pages(info={"mean_bytes": 7}) < pages() / 2
+
+
+def test_mean_of_a_number() -> None:
+    """PostgreSQL stores the digits that are there, SQL Server those that may be."""
+
+    def table(**info) -> sa.Table:
+        return sa.Table("t", sa.MetaData(), *(sa.Column(name, sa.Numeric(15, 2), **info) for name in "abcd"))
+
+    mean = table(info={"mean_bytes": 5})
+    assert size.table_bytes(mean, 10_000, "postgresql") < 0.8 * size.table_bytes(
+        table(), 10_000, "postgresql"
+    )
+    assert size.table_bytes(mean, 10_000, "mssql") == size.table_bytes(table(), 10_000, "mssql")
 
 
 def test_a_text_larger_than_a_page(database: EmbeddedEngine) -> None:
@@ -77,5 +126,8 @@ def test_a_build_takes_more_than_its_tables() -> None:
     found = size.estimate(bank.METADATA, rows, "postgresql")
     # Tables, keys and the log of the load; as much again to sort the keys.
     assert found == size.Estimate(tables, tables + keys + tables, tables + 2 * keys + tables)
+    two = size.estimate(bank.METADATA, rows | {"bank.tellers": 100_000}, "postgresql", workers=2)
+    one = size.estimate(bank.METADATA, rows | {"bank.tellers": 100_000}, "postgresql")
+    assert two.build_bytes - one.build_bytes == size.index_bytes(bank.TELLERS, 100_000, "postgresql")
     large = size.estimate(bank.METADATA, {"bank.accounts": 10_000_000_000}, "postgresql")
     assert large.loaded_bytes < 1.3 * large.heap_bytes, "the log has its limit"

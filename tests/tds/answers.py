@@ -11,6 +11,7 @@ from tds.tokens import Column
 
 ENDING_THE_TRANSACTION = (1205, 3960)  # the server rolls back by itself
 FATAL = 20  # severity from which the server closes the connection
+MISMATCH = 266
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,8 @@ class Flow(NamedTuple):
 
     in_procedure: bool = False
     """Its statements run inside a procedure: the answer has a return status."""
+    is_prepared: bool = False
+    """It is a text behind sp_executesql, sp_prepexec or sp_execute, which must leave @@TRANCOUNT as it was."""
     more_after: bool = False
     """Other statements follow the procedure in the same batch."""
     in_transaction: bool = False
@@ -135,6 +138,11 @@ class Flow(NamedTuple):
     handle: int | None = None
     """Of the statement that was prepared."""
     database: str = ""
+
+    @property
+    def is_nested(self) -> bool:
+        """In a transaction it commits no more than what it began itself."""
+        return self.begins and self.ends == tokens.COMMITTED
 
 
 class Rendered(NamedTuple):
@@ -149,7 +157,7 @@ def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
     out = _Stream()
     status, failed, fatal = 0, False, False
     outputs: list[Output] = []
-    in_transaction = flow.in_transaction and not flow.resets
+    in_transaction = before = flow.in_transaction and not flow.resets
     statement = tokens.DONE_IN_PROCEDURE if flow.in_procedure else tokens.DONE
 
     if flow.resets:
@@ -185,6 +193,12 @@ def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
                 status = value
             case _:
                 out.interrupt(step)
+    if flow.ends is not None and in_transaction and not failed and not (before and flow.is_nested):
+        out.put(tokens.transaction_ended(flow.ends))
+        in_transaction = False
+    if flow.is_prepared and in_transaction != before and not failed:
+        out.put(tokens.error(MISMATCH, 16, 2, _mismatch(before, in_transaction)))
+        failed = True
     if flow.in_procedure:
         out.put(tokens.return_status(status))
         if flow.handle is not None:
@@ -192,15 +206,19 @@ def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
         for ordinal, output in enumerate(outputs):
             out.put(tokens.return_value(ordinal, output.name, output.type, output.value))
         out.done(tokens.DONE_PROCEDURE, tokens.ERROR_BIT if failed and not flow.more_after else 0)
-    if flow.ends is not None and in_transaction and not failed:
-        out.put(tokens.transaction_ended(flow.ends))
-        in_transaction = False
     if flow.more_after or not out.is_done:
         out.done(tokens.DONE, tokens.ERROR_BIT if failed else 0)
     pieces = out.finish(more)
     if fatal:
         pieces.append(Cut(reset=False))
     return Rendered(pieces, in_transaction)
+
+
+def _mismatch(before: bool, after: bool) -> str:
+    return (
+        "Transaction count after EXECUTE indicates a mismatching number of BEGIN and COMMIT statements. "
+        f"Previous count = {before:d}, current count = {after:d}."
+    )
 
 
 class _Stream:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from tds.answers import Rows, Step, Use
+from tds.answers import Error, Rows, Step, Use
 from tds.datatypes import BIT, INT, MAX, SMALLINT, TINYINT, DataType, nvarchar, varbinary, varchar
 from tds.requests import Request, plain
 from tds.tokens import Column
@@ -24,6 +24,7 @@ PROPERTIES = {
 }
 _SETTINGS = re.compile(r"\s*(SET|USE|BEGIN\s+TRAN|COMMIT|ROLLBACK|SAVE\s+TRAN|IF\s+@@TRANCOUNT)\b", re.I)
 _WORK = re.compile(r"\b(EXEC|EXECUTE|SELECT|INSERT|UPDATE|DELETE|MERGE|CREATE|ALTER|DROP|CALL)\b", re.I)
+_EXTENDED_PROPERTY = re.compile(r"\bsys\.(extended_properties|sp_(add|drop)extendedproperty)\b", re.I)
 _USE = re.compile(r"\bUSE\s+\[?(\w+)", re.I)
 _PROPERTY = re.compile(r"SERVERPROPERTY\s*\(\s*N?'(\w+)'\s*\)", re.I)
 
@@ -47,6 +48,32 @@ def server_properties(request: Request, more: dict[str, str]) -> Iterable[Step]:
     known = {name.lower(): value for name, value in {**PROPERTIES, **more}.items()}
     names = _PROPERTY.findall(request.text)
     return [Rows([Column("", nvarchar(128)) for _ in names], [[known.get(name.lower()) for name in names]])]
+
+
+class ExtendedProperties:
+    """Of a database, kept as a server keeps them: sp_addextendedproperty and its like, by value of their parameters."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def asked_for(self, request: Request) -> bool:
+        return bool(_EXTENDED_PROPERTY.search(request.text))
+
+    def answer(self, request: Request) -> Iterable[Step]:
+        name, *rest = request.values
+        if "sp_addextendedproperty" in request.text:
+            if name in self.values:
+                return [Error(15233, f"Property cannot be added. Property '{name}' already exists.")]
+            [self.values[name]] = rest
+        elif "sp_dropextendedproperty" in request.text:
+            if self.values.pop(name, None) is None:
+                return [
+                    Error(15217, f"Property cannot be updated or deleted. Property '{name}' does not exist.")
+                ]
+        else:
+            found = [(self.values[name],)] if name in self.values else []
+            return [Rows([Column("value", nvarchar(3750))], found)]
+        return []
 
 
 def describe_parameters(types: Sequence[DataType]) -> Rows:

@@ -10,7 +10,9 @@
 
 A rule for a procedure fits an RPC as well as EXEC in a text. Rules for SQL fit the text of a batch, the statement
 behind sp_executesql, sp_prepare, sp_prepexec and sp_execute, and transaction requests ("COMMIT TRANSACTION").
-Whatever no rule fits, and the responder cannot know by itself, gets error 50000 naming the request.
+A statement with parameters that begins a transaction and does not end it, or ends one that it did not begin, gets
+error 266 behind its answer, as from the server. Whatever no rule fits, and the responder cannot know by itself, gets
+error 50000 naming the request.
 """
 
 import re
@@ -73,11 +75,14 @@ class Script:
     ):
         """None for `password` or `databases`: any will do. `properties`: of SERVERPROPERTY, beside the usual ones.
         `answer_unknown`: instead of error 50000."""
-        self._password = password
-        self._databases = None if databases is None else {name.lower() for name in databases}
+        self.password = password
+        self.databases = None if databases is None else {name.lower() for name in databases}
+        """In lower case; others cannot be opened."""
         self._refusals: list[Rule] = []
         self._rules: list[Rule] = []
+        self.properties = questions.ExtendedProperties()
         self._own = [
+            Rule(self.properties.asked_for, (self.properties.answer,)),
             Rule(lambda request: questions.changes_only_settings(request.text), (questions.use,)),
             Rule(lambda request: "@@version" in request.text.lower(), (questions.version(version),)),
             Rule(
@@ -148,9 +153,9 @@ class Script:
             if rule.times != 0:
                 return list(rule.steps(None))
         failed = Error(18456, f"Login failed for user '{login.user}'.", severity=14)
-        if self._password is not None and not login.has_password(self._password):
+        if self.password is not None and not login.has_password(self.password):
             return [failed]
-        if self._databases is not None and login.database.lower() not in self._databases:
+        if self.databases is not None and login.database.lower() not in self.databases:
             text = f'Cannot open database "{login.database}" requested by the login. The login failed.'
             return [Error(4060, text, severity=11), failed]
         return []

@@ -42,6 +42,7 @@ _BEGIN = re.compile(r"\bBEGIN\s+TRAN", re.I)
 _COMMIT = re.compile(r"\bCOMMIT\b", re.I)
 _ROLLBACK = re.compile(r"\bROLLBACK\b", re.I)
 _PREPARING = ("sp_prepare", "sp_prepexec", "sp_prepexecrpc")
+_TEXT_BEHIND = ("sp_executesql", "sp_prepexec", "sp_execute")
 MOST_CANNED = 10_000
 
 
@@ -223,6 +224,7 @@ class Session:
         called = bool(request.called)
         return Flow(
             in_procedure=request.kind == "rpc" or called,
+            is_prepared=request.procedure in _TEXT_BEHIND,
             more_after=request.kind == "batch" and called and ends is not None,
             in_transaction=self._in_transaction,
             begins=begins,

@@ -1,14 +1,18 @@
 """Each condition finds the wrong row put in for it."""
 
+import dataclasses
 import random
 
 import pytest
+from injected import Injected
 
 from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
 from stallmark.transactions.bank import WORKLOAD, Transfer
+from stallmark.transactions.workload import Condition
 
+DATABASE = "checked"
 SCALE = {"branches": 2}
 HISTORY = "INSERT INTO bank.history (tid, bid, aid, delta, mtime) VALUES"
 
@@ -77,7 +81,7 @@ NAMES = {
 @pytest.fixture(scope="module")
 def used(embedded_server) -> EmbeddedEngine:
     """A bank on which some transfers have run."""
-    bank = EmbeddedEngine(embedded_server, "checked")
+    bank = EmbeddedEngine(embedded_server, DATABASE)
     build(bank, WORKLOAD, SCALE, 1, workers=2)
     transfer, rng = Transfer(SCALE), random.Random(1)
     with bank.cursor() as cursor:
@@ -86,27 +90,13 @@ def used(embedded_server) -> EmbeddedEngine:
     return bank
 
 
-class Injected(EmbeddedEngine):
-    """The same database, as it would be with one wrong row: each look is rolled back."""
-
-    def __init__(self, bank: EmbeddedEngine, wrong: str):
-        super().__init__(bank.server, "checked")
-        self._wrong = wrong
-
-    def connect(self, application: str = "stallmark-collector"):
-        connection = super().connect(application)
-        connection.autocommit = False
-        connection.execute(self._wrong)
-        return connection
-
-
 def test_every_condition_has_a_name_here_and_an_injection() -> None:
     assert {condition.name for condition in WORKLOAD.conditions} == set(NAMES.values())
     assert set().union(*(found for _, found, _ in INJECTIONS.values())) == set(NAMES)
 
 
 def test_a_good_database_holds(used: EmbeddedEngine) -> None:
-    findings = checks.run(used, WORKLOAD, SCALE)
+    findings = checks.run(used, WORKLOAD, SCALE, driven=True)
     assert [f.holds for f in findings] == [True] * len(WORKLOAD.conditions), findings
     assert all(f.offending == 0 and f.detail == "" for f in findings)
 
@@ -114,7 +104,9 @@ def test_a_good_database_holds(used: EmbeddedEngine) -> None:
 @pytest.mark.parametrize("wrong", INJECTIONS)
 def test_a_wrong_row_is_found(used: EmbeddedEngine, wrong: str) -> None:
     statement, expected, offending = INJECTIONS[wrong]
-    findings = {f.name: f for f in checks.run(Injected(used, statement), WORKLOAD, SCALE)}
+    findings = {
+        f.name: f for f in checks.run(Injected(used, DATABASE, statement), WORKLOAD, SCALE, driven=True)
+    }
     for condition in expected:
         finding = findings[NAMES[condition]]
         assert not finding.holds
@@ -126,28 +118,52 @@ def test_a_wrong_row_is_found(used: EmbeddedEngine, wrong: str) -> None:
 
 
 def test_another_scale_is_found(used: EmbeddedEngine) -> None:
-    findings = {f.name: f for f in checks.run(used, WORKLOAD, {"branches": 3})}
+    findings = {f.name: f for f in checks.run(used, WORKLOAD, {"branches": 3}, driven=True)}
     counts = findings[NAMES["rows"]]
     assert counts.offending == 3
     assert "accounts; expected 300000; present 200000" in counts.detail
 
 
 def test_the_first_offenders_are_shown_and_the_rest_counted(used: EmbeddedEngine) -> None:
-    wrong = Injected(used, "UPDATE bank.accounts SET bid = 2 WHERE aid <= 10")
-    finding = next(f for f in checks.run(wrong, WORKLOAD, SCALE) if f.name == NAMES["belongs"])
+    wrong = Injected(used, DATABASE, "UPDATE bank.accounts SET bid = 2 WHERE aid <= 10")
+    finding = next(f for f in checks.run(wrong, WORKLOAD, SCALE, driven=True) if f.name == NAMES["belongs"])
     assert finding.offending == 10
     assert finding.detail.count(" | ") == 2
     assert finding.detail.endswith(" … and 7 more")
 
 
 def test_quick_leaves_out_scans(used: EmbeddedEngine) -> None:
-    names = [f.name for f in checks.run(used, WORKLOAD, SCALE, scans=False)]
+    names = [f.name for f in checks.run(used, WORKLOAD, SCALE, driven=True, scans=False)]
     assert names == [c.name for c in WORKLOAD.conditions if c.cost == "cheap"]
     assert 0 < len(names) < len(WORKLOAD.conditions)
 
 
-def test_scale_in_a_condition() -> None:
-    scale = {"branches": 7, "n": 2}
-    assert checks.with_scale("a = :branches + x::int, :n", scale) == "a = 7 + x::int, 2"
+def test_what_holds_for_a_fresh_database_is_left_out_of_a_used_one(used: EmbeddedEngine) -> None:
+    conditions = (
+        Condition(
+            "as loaded", "SELECT count(*) AS transfers FROM bank.history", statistical=True, fresh_only=True
+        ),
+        Condition("always", "SELECT 1 AS one WHERE 1 = 0", "cheap"),
+    )
+    workload = dataclasses.replace(WORKLOAD, conditions=conditions)
+    left_out, always = checks.run(used, workload, SCALE, driven=True)
+    assert (left_out.name, left_out.holds, left_out.statistical) == ("as loaded", None, True)
+    assert (left_out.cost, left_out.offending, left_out.seconds) == ("scan", 0, 0)
+    assert (always.name, always.holds, always.statistical, always.cost) == ("always", True, False, "cheap")
+    assert [f.holds for f in checks.run(used, workload, SCALE, driven=False)] == [False, True]
+
+
+def test_the_numbers_of_a_workload_stand_in_its_conditions(used: EmbeddedEngine) -> None:
+    condition = Condition("", "SELECT :shares AS shares WHERE 1 = 1")
+    workload = dataclasses.replace(
+        WORKLOAD, conditions=(condition,), numbers=lambda scale: {"shares": round(scale["days"] * 20)}
+    )
+    [finding] = checks.run(used, workload, {"days": 0.35}, driven=True)
+    assert finding.detail == "shares 7"
+
+
+def test_numbers_in_a_condition() -> None:
+    numbers = {"branches": 7, "n": 2}
+    assert checks.with_numbers("a = :branches + x::int, :n", numbers) == "a = 7 + x::int, 2"
     with pytest.raises(KeyError):
-        checks.with_scale("a = :customers", scale)
+        checks.with_numbers("a = :customers", numbers)

@@ -32,9 +32,12 @@ _STATEMENT = re.compile(
 
 # What stands in a hole of a template, by its expression, where a name would not do.
 _HOLES = {
+    "clause": "SET RECOVERY SIMPLE",
     "columns": "a, b",
+    **dict.fromkeys(("database", "log_file"), "1"),
     "marks": "(?, ?)",
     "number": "1",
+    "isolation": "SERIALIZABLE",
     "remove": "DELETE FROM t",
     **dict.fromkeys(("_file(engine)", "first", "second"), "N'x'"),
 }
@@ -139,7 +142,9 @@ def ddl(metadata: sa.MetaData) -> list[str]:
     statements += [CreateTable(table) for table in (*metadata.sorted_tables, *parts.tables.sorted_tables)]
     for item in (*parts.keys, *parts.foreign_keys):
         statements.append(CreateIndex(item) if isinstance(item, sa.Index) else AddConstraint(item))
-    return [str(statement.compile(dialect=mssql.dialect())) for statement in statements]
+    dialect = mssql.dialect()
+    dialect.server_version_info = (14, 0)  # SQL Server 2017, the oldest: for older ones DATE would become DATETIME
+    return [str(statement.compile(dialect=dialect)) for statement in statements]
 
 
 def _place(path: Path) -> str:

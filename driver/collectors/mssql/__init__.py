@@ -1,12 +1,14 @@
 """Collectors that ask SQL Server 2017 and later, Azure SQL Managed Instance, and what they can Azure SQL Database.
 
 A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
-ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views.
+ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Statements that are
+no queries stand beside them: `<collector>.<what>.sql`.
 """
 
 import re
 from importlib.resources import files
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.mssql.editions import AZURE
 
 _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
@@ -14,16 +16,14 @@ _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every ver
 
 def statement(name: str, major: int) -> str:
     """The text of the newest query of this name that a server of this major version understands."""
-    versions = {
-        int(m[1]): path for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name))
-    }
-    return versions[max(version for version in versions if version <= major)].read_text()
+    versions = [int(m[1]) for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name))]
+    return sql_file.read(__name__, f"{name}.{max(version for version in versions if version <= major)}")
 
 
 def azure_statement(name: str) -> str | None:
     """The text of the query for Azure SQL Database, where it has one of its own."""
-    path = files(__name__).joinpath(f"{name}.azure.sql")
-    return path.read_text() if path.is_file() else None
+    own = f"{name}.azure"
+    return sql_file.read(__name__, own) if files(__name__).joinpath(f"{own}.sql").is_file() else None
 
 
 def known_as(major: int, edition: int) -> int:

@@ -17,9 +17,9 @@ TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
 CLOCK = ("server_time", pa.float64())
 SERVER_CLOCK = [CLOCK, ("epoch", TEXT)]
 
-FORBIDDEN = {"229", "262", "297", "300", "371"}
+FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 """EXECUTE or SELECT denied, a database's state denied, "no permission to perform this action", a server's state
-denied by its old and by its new (2022) name."""
+denied by its old and by its new (2022) name, the error log denied."""
 NO_SUCH_VIEW = "208"
 FINER_PERMISSIONS = 16  # 2022 splits VIEW SERVER STATE
 
@@ -90,12 +90,15 @@ class MssqlCollector(Collector):
             self.connection.open()
             return self.sample(0.0)
 
-    def forbidden(self, why: str) -> str:
-        """The sentence for a login that may not see what a collector reads."""
-        name = "USER_NAME()" if self.is_azure else "SUSER_SNAME()"
+    def forbidden(self, why: str, permission: str | None = None) -> str:
+        """The sentence for a login that may not see what a collector reads; `permission` where it is not its own."""
+        permission = permission or self.permission
+        of_database = "DATABASE" in permission
+        who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
         [(login,)] = self.engine.query(f"SELECT QUOTENAME({name})")
-        who = "user" if self.is_azure else "login"
-        return f"The {who} {login} may not see this ({why}): run GRANT {self.permission} TO {login};"
+        place = "" if of_database else "USE master; "  # where alone rights on the server are granted
+        group = " (or TO the Windows group that lets it in)" if "\\" in login else ""
+        return f"The {who} {login} may not see this ({why}): run {place}GRANT {permission} TO {login};{group}"
 
     def _refused(self, failure: CallFailed) -> str:
         if failure.code in FORBIDDEN:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stallmark.driver.collectors.base import Row
-from stallmark.driver.engines.base import Engine
+from stallmark.driver.collectors.shared import SharedConnection
 from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
@@ -14,42 +14,21 @@ ANSWER_WITHIN_S = 30
 _MANNERS = "SET LOCK_TIMEOUT 5000; SET DEADLOCK_PRIORITY LOW;"
 
 
-class CollectorConnection:
-    """One connection for several collectors of one thread, made when it is needed and again after it broke.
+class CollectorConnection(SharedConnection):
+    """Gives way to everybody else, and waits for no answer longer than ANSWER_WITHIN_S."""
 
-    It is closed when as many `close` as `open` have been called.
-    """
-
-    def __init__(self, engine: Engine):
-        self._engine = engine
-        self._connection: Any = None
-        self._users = 0
-
-    def open(self) -> None:
-        self._users += 1
-
-    def close(self) -> None:
-        self._users -= 1
-        if self._users <= 0:
-            self._drop()
+    _cursor: Any = None  # one for all queries: making it costs as much as asking
 
     def rows(self, sql: str) -> list[Row]:
-        """The rows of a query by column name.
-
-        Raises StallmarkError when there is no connection, the server refuses, or does not answer.
-        """
         if self._connection is None:
             self._connection = self._engine.connect()
         try:
-            if self._connection.timeout != ANSWER_WITHIN_S:  # a new one
+            if self._cursor is None:
                 self._connection.timeout = ANSWER_WITHIN_S
-                self._connection.execute(_MANNERS).close()
-            cursor = self._connection.execute(sql)
-            try:
-                names = [column[0] for column in cursor.description]
-                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-            finally:
-                cursor.close()
+                self._cursor = self._connection.execute(_MANNERS)
+            self._cursor.execute(sql)
+            names = [column[0] for column in self._cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
         except api().Error as error:
             failure = failed(error)
             if failure.kind is ErrorClass.CONNECTION_LOST:
@@ -58,7 +37,7 @@ class CollectorConnection:
             raise StallmarkError(f"the server refused the query ({failure.message})") from error
 
     def _drop(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
             try:
                 connection.close()

@@ -1,5 +1,7 @@
 """SQL Server's own cumulative counters, and the sizes that go with them, as its management views give them."""
 
+from functools import cache
+
 import pyarrow as pa
 
 from stallmark.driver.collectors.base import Row
@@ -52,17 +54,17 @@ class ServerWaits(MssqlCollector):
         "Database sys.dm_db_wait_stats, our database only). Wait includes signal, the time a task that had got "
         "what it waited for waited for a CPU. Benign: nobody is held up. Types that never occurred are left out."
     )
-    interval_s = 5.0
+    interval_s = 10.0
     columns = pa.schema(
         [
             *SERVER_CLOCK,
             ("wait_type", TEXT),
-            ("wait_class", TEXT),
-            ("benign", pa.bool_()),
             ("waits", COUNT),
             ("wait_ms", MS),
             ("signal_ms", MS),
             ("max_ms", MS),
+            ("wait_class", TEXT),
+            ("benign", pa.bool_()),
         ]
     )
 
@@ -77,19 +79,19 @@ class SessionWaits(MssqlCollector):
         "The same for each virtual user's session since it was opened (sys.dm_exec_session_wait_stats). "
         "A session that ends takes its counts with it."
     )
-    interval_s = 10.0
+    interval_s = 30.0
     on_azure = True
     columns = pa.schema(
         [
             *SERVER_CLOCK,
             ("session", TEXT),  # "57 since 2026-03-01T10:00:00.123"
             ("wait_type", TEXT),
-            ("wait_class", TEXT),
-            ("benign", pa.bool_()),
             ("waits", COUNT),
             ("wait_ms", MS),
             ("signal_ms", MS),
             ("max_ms", MS),
+            ("wait_class", TEXT),
+            ("benign", pa.bool_()),
         ]
     )
 
@@ -106,6 +108,7 @@ class Performance(MssqlCollector):
         "second is the rate; 537003264 is to be divided by the counter of type 1073939712 that goes with it; "
         "1073874176 is an average, its rise divided by the base's rise."
     )
+    interval_s = 5.0
     on_azure = True
     columns = pa.schema(
         [
@@ -187,9 +190,10 @@ class TempDb(MssqlCollector):
     )
 
 
+@cache
+def _kind(wait_type: str) -> Row:
+    return {"wait_class": class_of(wait_type), "benign": is_benign(wait_type)}
+
+
 def _classified(row: Row) -> Row:
-    """The columns in their order, with what the wait type stands for."""
-    kind = row["wait_type"]
-    added = {"wait_type": kind, "wait_class": class_of(kind), "benign": is_benign(kind)}
-    before = {name: row[name] for name in row if name in ("server_time", "epoch", "session")}
-    return before | added | {name: row[name] for name in ("waits", "wait_ms", "signal_ms", "max_ms")}
+    return row | _kind(row["wait_type"])

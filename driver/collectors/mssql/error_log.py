@@ -4,6 +4,7 @@ A session that meets 823 or 824 gets the error itself. What the server meets on 
 read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
 """
 
+import time
 from collections import Counter
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from stallmark.driver.collectors.base import Row
 from stallmark.driver.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
 from stallmark.driver.collectors.mssql.connection import CollectorConnection
 from stallmark.driver.engines.base import Engine
+
+LONG_READ_S = 1.0
 
 # Words of the messages (sys.messages, MSSQLSERVER_823 …). The query asks for lines with "offset", which all four hold.
 _MESSAGES = {
@@ -34,13 +37,14 @@ class ErrorLog(MssqlCollector):
         "Lines of the server's error log on failed, repaired or very slow I/O: errors 823, 824, 825 and 833 "
         "(sp_readerrorlog). One of them ends the run. A log that is not written in English is not understood."
     )
-    interval_s = 15.0
+    interval_s = 60.0  # the server reads the whole file each time
     polling = True
     columns = pa.schema([("log_time", TEXT), ("number", pa.int32()), ("text", TEXT)])
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine, connection)
         self._known: Counter[tuple[str, str]] | None = None
+        self._read_s = 0.0
         self.alarm: str | None = None
         """Why the run must stop, once there is a reason."""
 
@@ -51,8 +55,18 @@ class ErrorLog(MssqlCollector):
     def unavailable(self) -> str | None:
         why = super().unavailable()
         if why is None:
+            began = time.monotonic()
             self.look()  # what stands there before the run is not the run's
+            self._read_s = time.monotonic() - began
         return why
+
+    def limited(self) -> str | None:
+        if self._read_s <= LONG_READ_S:
+            return None
+        return (
+            f"The server takes {self._read_s:.0f} s to read its error log, and does so every {self.interval_s:.0f} s: "
+            "EXEC sp_cycle_errorlog begins a new one."
+        )
 
     def sample(self, now: float) -> list[Row]:
         lines = Counter((str(row["LogDate"]), row["Text"].strip()) for row in self.connection.rows(self.sql))

@@ -20,10 +20,11 @@ class PendingIO(MssqlCollector):
     name = "pending_io"
     title = "Pending I/O"
     help = (
-        "I/Os under way at a random instant of every second, by file handle (sys.dm_io_pending_io_requests); one "
+        "I/Os under way at a random instant of every other second, by file handle (sys.dm_io_pending_io_requests); one "
         "row of 0 requests when there is none. With the system: the operating system has not answered yet; the "
         "others are done and wait for the server to notice. Microsoft calls the time `internal use only`."
     )
+    interval_s = 2.0
     polling = True
     on_azure = True
     columns = pa.schema(
@@ -47,8 +48,9 @@ class Schedulers(MssqlCollector):
     title = "Schedulers"
     help = (
         "Tasks that wait for a CPU or a worker, and I/Os not yet completed, over the schedulers that users "
-        "run on, at a random instant of every second (sys.dm_os_schedulers)."
+        "run on, at a random instant of every other second (sys.dm_os_schedulers)."
     )
+    interval_s = 2.0
     polling = True
     on_azure = True
     columns = pa.schema(

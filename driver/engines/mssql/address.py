@@ -23,6 +23,9 @@ LOGIN_TIMEOUT_S = 15
 _ENTRA_WITHOUT_PASSWORD = ("activedirectoryintegrated", "activedirectorymsi", "activedirectoryinteractive")
 
 
+_LOGIN = ("uid", "user", "user id", "pwd", "password")
+
+
 @dataclass(frozen=True)
 class Address:
     host: str
@@ -31,7 +34,7 @@ class Address:
     database: str
     user: str | None
     password: str | None = field(repr=False)
-    options: dict[str, str]  # of the driver
+    options: dict[str, str] = field(repr=False)  # of the driver
 
     @classmethod
     def parse(cls, text: str) -> "Address":
@@ -48,6 +51,11 @@ class Address:
             raise StallmarkError(
                 "odbc_connect= is not taken: write mssql://user@host:1433/database, with what the driver is to know "
                 "after `?`, as in ?TrustServerCertificate=yes."
+            )
+        if any(key.lower() in _LOGIN for key in options):
+            raise StallmarkError(
+                "User and password are not taken after `?`: write mssql://user@host:1433/database, with the password "
+                "in SQLCMDPASSWORD."
             )
         options.pop("driver", None)
         host, _, instance = (url.host or "").partition("\\")
@@ -69,11 +77,11 @@ class Address:
         """Names the server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
-    def connection_string(self, driver: Driver | None, application: str, database: str | None = None) -> str:
+    def connection_string(self, driver: Driver | None, application: str) -> str:
         """For the driver alone: it holds the password. `driver` None is for mssql-python, which brings its own."""
         freetds = driver is not None and driver.freetds
         parts = {"Driver": driver.name} if driver else {}
-        parts |= {**self._place(freetds), "Database": database or self.database}
+        parts |= {**self._place(freetds), "Database": self.database}
         entra = self.options.get("Authentication", "").lower()
         if self.user:
             parts["UID"] = self.user

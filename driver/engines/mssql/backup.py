@@ -1,13 +1,12 @@
 """The copy that every run starts from: a backup of the database in the server's own backup folder."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.engines.mssql import sql
+from stallmark.driver.engines.mssql import lock, sql
 from stallmark.driver.engines.mssql.editions import AZURE
-from stallmark.driver.engines.mssql.errors import failed
-from stallmark.driver.engines.mssql.odbc import api
+from stallmark.driver.engines.mssql.journal import Journal
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -16,6 +15,9 @@ NO_MORE = "-"  # a description cannot be empty
 LABEL_PART = 255  # characters that a description holds; a label may fill two
 
 NOT_THERE = "3201"  # the backup file cannot be opened
+SINGLE_USER = "SINGLE_USER"
+
+_STATE = "SELECT state_desc, user_access_desc FROM sys.databases WHERE name = ?"
 
 # To read what a backup holds, too, a login must be allowed to create databases.
 _MAY = """\
@@ -74,32 +76,80 @@ def kept(engine: "MssqlEngine") -> str | None:
 def restore(engine: "MssqlEngine") -> None:
     """Put the backup in the place of the database; sessions that are in it are ended.
 
-    Offline meanwhile: of a single-user database somebody else's session could take the one place.
+    Offline meanwhile: of a single-user database somebody else's session could take the one place. A journal says that
+    it is us who made the database so, until it can be opened again.
     """
-    name = _name(engine)
-    _run(engine, f"ALTER DATABASE {name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")
+    name, state, journal = _name(engine), _state(engine), _journal(engine)
+    journal.note({"was": state})
     try:
-        _run(
-            engine, f"RESTORE DATABASE {name} FROM DISK = {_file(engine)} WITH REPLACE, CHECKSUM", "Restoring"
-        )
+        if state in ("ONLINE", SINGLE_USER):
+            _run(engine, f"ALTER DATABASE {name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")
+        _run(engine, _statement(engine), "Restoring")
     except StallmarkError:
         with suppress(StallmarkError):  # as it was, where the restore had not begun
             _run(engine, f"ALTER DATABASE {name} SET ONLINE", "Restoring")
+            journal.remove()
         raise
+    journal.remove()
+
+
+def finish(engine: "MssqlEngine") -> None:
+    """Restore again where a restore of ours was cut, and nobody can open the database since."""
+    try:
+        journal = _journal(engine)
+        if not journal.read():
+            return
+    except (CallFailed, StallmarkError):  # no way into `master`, so that none was ever made either
+        return
+    with lock.held(engine.on_database("master")):  # or another run is at it now
+        if _state(engine) in ("ONLINE", None):
+            journal.remove()
+        else:
+            restore(engine)
+
+
+def why_closed(engine: "MssqlEngine") -> str | None:
+    """Why the database cannot be opened and what to do, as a phrase; None where it can be, or that is not known."""
+    name = _name(engine)
+    try:
+        state, was_cut = _state(engine), bool(_journal(engine).read())
+    except (CallFailed, StallmarkError):
+        return None
+    if state is None or state == "ONLINE":
+        return None
+    if was_cut:
+        return (
+            "a Stallmark restores it, or was cut while it did; then a scenario with `reset: restore` finishes that, "
+            f"and so does {_statement(engine)}"
+        )
+    remedies = {
+        "OFFLINE": f"ALTER DATABASE {name} SET ONLINE",
+        "RESTORING": f"let whoever restores it finish, or RESTORE DATABASE {name} WITH RECOVERY",
+        SINGLE_USER: f"let the one session that is in it say ALTER DATABASE {name} SET MULTI_USER",
+    }
+    return f"the database is {state}: {remedies.get(state, 'see the error log of the server')}"
+
+
+def _state(engine: "MssqlEngine") -> str | None:
+    """ONLINE where everybody may open it; None where there is no such database."""
+    for state, access in engine.on_database("master").query(_STATE, [engine.address.database]):
+        return access if (state, access) == ("ONLINE", SINGLE_USER) else state
+    return None
+
+
+def _statement(engine: "MssqlEngine") -> str:
+    return f"RESTORE DATABASE {_name(engine)} FROM DISK = {_file(engine)} WITH REPLACE, RECOVERY, CHECKSUM"
+
+
+def _journal(engine: "MssqlEngine") -> Journal:
+    return Journal(engine.on_database("master"), f"restore.{engine.address.database}")
 
 
 def _run(engine: "MssqlEngine", statement: str, what: str) -> None:
-    """To the end: pyodbc breaks a backup off when its messages are not read."""
-    connection: Any = engine.connect("stallmark-restore", database="master")
     try:
-        cursor = connection.execute(statement)
-        while cursor.nextset():
-            pass
-    except api().Error as error:
-        reason = failed(error).message
-        raise StallmarkError(f"{what} {engine.where} failed: {reason}.") from None
-    finally:
-        connection.close()
+        engine.on_database("master").execute(statement)
+    except CallFailed as error:
+        raise StallmarkError(f"{what} {engine.where} failed: {error.message}.") from None
 
 
 def _name(engine: "MssqlEngine") -> str:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.execute import rows as read_all
 from stallmark.driver.engines.mssql.odbc import api
 
 ROWS_AT_ONCE = 10_000
@@ -32,7 +33,13 @@ class BulkCopyWriter:
         cursor = self._copier.cursor()
         try:
             copied = cursor.bulkcopy_arrow(
-                table, rows, timeout=0, column_mappings=rows.column_names, table_lock=True, keep_nulls=True
+                table,
+                rows,
+                timeout=0,
+                column_mappings=rows.column_names,
+                table_lock=True,
+                keep_nulls=True,
+                check_constraints=True,  # else SQL Server lets everything in, and trusts them no more
             )
         except Exception as error:  # its Rust core raises RuntimeError for whatever the server says
             raise CallFailed(ErrorClass.OTHER, "", str(error).splitlines()[0]) from None
@@ -45,9 +52,7 @@ class BulkCopyWriter:
 
     def execute(self, statement: str) -> None:
         try:
-            cursor = self._connection.execute(statement)
-            while cursor.nextset():  # the error of a later statement comes with its result
-                pass
+            read_all(self._connection.execute(statement))
         except self._error as error:
             raise failed(error) from None
 

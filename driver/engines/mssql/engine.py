@@ -1,20 +1,22 @@
 """SQL Server 2017 and later, by URL, over pyodbc and Microsoft's ODBC driver."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from stallmark.driver.engines.base import Engine, ServerIdentity
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.mssql import backup, caches, lock, memory, settings
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
+from stallmark.driver.engines.mssql import backup, caches, lock, may_place_files, memory, settings
 from stallmark.driver.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.driver.engines.mssql.editions import AZURE, AZURE_DATABASE
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.examine import examine
+from stallmark.driver.engines.mssql.execute import execute, rows
+from stallmark.driver.engines.mssql.free_space import free_bytes
 from stallmark.driver.engines.mssql.odbc import api, find_driver
 from stallmark.driver.engines.mssql.session import MssqlSession
 
@@ -23,10 +25,10 @@ OLDEST_MAJOR = 14  # SQL Server 2017
 _WHY_NO_CONNECTION = {
     18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
     4060: "the database cannot be opened: check its name and the user's right to it",
-    927: "the database is being restored; if a restore was cut, RESTORE DATABASE it again from its backup",
-    942: "the database is offline: ALTER DATABASE … SET ONLINE, or restore it from its backup",
     18452: "Windows authentication is not possible from here: name a user in the URL",
 }
+
+_CLOSED = (4060, 927, 942, 924)  # cannot be opened; restoring, offline, single user
 
 _IDENTITY = """\
 SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
@@ -46,6 +48,7 @@ class MssqlEngine(Engine):
     def __init__(self, url: str):
         self.address = Address.parse(url)
         self.driver = find_driver()
+        self.capped: memory.Capped | None = None
 
     def on_database(self, name: str) -> "MssqlEngine":
         """The same server and login, in another database."""
@@ -60,13 +63,12 @@ class MssqlEngine(Engine):
         application: str = "stallmark-collector",
         *,
         autocommit: bool = True,
-        database: str | None = None,
     ) -> Any:
-        text = self.address.connection_string(self.driver, application, database)
+        text = self.address.connection_string(self.driver, application)
         try:
             return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
         except api().Error as error:
-            raise StallmarkError(f"No connection to {self.where}: {self._why(error)}.") from None
+            raise NoConnection(f"No connection to {self.where}: {self._why(error)}.") from None
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:
@@ -79,10 +81,13 @@ class MssqlEngine(Engine):
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
 
+    def execute(self, sql: str) -> None:
+        with self.cursor() as cursor:
+            execute(cursor, sql)
+
     def query(self, sql: str, parameters: Any = None) -> list[tuple]:
         with self.cursor() as cursor:
-            cursor.execute(sql, *(parameters or ()))
-            return [tuple(row) for row in cursor.fetchall()]
+            return rows(cursor.execute(sql, *(parameters or ())))
 
     def session(self, call_timeout_s: float) -> MssqlSession:
         try:
@@ -149,7 +154,7 @@ class MssqlEngine(Engine):
         return self.identity().product == "Babelfish"
 
     def settings(self) -> dict[str, str]:
-        return settings.read(self)
+        return settings.read(self) | memory.found(self)
 
     def settle(self, table: str) -> None:
         if not self._is_babelfish:  # which has no such statement, and gathers them by itself
@@ -163,7 +168,7 @@ class MssqlEngine(Engine):
         return (pages or 0) * 8192
 
     def free_bytes(self) -> int | None:
-        return settings.free_bytes(self)
+        return free_bytes(self)
 
     def buffer_pool_bytes(self) -> int | None:
         return memory.target_bytes(self)
@@ -180,14 +185,19 @@ class MssqlEngine(Engine):
         return examine(self)
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> Iterator[Callable[[], None]]:
         """Holds a lock on the server while a run lasts. What a killed run has left changed is given back first."""
-        with lock.held(self):
+        with lock.held(self) as look:
             memory.give_back(self)
             try:
-                yield
-            finally:
-                memory.give_back(self)
+                yield look
+            except BaseException as reason:
+                try:
+                    memory.give_back_at_the_end(self, look)
+                except NotGivenBack as left:  # beside the reason for which the run ends, not instead of it
+                    reason.add_note(str(left))
+                raise
+            memory.give_back_at_the_end(self, look)
 
     def cap_memory(self, size_bytes: int) -> int:
         return memory.cap(self, size_bytes)
@@ -195,8 +205,8 @@ class MssqlEngine(Engine):
     def uncap_memory(self) -> None:
         memory.give_back(self)
 
-    def drop_caches(self) -> None:
-        caches.drop(self)
+    def drop_caches(self) -> list[str]:
+        return caches.drop(self)
 
     def prefill(self, schema: str) -> int:
         return caches.prefill(self, schema)
@@ -213,6 +223,9 @@ class MssqlEngine(Engine):
     def restore(self) -> None:
         backup.restore(self)
 
+    def finish_restore(self) -> None:
+        backup.finish(self)
+
     def cannot(self, what: str) -> str | None:
         elsewhere = {
             "emulated_device": "an emulated device works under the embedded server only",
@@ -220,12 +233,19 @@ class MssqlEngine(Engine):
         }
         if what in elsewhere:
             return elsewhere[what]
-        asked = {"cap_memory": memory.cannot, "cold_cache": caches.cannot, "restore": backup.cannot}
+        asked = {
+            "cap_memory": memory.cannot,
+            "cold_cache": caches.cannot,
+            "restore": backup.cannot,
+            "place_files": may_place_files.cannot,
+        }
         return asked[what](self) if what in asked else None
 
     def _why(self, error: Exception) -> str:
         failure = failed(error)
         number = int(failure.code) if failure.code.isdigit() else 0
+        if number in _CLOSED and self.address.database != "master" and (why := backup.why_closed(self)):
+            return why
         if number in _WHY_NO_CONNECTION:
             return _WHY_NO_CONNECTION[number]
         if "certificate" in failure.message.lower():

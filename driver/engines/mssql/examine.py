@@ -4,26 +4,21 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.errors import CallFailed
-from stallmark.driver.engines.mssql.editions import EXPRESS
+from stallmark.driver.engines.mssql import tempdb
+from stallmark.driver.engines.mssql.editions import AZURE, EXPRESS, SQL_SERVER_2022, limits
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
 
-_RIGHTS = """\
-SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE') AS view_server_state,
-       HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW ANY DEFINITION') AS view_any_definition,
-       HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'CREATE TABLE') AS create_table,
-       HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'CREATE SCHEMA') AS create_schema,
-       HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'CREATE PROCEDURE') AS create_procedure
-"""
 _WITHOUT = {
-    "view_server_state": "nothing of waits, memory and stalls can be measured: GRANT VIEW SERVER STATE TO it",
-    "view_any_definition": "files are known by number and not by name: GRANT VIEW ANY DEFINITION TO it",
-    "create_table": "no database can be built: make it a member of db_owner",
-    "create_schema": "no database can be built: make it a member of db_owner",
-    "create_procedure": "no database can be built: make it a member of db_owner",
+    "STATE": "nothing of waits, memory and stalls can be measured",
+    "VIEW ANY DEFINITION": "files are known by number and not by name",
+    "CREATE": "no database can be built: make it a member of db_owner",
 }
+"""What cannot be done without a right, by a word of its name. What else a run may need, `Engine.cannot` says."""
+
 _READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
 
@@ -52,11 +47,16 @@ def examine(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
             "limited",
             f"what is sent may be read (Encrypt={engine.address.options['Encrypt']}).",
         )
-    if engine.edition == EXPRESS:
+    identity = engine.identity()
+    if identity.product == "SQL Server" and (
+        most := limits(engine.edition, identity.version[0], identity.version_text)
+    ):
+        yield "edition", "limited" if engine.edition == EXPRESS else "ok", most
+    if statements := tempdb.noted(engine):
         yield (
-            "edition",
+            "tempdb",
             "limited",
-            "Express uses 1,410 MB of buffer pool, 4 cores and 10 GB per database at most.",
+            f"Stallmark has placed its files. {tempdb.how_to_give_back(engine, statements)}",
         )
     yield from _rights(engine)
 
@@ -69,15 +69,33 @@ def _driver(engine: "MssqlEngine") -> str:
 
 def _rights(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
     try:
-        [granted] = engine.query(_RIGHTS)
+        granted = _granted(engine)
         [(updateability,)] = engine.query(_READ_ONLY)
     except CallFailed as error:
         yield "rights", "limited", f"the server does not tell what this login may do ({error.message})."
         return
-    for (right, consequence), has in zip(_WITHOUT.items(), granted, strict=True):
+    for right, has in granted.items():
         if not has:
-            blocks = right.startswith("create")
-            words = right.replace("_", " ").upper()
-            yield words, "missing" if blocks else "limited", f"this login has no {words}, so {consequence}."
+            what, consequence = next((word, said) for word, said in _WITHOUT.items() if word in right)
+            scope = (
+                "" if "DATABASE STATE" in right else "in master, "
+            )  # where alone the server's rights are granted
+            grant = "" if what == "CREATE" else f": {scope}GRANT {right} TO it"
+            state = "missing" if what == "CREATE" else "limited"
+            yield right, state, f"this login has no {right}, so {consequence}{grant}."
     if updateability == "READ_ONLY":
         yield "database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another."
+
+
+def _granted(engine: "MssqlEngine") -> dict[str, int]:
+    """By right."""
+    if engine.is_azure_database:
+        sql = sql_file.read(__package__, "rights_azure")
+    else:
+        finer = engine.edition in AZURE or engine.identity().version[0] >= SQL_SERVER_2022
+        sql = sql_file.read(__package__, "rights").format(
+            state="VIEW SERVER PERFORMANCE STATE" if finer else "VIEW SERVER STATE"
+        )
+    with engine.cursor() as cursor:
+        row = cursor.execute(sql).fetchone()
+        return dict(zip((column[0] for column in cursor.description), row, strict=True))

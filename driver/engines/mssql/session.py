@@ -5,15 +5,24 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from stallmark.driver.engines.base import Isolation, Session
 from stallmark.driver.engines.errors import ErrorClass
 from stallmark.driver.engines.mssql.errors import failed
+from stallmark.driver.engines.mssql.execute import rows
 from stallmark.driver.engines.mssql.odbc import api
 
 _CALL = re.compile(r"\{\s*CALL\s+([\w.\[\]]+)\s*(?:\(([^)]*)\))?\s*\}", re.IGNORECASE)
 
+# What has parameters runs as a procedure does: it must leave @@TRANCOUNT as it was (error 266), and an isolation level
+# set in it holds until its end. So a transaction of several calls begins and ends with batches that have none, which
+# pyodbc sends as they are. The level lasts, hence READ COMMITTED afterwards: it is what every other call starts from.
+_BEGIN = "SET XACT_ABORT ON; SET TRANSACTION ISOLATION LEVEL {isolation}; BEGIN TRANSACTION"
+_COMMIT = "COMMIT TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
-class MssqlSession:
-    """Autocommit: where a transaction begins and ends stands in the text of the statements.
+
+class MssqlSession(Session):
+    """Autocommit: where a transaction of one call begins and ends stands in the text of its statement.
 
     pyodbc keeps one prepared statement per cursor, so every statement has a cursor of its own. A transaction that an
     error left open is rolled back at once: its locks would hold up everybody else.
@@ -24,36 +33,37 @@ class MssqlSession:
         self._error = api().Error
         self._by_rpc = calls_by_rpc
         self._statements: dict[str, tuple[Any, str]] = {}
+        self._in_transaction = False
         self._under_way: Any = None
         self._aside = self._cursor()
         self._aside.execute("SELECT @@SPID")
-        [(self.server_pid,)] = self._aside.fetchall()  # to the end: FreeTDS has one result at a time
+        [(self.server_pid,)] = rows(self._aside)
 
     def prepare(self, name: str, sql: str) -> None:
         """Takes a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.
 
         Such a call goes to the server as a remote procedure call, which it need not parse; where there are none,
-        as `EXEC procedure ?, ?`. The server sees the text when it is first executed.
+        as `EXEC procedure ?, ?`. The server sees the text when it is first executed. The isolation level that a batch
+        sets ends with it if it has parameters, and not if it has none.
         """
         self._statements[name] = self._cursor(), sql if self._by_rpc else as_exec(sql)
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
         cursor, sql = self._statements[name]
-        self._under_way = cursor
-        try:
-            rows = _rows(cursor.execute(sql, *parameters))
-            # To the end: the error of a later statement, the COMMIT, comes with its result.
-            while cursor.nextset():
-                rows = rows or _rows(cursor)
-            return rows
-        except self._error as error:
-            failure = failed(error, commits=commits)
-            if failure.kind not in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
-                with suppress(self._error):  # what is unread would keep the connection busy
-                    while cursor.nextset():
-                        pass
-                self._roll_back()
-            raise failure from None
+        return self._run(cursor, sql, parameters, commits=commits and not self._in_transaction)
+
+    def begin(self, isolation: Isolation) -> None:
+        self._run(self._aside, _BEGIN.format(isolation=isolation), commits=False)
+        self._in_transaction = True
+
+    def commit(self) -> None:
+        if self._in_transaction:
+            self._in_transaction = False
+            self._run(self._aside, _COMMIT, commits=True)
+
+    def roll_back(self) -> None:
+        if self._in_transaction:
+            self._end_what_is_open()
 
     def cancel(self) -> None:
         if self._under_way is not None:
@@ -64,9 +74,24 @@ class MssqlSession:
         with suppress(self._error):
             self._connection.close()
 
-    def _roll_back(self) -> None:
+    def _run(self, cursor: Any, sql: str, parameters: Sequence[Any] = (), *, commits: bool) -> list[tuple]:
+        self._under_way = cursor
         try:
-            self._aside.execute("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")
+            return rows(cursor.execute(sql, *parameters))
+        except self._error as error:
+            failure = failed(error, commits=commits)
+            if failure.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
+                self._in_transaction = False
+            else:
+                with suppress(self._error):
+                    rows(cursor)
+                self._end_what_is_open()
+            raise failure from None
+
+    def _end_what_is_open(self) -> None:
+        self._in_transaction = False
+        try:
+            rows(self._aside.execute(_ROLL_BACK))
         except self._error as error:
             raise failed(error) from None
 
@@ -75,10 +100,6 @@ class MssqlSession:
             return self._connection.cursor()
         except self._error as error:
             raise failed(error) from None
-
-
-def _rows(cursor: Any) -> list[tuple]:
-    return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
 
 def as_exec(sql: str) -> str:

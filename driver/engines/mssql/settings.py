@@ -2,21 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.errors import CallFailed
-from stallmark.driver.engines.mssql.sql import statement
+from stallmark.driver.engines.mssql import tempdb
+from stallmark.driver.engines.mssql.editions import AZURE
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
-
-# Files are made larger than what is in them: that space is free as well.
-_FREE = """\
-SELECT (SELECT MIN(v.available_bytes)
-          FROM sys.database_files AS f
-         CROSS APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v)
-     + 8192 * ((SELECT SUM(CAST(size AS bigint)) FROM sys.database_files WHERE type_desc = 'ROWS')
-             - (SELECT SUM(total_pages) FROM sys.allocation_units)) AS free_bytes
-"""
-
 
 ONE_ROW = {
     "settings_database": "database",
@@ -26,34 +18,56 @@ ONE_ROW = {
     "settings_service": "server",
     "settings_extension": "server",
 }
-"""Files of one row, and what their columns are called by in front."""
+"""Files of one row, and what their columns are called by in front. A number: from this major version on."""
+
+PARTS = ("settings", *ONE_ROW, "settings_volumes", "settings_files")
+
+NOT_VISIBLE = "not visible to a client"
+UNSEEN = ("sector size of the volumes",)
+UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.alternatewritethrough")
+"""What decides I/O as well, and no statement tells: mssql.conf is a file beside the server, read at its start."""
 
 
 def read(engine: "MssqlEngine") -> dict[str, str]:
-    """Name and value. A part that this login may not see, or this version or edition does not have, says so."""
+    """Name and value. A part that this login may not see, or this edition does not have, says so."""
     found: dict[str, str] = {}
-    for part in ("settings", *ONE_ROW, "settings_files"):
+    for part in PARTS:
+        if not _is_known(engine, part):
+            continue
         try:
             found |= _part(engine, part)
         except CallFailed as error:
             found[f"not readable: {part}"] = error.message
     try:
+        # Among them 3979 and 3982, by which forced flushes are done.
         flags = engine.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
-    except CallFailed:
-        flags = []
-    if flags:
-        found["trace flags"] = ", ".join(str(row[0]) for row in flags)
+        found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
+    except CallFailed as error:
+        found["not readable: trace flags"] = error.message
+    if statements := tempdb.noted(engine):
+        found["tempdb, what gives back its files"] = "; ".join(statements)
+    if engine.identity().product == "SQL Server" and engine.edition not in AZURE:
+        unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
+        found |= dict.fromkeys(unseen, NOT_VISIBLE)
     return found
+
+
+def _is_known(engine: "MssqlEngine", part: str) -> bool:
+    """Whether this version has what the part asks for; the cloud is ahead of every version."""
+    since = part.partition(".")[2]
+    return not since or engine.edition in AZURE or engine.identity().version[0] >= int(since)
 
 
 def _part(engine: "MssqlEngine", part: str) -> dict[str, str]:
     with engine.cursor() as cursor:
-        rows = cursor.execute(statement(part)).fetchall()
+        rows = cursor.execute(sql_file.read(__package__, part)).fetchall()
         columns = [column[0].replace("_", " ") for column in cursor.description]
     if part == "settings":
         return {name: str(value) for name, value in rows}
     if part == "settings_files":
         return {f"file {row[0]}.{row[1]}": _file(*row[2:]) for row in rows}
+    if part == "settings_volumes":
+        return {f"volume {row[0] or '-'}": _volume(*row[1:]) for row in rows}
     return {
         f"{ONE_ROW[part]} {name}": str(value)
         for row in rows
@@ -66,10 +80,5 @@ def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> st
     return f"{kind}, {path}, {pages * 8 // 1024} MiB, grows by {grows}"
 
 
-def free_bytes(engine: "MssqlEngine") -> int | None:
-    """Inside the data files, and on the fullest volume that holds one; None where the server does not tell."""
-    try:
-        [(free,)] = engine.query(_FREE)
-    except CallFailed:
-        return None
-    return free
+def _volume(file_system: str, total_bytes: int, compressed: bool) -> str:
+    return f"{file_system or 'unknown'}, {total_bytes // 1024**2} MiB{', compressed' if compressed else ''}"

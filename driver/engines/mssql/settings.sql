@@ -1,6 +1,6 @@
 -- Of the server's configuration, what decides I/O.
-SELECT name, CAST(value_in_use AS bigint) AS value
-  FROM sys.configurations
- WHERE name IN ('max server memory (MB)', 'min server memory (MB)', 'max degree of parallelism',
-                'cost threshold for parallelism', 'recovery interval (min)', 'backup compression default',
-                'max worker threads', 'lightweight pooling', 'priority boost', 'optimize for ad hoc workloads')
+SELECT c.name, CAST(c.value_in_use AS bigint) AS value
+  FROM sys.configurations AS c
+ WHERE c.name IN ('max server memory (MB)', 'min server memory (MB)', 'max degree of parallelism',
+                  'cost threshold for parallelism', 'recovery interval (min)', 'backup compression default',
+                  'max worker threads', 'lightweight pooling', 'priority boost', 'optimize for ad hoc workloads')

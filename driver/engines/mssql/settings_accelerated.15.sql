@@ -1,4 +1,4 @@
 -- Accelerated database recovery, from 2019 on: one row.
-SELECT is_accelerated_database_recovery_on AS accelerated_recovery
-  FROM sys.databases
- WHERE database_id = DB_ID()
+SELECT d.is_accelerated_database_recovery_on AS accelerated_recovery
+  FROM sys.databases AS d
+ WHERE d.database_id = DB_ID()

@@ -1,9 +1,10 @@
 -- Of the database, what decides I/O: one row.
-SELECT recovery_model_desc AS recovery_model, page_verify_option_desc AS page_verify,
-       snapshot_isolation_state_desc AS snapshot_isolation, is_read_committed_snapshot_on AS read_committed_snapshot,
-       compatibility_level, delayed_durability_desc AS delayed_durability,
-       target_recovery_time_in_seconds AS target_recovery_time_s, is_query_store_on AS query_store,
-       is_encrypted AS encrypted, is_auto_shrink_on AS auto_shrink, log_reuse_wait_desc AS log_reuse_wait,
-       collation_name AS collation
-  FROM sys.databases
- WHERE database_id = DB_ID()
+SELECT d.recovery_model_desc AS recovery_model, d.page_verify_option_desc AS page_verify,
+       d.snapshot_isolation_state_desc AS snapshot_isolation,
+       d.is_read_committed_snapshot_on AS read_committed_snapshot, d.compatibility_level,
+       d.delayed_durability_desc AS delayed_durability,
+       d.target_recovery_time_in_seconds AS target_recovery_time_s, d.is_query_store_on AS query_store,
+       d.is_encrypted AS encrypted, d.is_auto_shrink_on AS auto_shrink, d.log_reuse_wait_desc AS log_reuse_wait,
+       d.collation_name AS collation
+  FROM sys.databases AS d
+ WHERE d.database_id = DB_ID()

@@ -1,10 +1,4 @@
-"""The statements that stand in files of their own beside this module, and how names and texts are quoted in others."""
-
-from importlib.resources import files
-
-
-def statement(name: str) -> str:
-    return files(__package__).joinpath(f"{name}.sql").read_text()
+"""Names and texts quoted for T-SQL."""
 
 
 def name(text: str) -> str:

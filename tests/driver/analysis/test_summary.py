@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
@@ -79,8 +80,6 @@ class Rewritten(Record):
         self.rows = rows
 
     def batches(self, name, columns):
-        import pyarrow as pa
-
         if name != "server_io":
             yield from super().batches(name, columns)
             return
@@ -209,6 +208,32 @@ def test_a_driver_that_holds_the_load_back_is_said(tmp_path, change, reason):
     step = step_of(tmp_path, replace(STEADY, **change))
     assert reason in step.driver_bound
     assert step.invalid == []  # the same users are not said to be missing as well
+
+
+def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
+    class OfTwoMachines(Record):
+        """Executor 1 is the only one of machine 2, and has no time to give away."""
+
+        def batches(self, name, columns):
+            for batch in super().batches(name, columns):
+                if "executor" not in columns:
+                    yield batch
+                    continue
+                rows = [row | {"machine": row["executor"] + 1} for row in batch.to_pylist()]
+                for row in rows:
+                    if row["executor"] == 1:
+                        row["busy_us"], row["think_us"] = (
+                            int(row["busy_us"] * 0.9),
+                            int(row["think_us"] * 0.9),
+                        )
+                        row["cpu_us"] = 970_000
+                yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
+
+    folder = make_run(tmp_path / "run", STEADY)
+    (step,) = summarise([OfTwoMachines(folder)]).steps
+    assert "users on load machine 2 spent 11 % of their time" in step.driver_bound
+    assert "an executor on load machine 2 used 97 % of a CPU core" in step.driver_bound
+    assert "load machine 1" not in step.driver_bound
 
 
 def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):

@@ -1,8 +1,6 @@
 """A server that answers what a test scripts, and the engine that asks it through the real ODBC driver."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.collectors.base import Collector, Row
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 
 TYPES = {bool: BIT, int: BIGINT, float: FLOAT, str: nvarchar(4000)}
@@ -29,7 +26,11 @@ class Server:
     """SQL Server as the engine sees it; `script` says what its views answer."""
 
     def __init__(
-        self, version: str = "16.0.4105.2", edition: int = 3, banner: str = "Microsoft SQL Server"
+        self,
+        version: str = "16.0.4105.2",
+        edition: int = 3,
+        banner: str = "Microsoft SQL Server",
+        login: str = "watcher",
     ) -> None:
         self.script = Script(password="not a secret", databases=["bank"])
         self.responder = Responder(self.script)
@@ -38,7 +39,7 @@ class Server:
             [(version, "RTM", "Developer Edition (64-bit)", edition, banner)],
         )  # fmt: skip
         self.script.sql(r"SERVERPROPERTY\('ProductVersion'\)", identity)
-        self.script.sql("QUOTENAME", rows(["name"], ["[watcher]"]))
+        self.script.sql("QUOTENAME", rows(["name"], [f"[{login}]"]))
 
     def engine(self) -> MssqlEngine:
         return MssqlEngine(
@@ -72,25 +73,3 @@ def new_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server
 @pytest.fixture
 def server(new_server: Callable[..., Server]) -> Server:
     return new_server()
-
-
-def eventually(holds: Callable[[], bool], patience_s: float = 60) -> None:
-    """Wait until something becomes true that must, however slow the machine is."""
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.01)
-
-
-@contextmanager
-def opened(collector: Collector) -> Iterator[Collector]:
-    collector.open()
-    try:
-        yield collector
-    finally:
-        collector.close()
-
-
-def read(collector: Collector) -> list[Row]:
-    with opened(collector):
-        return collector.sample(0.0)

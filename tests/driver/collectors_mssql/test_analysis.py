@@ -1,11 +1,8 @@
-"""What the analysis and the report make of SQL Server's tables. The rows are made up: 35 s, a sample every second."""
+"""What the analysis and the report make of SQL Server's tables."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,87 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.server_views import transaction_of
-from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import Procedures, ServerIO, ServerWaits
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
 from stallmark.driver.collectors.mssql.wait_types import class_of, is_benign
-from stallmark.driver.collectors.mssql.waits import Waits
-from stallmark.driver.record import Record
-from stallmark.driver.report import tables
+from stallmark.driver.report import server_tables as tables
 from stallmark.driver.report.html import render
 
-SECONDS, BEGIN, END = 35, 5, 35  # of which 30 are measured
-POSTGRES = ("server_io", "wal", "waits", "database", "checkpoints", "host", "device")
-TRUTH = Truth(tps=400, noise=0.0, emulated=False, device={"name": "sda"}, off=POSTGRES)
-
-
-@dataclass(frozen=True)
-class File:
-    """Rates per second; everything else follows."""
-
-    name: str
-    kind: str
-    reads: float = 0.0
-    read_ms: float = 0.0  # of each; the server counts whole ms of the sum
-    writes: float = 0.0
-    write_ms: float = 0.0
-    io_bytes: int = 8192
-    handles: dict[int, str] = field(default_factory=lambda: {0: "0x01"})  # by the second they hold from
-    sizes: dict[int, int] = field(default_factory=lambda: {0: 1 << 20})
-
-    def rows(self) -> Iterable[dict[str, Any]]:
-        for t in range(SECONDS + 1):
-            since = max(second for second in self.handles if second <= t)
-            handle = self.handles[since]
-            reads, writes = int(self.reads * (t - since)), int(self.writes * (t - since))
-            yield dict.fromkeys(ServerIO.columns.names) | {
-                "t": float(t), "server_time": float(t), "epoch": f"start 1 handle {handle}", "entity": self.name,
-                "kind": self.kind, "reads": reads, "read_bytes": reads * self.io_bytes,
-                "read_stall_ms": int(reads * self.read_ms), "writes": writes, "write_bytes": writes * self.io_bytes,
-                "write_stall_ms": int(writes * self.write_ms), "handle": handle,
-                "size_bytes": self.sizes[max(second for second in self.sizes if second <= t)],
-            }  # fmt: skip
-
-
-DATA = File("bank/bank", "data", reads=800, read_ms=6.25, writes=80, write_ms=2.5)
-LOG = File("bank/bank_log", "wal", writes=400, write_ms=0.75, io_bytes=4096)
-TEMP = File("tempdb/tempdev", "temp", reads=1, writes=1)
-OTHER = File("crm/crm", "foreign", reads=10, read_ms=5)
-
-
-def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]) -> None:
-    schema = pa.schema([("t", pa.float64()), *kind.columns])
-    table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t"]), schema=schema)
-    pq.write_table(table, folder / f"{kind.name}.parquet")
-
-
-def run(
-    folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]
-) -> Path:
-    """A record of a run on SQL Server; `more`: rows of other tables."""
-    make_run(folder, TRUTH)
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["server"] = {"product": "SQL Server", "version": "16.0.4105.2 RTM Developer Edition"}
-    path.write_text(json.dumps(manifest))
-    put(folder, ServerIO, [row for file in files for row in file.rows()])
-    for kind in (Waits, ServerWaits, Procedures, ErrorLog):
-        if kind.name in more:
-            put(folder, kind, more[kind.name])
-    return folder
-
-
-def summary(folder: Path) -> ExperimentSummary:
-    return summarise([Record(folder)])
-
-
-def step(folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Any) -> StepSummary:
-    [only] = summary(run(folder, files, **more)).steps
-    return only
-
+from .records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
 
 # Files
 
@@ -372,10 +294,10 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
     )
     experiment = summary(named(folder, "transfer"))
     files = {str(row[1]): [str(cell) for cell in row[2:]] for row in tables.files(experiment).rows}
-    assert files["bank/bank"] == ["data", "24,000", "197", "6.25", "2,400", "19.7", "2.50", "0"]
+    assert files["bank/bank"] == ["data", "800", "6.55", "8.00", "6.25", "80.0", "0.655", "8.00", "2.50", "0"]
     assert files["crm/crm"][0] == "another database"
     [wait] = tables.server_waits(experiment).rows
-    assert [str(cell) for cell in wait[1:]] == ["PAGEIOLATCH_SH", "io", "24,000", "4,800", "200", "6.00"]
+    assert [str(cell) for cell in wait[1:]] == ["PAGEIOLATCH_SH", "I/O", "24,000", "4,800", "200", "6.00"]
     [procedure] = tables.procedures(experiment).rows
     assert [str(c).replace("\u00a0", " ") for c in procedure[1:]] == [
         "bank.transfer", "12,000", "100 %", "2.50", "20.0", "5.00", "2.00",

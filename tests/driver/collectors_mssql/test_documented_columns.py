@@ -10,17 +10,20 @@ import pytest
 from ruamel.yaml import YAML
 from sqlfluff.core import Linter
 
-from stallmark.driver.collectors import REGISTRY
+from stallmark.driver.collectors import ON_REQUEST, REGISTRY
 from stallmark.driver.collectors.mssql import azure_statement, known_as, statement
 from stallmark.driver.collectors.mssql.collector import MssqlCollector
 from stallmark.driver.collectors.mssql.counters import ServerWaits, SessionWaits
 from stallmark.driver.collectors.mssql.error_log import ErrorLog
+from stallmark.driver.collectors.mssql.io_latency import _FILES, _PRESENT, IoLatency
 from stallmark.driver.collectors.mssql.moments import Cpu
+from stallmark.driver.collectors.mssql.query_store import _OPTIONS
 from stallmark.driver.collectors.mssql.waits import Waits
 
 VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
 DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))
-COLLECTORS = [kind for kind in REGISTRY["mssql"] if issubclass(kind, MssqlCollector)]
+ON_REQUEST_KINDS = [kind for kinds in ON_REQUEST["mssql"].values() for kind in kinds]
+COLLECTORS = [kind for kind in (*REGISTRY["mssql"], *ON_REQUEST_KINDS) if issubclass(kind, MssqlCollector)]
 QUERIES = [kind for kind in COLLECTORS if kind is not ErrorLog]  # which calls a procedure
 
 
@@ -94,6 +97,27 @@ def test_every_column_is_documented_for_azure(kind: type[MssqlCollector]) -> Non
     check(azure_statement(kind.name) or statement(kind.name, known_as(12, edition=5)), None)
 
 
+@pytest.mark.parametrize("sql", [_FILES, _PRESENT, _OPTIONS])
+def test_every_column_of_the_questions_beforehand_is_documented(sql: str) -> None:
+    for version in VERSIONS:
+        check(sql, version)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        path.name
+        for path in files("stallmark.driver.engines.mssql").iterdir()
+        if path.name.startswith("settings") and path.name.endswith(".sql")
+    ],
+)
+def test_every_column_of_the_settings_is_documented(name: str) -> None:
+    since = int(name.split(".")[1]) if name.count(".") == 2 else VERSIONS[0]
+    for version in VERSIONS:
+        if version >= since:
+            check(files("stallmark.driver.engines.mssql").joinpath(name).read_text(), version)
+
+
 def test_the_check_finds_what_is_wrong() -> None:
     with pytest.raises(AssertionError, match="has no column num_of_syncs"):
         check("SELECT io.num_of_syncs AS n FROM sys.dm_io_virtual_file_stats(NULL, NULL) AS io", 16)
@@ -117,6 +141,8 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
     for sql in filter(None, texts):
         if kind is Waits:
             assert answered(sql) == ["status", "wait_type", "users"]
+        elif kind is IoLatency:
+            assert answered(sql) == ["server_time", "epoch", "session", "dropped", "histogram"]
         elif kind is Cpu:
             assert answered(sql) == ["server_time", "age_ms", "platform", "record"]
         else:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import eventually
 
 from stallmark.driver.engines import embedded
 from stallmark.driver.engines.embedded import MINIMUM_POOL_BYTES, EmbeddedEngine, EmbeddedServer
@@ -21,7 +22,6 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.engines.slow_device import DeviceModel
 
-from ..conftest import eventually  # noqa: TID252
 from .conftest import POOL, Make, rows
 
 MB = 1024**2

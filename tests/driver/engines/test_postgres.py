@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import eventually
 
 from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine, PostgresSession, classify
 
-from ..conftest import Cluster, ClusterEngine, eventually  # noqa: TID252
+from ..conftest import Cluster, ClusterEngine  # noqa: TID252
 
 LONG_S = 60.0
 

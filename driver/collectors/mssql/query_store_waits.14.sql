@@ -1,0 +1,16 @@
+-- The same for what the statements of every plan waited for.
+SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS float) AS server_time,
+       'query store' AS epoch,
+       CONCAT(CASE WHEN asked.object_id = 0 THEN 'outside procedures'
+                   ELSE CONCAT(OBJECT_SCHEMA_NAME(asked.object_id), '.', OBJECT_NAME(asked.object_id)) END,
+              ': ', waited.wait_category_desc) AS [wait],
+       CONCAT(waited.plan_id, ' in ', waited.runtime_stats_interval_id, ' as ', waited.execution_type) AS [plan],
+       SUM(waited.total_query_wait_time_ms) AS wait_ms
+  FROM sys.query_store_wait_stats AS waited
+  JOIN sys.query_store_runtime_stats_interval AS span
+    ON span.runtime_stats_interval_id = waited.runtime_stats_interval_id
+  JOIN sys.query_store_plan AS compiled ON compiled.plan_id = waited.plan_id
+  JOIN sys.query_store_query AS asked ON asked.query_id = compiled.query_id
+ WHERE span.end_time > DATEADD(minute, -2, SYSDATETIMEOFFSET())
+ GROUP BY asked.object_id, waited.wait_category_desc, waited.plan_id, waited.runtime_stats_interval_id,
+          waited.execution_type

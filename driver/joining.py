@@ -1,0 +1,76 @@
+"""What the two sides of a load from several machines agree on before it begins: who belongs to it, and what time it is.
+
+Nothing here depends on Locust or gevent.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+STALLMARK = "stallmark"
+"""The type of all our messages among Locust's: a kind, and fields, as between our own processes."""
+
+MASTER_PORT = 5557  # Locust's own
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """The load machines that a run waits for, on `host` ("*": all addresses of this machine) and `port`.
+
+    `facts` are what a machine must agree with, in words: its Stallmark, the server, what the database holds.
+    """
+
+    count: int
+    host: str
+    port: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    within_s: float = 300
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which of the load machines this is, counted from 1; 0 where the load comes from one machine alone.
+
+    Executors and users are numbered in turn over the machines, so that no number is given twice.
+    """
+
+    machine: int = 0
+    machines: int = 1
+
+    def number(self, index: int) -> int:
+        return index * self.machines + max(0, self.machine - 1)
+
+
+ALONE = Place()
+
+
+def refusal(facts: Mapping[str, Any], offered: Mapping[str, Any]) -> str | None:
+    """Why a machine may not join, as the end of a sentence: the first difference; None when it may."""
+    for name in {**facts, **offered}:
+        if (ours := facts.get(name)) != (theirs := offered.get(name)):
+            return f"its {name} is {_said(theirs)}, this run's is {_said(ours)}"
+    return None
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {value[key]}" for key in sorted(value)) or "none"
+    return "none" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Another machine's monotonic clock is `offset_ns` ahead of ours, give or take `within_ns`."""
+
+    offset_ns: int
+    within_ns: int
+
+    @classmethod
+    def compare(cls, exchanges: Iterable[tuple[int, int, int]]) -> "Clock":
+        """From messages there and back: ns when sent (our clock), when seen (the other's), when back (ours).
+
+        The quickest one says most: the other machine saw it somewhere between the two ends, so the middle is wrong by
+        half its time at most (Cristian's algorithm, Distributed Computing 3 (1989) 146).
+        """
+        sent, seen, back = min(exchanges, key=lambda exchange: exchange[2] - exchange[0])
+        return cls(seen - (sent + back) // 2, (back - sent + 1) // 2)

@@ -1,0 +1,91 @@
+"""The brokerage's rows, derived from TPC-E: what is in the database before the first user comes.
+
+A batch of the ledger is one group of tables for one load unit of 1,000 customers; tables that all units share are one
+batch more. Trades follow from a simulation of the initial trade days, which `simulation` tells; brokers and accounts
+are in its group, because their totals follow from the trades.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.loaders.brokerage import customers, extent, fixed, market, trades
+from stallmark.loaders.brokerage.words import FAKER_VERSION
+from stallmark.loaders.plan import Batch, Group, Loader, Scale
+from stallmark.schema.brokerage_population import TRADES_PER_DAY, UNIT, Population
+
+CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise
+MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
+COMPRESSIBILITIES = (1.3, 4.0)
+
+
+class BrokerageLoader(Loader):
+    options: ClassVar = {"faker": FAKER_VERSION}
+
+    def scale(self, given: Scale) -> dict[str, Any]:
+        wanted = {"customers": CUSTOMERS, "days": DAYS, "compressibility": COMPRESSIBILITY, **given}
+        if unknown := set(given) - {"customers", "days", "compressibility"}:
+            raise StallmarkError(
+                f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`."
+            )
+        number = wanted["customers"]
+        if type(number) is not int or number % UNIT or not UNIT <= number <= MOST_CUSTOMERS:
+            raise StallmarkError(
+                f"The brokerage has customers by the thousand, from {UNIT:,} to {MOST_CUSTOMERS:,}, not {number!r}: "
+                f"write `customers: {CUSTOMERS}`."
+            )
+        days = _number(wanted["days"])
+        if days is None or not 0 < days <= MOST_DAYS:
+            raise StallmarkError(
+                f"Initial trade days are a number above 0, {MOST_DAYS} at most, not {wanted['days']!r}: "
+                "write `days: 1`, or a fraction for less."
+            )
+        if not Population(number, days).unit_trades:
+            raise StallmarkError(
+                f"{days:g} initial trade days give no trade: write `days: {2 / TRADES_PER_DAY:.5f}` or more."
+            )
+        ratio = _number(wanted["compressibility"])
+        least, most = COMPRESSIBILITIES
+        if ratio is None or not least <= ratio <= most:
+            raise StallmarkError(
+                f"Free text can be made compressible from {least:g} to {most:g} to one, "
+                f"not {wanted['compressibility']!r}: write `compressibility: {COMPRESSIBILITY:g}`."
+            )
+        return {"customers": number, "days": days, "compressibility": ratio}
+
+    def groups(self, scale: Scale) -> list[Group]:
+        population = Population.of(scale)
+        return [
+            Group(group, 1 if group == "fixed" else population.units, _full_names(rows))
+            for group, rows in extent.rows(population).items()
+        ]
+
+    def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
+        return _full_names(extent.conditions(Population.of(scale), batch.group, batch.number))
+
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+        population, unit = Population.of(scale), batch.number
+        match batch.group:
+            case "trade":
+                return trades.trades(seed, population, unit)
+            case "market":
+                return market.market(seed, population, unit, scale["compressibility"])
+            case "customers":
+                return customers.customers(seed, population, unit)
+            case _:
+                return fixed.fixed(seed, population)
+
+
+def _number(given: Any) -> float | None:
+    """None for what is no finite number."""
+    return float(given) if type(given) in (int, float) and math.isfinite(given) else None
+
+
+def _full_names(of_tables: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"brokerage.{table}": value for table, value in of_tables.items()}
+
+
+LOADER = BrokerageLoader()

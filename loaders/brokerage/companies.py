@@ -1,0 +1,175 @@
+"""Companies with their addresses, competitors and figures, and the securities they issue."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.loaders.brokerage import words
+from stallmark.loaders.brokerage.addresses import addresses
+from stallmark.loaders.brokerage.columns import chosen, decimals
+from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
+from stallmark.loaders.brokerage.draw import Ints, whole
+from stallmark.loaders.brokerage.extent import COMPETITORS, QUARTERS
+from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
+from stallmark.loaders.brokerage.people import people
+from stallmark.loaders.brokerage.prose import prose
+from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.schema.brokerage_population import (
+    Population,
+    address_key_of_company,
+    company_key,
+    company_of,
+    is_preferred,
+)
+
+Piece = tuple[str, pa.Table]
+
+_FIRST_YEAR = 2000  # of the figures
+_RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")
+_FIRST_FOUNDED, _YEARS_OF_FOUNDING = np.datetime64("1850-01-01"), 145
+_SHORTEST_DESCRIPTION, _LONGEST_DESCRIPTION = 60, 140
+_SPREAD = 2_147_483_647  # a prime, so prime to the number of names there are
+
+
+def companies(seed: int, population: Population, company: Ints, compressibility: float) -> Iterator[Piece]:
+    """All rows of some companies, but for securities and news."""
+    address_key = address_key_of_company(company)
+    yield "brokerage.address", addresses(seed, "company", company, address_key)
+    yield "brokerage.company", _companies(seed, company, address_key, compressibility)
+    yield "brokerage.company_competitor", _competitors(seed, population, company)
+    yield "brokerage.financial", _financials(seed, company)
+
+
+def securities(seed: int, days: Days) -> pa.Table:
+    """Rows of the table `security`, for the securities of `days`."""
+    security = days.security
+    company, preferred = company_of(security), is_preferred(security)
+    high, low = days.high[:, -YEAR:], days.low[:, -YEAR:]
+    high_day, low_day = high.argmax(axis=1), low.argmin(axis=1)
+    highest, lowest = high[np.arange(len(high)), high_day], low[np.arange(len(low)), low_day]
+    dividend = whole(seed, "dividend", security, 200)
+    start = _founded(seed, company) + whole(seed, "days to the first share", company, 1_000)
+    return pa.table(
+        {
+            "s_symb": symbols(security),
+            "s_issue": chosen(("COMMON", "PREF_A"), preferred.astype(np.int64)),
+            "s_st_id": pa.repeat("ACTV", len(security)),
+            "s_name": security_names(seed, security),
+            "s_ex_id": chosen(EXCHANGE_IDS, exchange_of(security)),
+            "s_co_id": company_key(company),
+            "s_num_out": np.where(preferred, _shares(seed, company) // 10, _shares(seed, company)),
+            "s_start_date": start,
+            "s_exch_date": start + whole(seed, "days to the exchange", security, 700),
+            "s_pe": decimals(100 + whole(seed, "price to earnings", security, 5_000), 10),
+            "s_52wk_high": decimals(highest, 8),
+            "s_52wk_high_date": DAYS[-YEAR:][high_day],
+            "s_52wk_low": decimals(lowest, 8),
+            "s_52wk_low_date": DAYS[-YEAR:][low_day],
+            "s_dividend": decimals(dividend, 10),
+            "s_yield": decimals(dividend * 10_000 // days.close[:, -1], 5),
+        }
+    )
+
+
+def industry_of(company: Ints) -> Ints:
+    """Companies go round the industries."""
+    return company % INDUSTRIES
+
+
+def company_names(seed: int, company: Ints) -> pa.StringArray:
+    """Two family names and the legal form, another combination for every company."""
+    families, forms = words.last_names(), words.company_suffixes()
+    combinations = len(families) ** 2 * len(forms)
+    first_combination = whole(seed, "first company's name", np.zeros(1, np.int64), combinations)
+    number, form = np.divmod((first_combination + company * _SPREAD) % combinations, len(forms))
+    one, other = np.divmod(number, len(families))
+    return pc.binary_join_element_wise(
+        chosen(families, one), chosen(families, other), chosen(forms, form), " "
+    )
+
+
+def security_names(seed: int, security: Ints) -> pa.StringArray:
+    kind = chosen(("Common Stock", "Preferred A"), is_preferred(security).astype(np.int64))
+    return pc.binary_join_element_wise(company_names(seed, company_of(security)), kind, " ")
+
+
+def _companies(seed: int, company: Ints, address_key: Ints, compressibility: float) -> pa.Table:
+    lengths = _SHORTEST_DESCRIPTION + whole(
+        seed, "length of description", company, _LONGEST_DESCRIPTION - _SHORTEST_DESCRIPTION + 1
+    )
+    return pa.table(
+        {
+            "co_id": company_key(company),
+            "co_st_id": pa.repeat("ACTV", len(company)),
+            "co_name": company_names(seed, company),
+            "co_in_id": chosen(codes(INDUSTRIES), industry_of(company)),
+            "co_sp_rate": chosen(_RATINGS, whole(seed, "rating", company, len(_RATINGS))),
+            "co_ceo": people(seed, "CEO", company),
+            "co_ad_id": address_key,
+            "co_desc": prose(seed, "description", company, lengths, compressibility),
+            "co_open_date": _founded(seed, company),
+        }
+    )
+
+
+def _competitors(seed: int, population: Population, company: Ints) -> pa.Table:
+    """Others of the same industry, from the whole population: they follow the company in its industry at distances
+    of which one is in each third of the way round. There are at least four companies in an industry."""
+    industry, place = industry_of(company)[:, None], (company // INDUSTRIES)[:, None]
+    others = (population.companies - industry + INDUSTRIES - 1) // INDUSTRIES - 1
+    number = np.arange(COMPETITORS)[None, :]
+    start, end = others * number // COMPETITORS, others * (number + 1) // COMPETITORS
+    distance = 1 + start + whole(seed, "competitor", company[:, None] * COMPETITORS + number, end - start)
+    competitor = (place + distance) % (others + 1) * INDUSTRIES + industry
+    return pa.table(
+        {
+            "cp_co_id": np.repeat(company_key(company), COMPETITORS),
+            "cp_comp_co_id": company_key(competitor.ravel()),
+            "cp_in_id": chosen(codes(INDUSTRIES), np.repeat(industry_of(company), COMPETITORS)),
+        }
+    )
+
+
+def _financials(seed: int, company: Ints) -> pa.Table:
+    quarter = np.tile(np.arange(QUARTERS), len(company))
+    owner = np.repeat(company, QUARTERS)
+    number = owner * QUARTERS + quarter
+    year, of_year = np.divmod(quarter, 4)
+    shares = _shares(seed, owner)
+    diluted = shares + shares // 10
+    # Revenue from 1 million to 1 billion dollars; what is in the balance sheet follows in steps of a percent.
+    revenue = (1_000 + whole(seed, "revenue", number, 999_000)) * 100_000 + whole(
+        seed, "cents", number, 100_000
+    )
+    margin = whole(seed, "margin", number, 3_000) - 500  # hundredths of a percent
+    earned = revenue * margin // 10_000
+    assets = revenue * (100 + whole(seed, "assets", number, 400)) // 100
+    return pa.table(
+        {
+            "fi_co_id": company_key(owner),
+            "fi_year": (_FIRST_YEAR + year).astype(np.int32),
+            "fi_qtr": (1 + of_year).astype(np.int16),
+            "fi_qtr_start_date": (np.datetime64(f"{_FIRST_YEAR}-01") + 3 * quarter).astype("datetime64[D]"),
+            "fi_revenue": decimals(revenue, 15),
+            "fi_net_earn": decimals(earned, 15),
+            "fi_basic_eps": decimals(earned // shares, 10),
+            "fi_dilut_eps": decimals(earned // diluted, 10),
+            "fi_margin": decimals(margin, 10),
+            "fi_inventory": decimals(revenue * whole(seed, "inventory", number, 30) // 100, 15),
+            "fi_assets": decimals(assets, 15),
+            "fi_liability": decimals(assets * (20 + whole(seed, "liability", number, 60)) // 100, 15),
+            "fi_out_basic": shares,
+            "fi_out_dilut": diluted,
+        }
+    )
+
+
+def _founded(seed: int, company: Ints) -> np.ndarray:
+    return _FIRST_FOUNDED + whole(seed, "founded", company, _YEARS_OF_FOUNDING * 365)
+
+
+def _shares(seed: int, company: Ints) -> Ints:
+    """How many common ones are out."""
+    return 1_000_000 + 1_000 * whole(seed, "shares", company, 500_000)

@@ -1,0 +1,198 @@
+"""Customers with their addresses and taxes, who may trade for them, and the securities they watch."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.loaders.brokerage import taxes, words
+from stallmark.loaders.brokerage.addresses import addresses
+from stallmark.loaders.brokerage.columns import chosen
+from stallmark.loaders.brokerage.draw import Ints, percent, whole
+from stallmark.loaders.brokerage.people import people
+from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.text import digits
+from stallmark.schema.brokerage_population import (
+    KEY,
+    MOST_ACCOUNTS,
+    TAX_ID_DIGITS,
+    UNIT,
+    Population,
+    account_key,
+    accounts_of,
+    address_key_of_customer,
+    customer_key,
+    tax_number,
+    tier_of,
+)
+
+Piece = tuple[str, pa.Table]
+
+PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
+TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
+FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
+_RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
+_KINDS_OF_ACCOUNT = (
+    "Savings",
+    "Retirement",
+    "Education",
+    "Household",
+    "Travel",
+    "Reserve",
+    "Growth",
+    "Income",
+)
+_OLDEST, _YOUNGEST = np.datetime64("1920-01-01"), np.datetime64("1987-01-01")
+
+
+def customers(seed: int, population: Population, unit: int) -> Iterator[Piece]:
+    """All rows of one load unit."""
+    customer = unit * UNIT + np.arange(UNIT)
+    address_key = address_key_of_customer(population, customer)
+    yield "brokerage.address", addresses(seed, "customer", customer, address_key)
+    yield "brokerage.customer", _customers(seed, customer, address_key)
+    yield "brokerage.customer_taxrate", _tax_rates(seed, customer)
+    yield "brokerage.account_permission", _permissions(seed, population, customer)
+    yield (
+        "brokerage.watch_list",
+        pa.table({"wl_id": customer_key(customer), "wl_c_id": customer_key(customer)}),
+    )
+    yield "brokerage.watch_item", _watch_items(seed, population, customer)
+
+
+def names(seed: int, customer: Ints) -> pa.StringArray:
+    """First and last name."""
+    return pc.binary_join_element_wise(_first_names(seed, customer), _last_names(seed, customer), " ")
+
+
+def broker_names(seed: int, broker: Ints) -> pa.StringArray:
+    return people(seed, "broker", broker)
+
+
+def account_names(seed: int, account_key: Ints) -> pa.StringArray:
+    """The owner's name and what the account is for."""
+    kind = whole(seed, "kind of account", account_key, len(_KINDS_OF_ACCOUNT))
+    return pc.binary_join_element_wise(
+        names(seed, _owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " "
+    )
+
+
+def tax_status_of(seed: int, account_key: Ints) -> Ints:
+    """0, 1 or 2."""
+    return percent(seed, "tax status", account_key, TAX_STATUS_PERCENT)
+
+
+def tax_rate_of(seed: int, customer: Ints) -> Ints:
+    """Of all the customer's taxes together, in 0.00001."""
+    country, state = taxes.rates_of(seed, customer)
+    return taxes.RATES[country] + taxes.RATES[state]
+
+
+def _owner_of(account_key: Ints) -> Ints:
+    return (account_key - 1) // MOST_ACCOUNTS - KEY
+
+
+def _customers(seed: int, customer: Ints, address_key: Ints) -> pa.Table:
+    first, last = _first_names(seed, customer), _last_names(seed, customer)
+    initial = whole(seed, "middle initial", customer, 26)
+    born = _OLDEST + whole(seed, "born", customer, int((_YOUNGEST - _OLDEST).astype(int)))
+    return pa.table(
+        {
+            "c_id": customer_key(customer),
+            "c_tax_id": _tax_ids(customer),
+            "c_st_id": pa.repeat("ACTV", len(customer)),
+            "c_l_name": last,
+            "c_f_name": first,
+            "c_m_name": chosen([chr(ord("A") + letter) for letter in range(26)], initial),
+            "c_gndr": chosen(("F", "M"), _is_male(seed, customer).astype(np.int64)),
+            "c_tier": tier_of(customer).astype(np.int16),
+            "c_dob": born,
+            "c_ad_id": address_key,
+            **_telephones(seed, customer),
+            "c_email_1": _email(seed, customer, first, last, 1),
+            "c_email_2": _email(seed, customer, last, first, 2),
+        }
+    )
+
+
+def _telephones(seed: int, customer: Ints) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for line in ("1", "2", "3"):
+        columns |= {
+            f"c_ctry_{line}": pa.repeat("+1", len(customer)),
+            f"c_area_{line}": digits(200 + whole(seed, f"area {line}", customer, 800), 3),
+            f"c_local_{line}": digits(whole(seed, f"local {line}", customer, 10_000_000), 7),
+            f"c_ext_{line}": digits(whole(seed, f"extension {line}", customer, 1_000), 3),
+        }
+    return columns
+
+
+def _email(seed: int, customer: Ints, one: pa.Array, other: pa.Array, number: int) -> pa.StringArray:
+    domains = words.email_domains()
+    domain = chosen(domains, whole(seed, f"e-mail {number}", customer, len(domains)))
+    person = pc.ascii_lower(pc.binary_join_element_wise(one, other, "."))
+    return pc.binary_join_element_wise(person, domain, "@")
+
+
+def _tax_rates(seed: int, customer: Ints) -> pa.Table:
+    both = np.stack(taxes.rates_of(seed, customer), axis=1).ravel()
+    return pa.table({"cx_tx_id": chosen(taxes.ids(), both), "cx_c_id": np.repeat(customer_key(customer), 2)})
+
+
+def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:
+    """The owner may trade in every account; in some one or two other customers may as well."""
+    owner, place = _numbered(customer, accounts_of(customer))
+    key = account_key(owner, place)
+    others = percent(seed, "permissions", key, PERMISSIONS_PERCENT)
+    account, which = _numbered(np.arange(len(key)), 1 + others)
+    # One of the others is among the customers of the half that follows the owner's number, one of the rest.
+    half = (population.customers - 1) // 2
+    away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", key[account] * 4 + which, half)
+    permitted = np.where(which == 0, owner[account], (owner[account] + away) % population.customers)
+    return pa.table(
+        {
+            "ap_ca_id": key[account],
+            "ap_acl": chosen(_RIGHTS, which),
+            "ap_tax_id": _tax_ids(permitted),
+            "ap_l_name": _last_names(seed, permitted),
+            "ap_f_name": _first_names(seed, permitted),
+        }
+    )
+
+
+def _watch_items(seed: int, population: Population, customer: Ints) -> pa.Table:
+    counts = FEWEST_WATCHED + whole(seed, "watched", customer, MOST_WATCHED - FEWEST_WATCHED + 1)
+    owner, place = _numbered(customer, counts)
+    # Once around all securities in even steps is too short a way to come by the same one twice.
+    first = whole(seed, "first watched", owner, population.securities)
+    step = 1 + whole(seed, "watched step", owner, population.securities // MOST_WATCHED)
+    security = (first + place * step) % population.securities
+    return pa.table({"wi_wl_id": customer_key(owner), "wi_s_symb": symbols(security)})
+
+
+def _numbered(these: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Each of `these` so many times, and the times counted from 0."""
+    ends = np.cumsum(counts)
+    return np.repeat(these, counts), np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+
+
+def _tax_ids(customer: Ints) -> pa.StringArray:
+    return digits(tax_number(customer), TAX_ID_DIGITS)
+
+
+def _is_male(seed: int, customer: Ints) -> npt.NDArray[np.bool_]:
+    return whole(seed, "gender", customer, 2) == 1
+
+
+def _first_names(seed: int, customer: Ints) -> pa.StringArray:
+    women, men = words.first_names()
+    woman = whole(seed, "first name", customer, len(women))
+    man = len(women) + whole(seed, "first name", customer, len(men))
+    return chosen(pa.concat_arrays([women, men]), np.where(_is_male(seed, customer), man, woman))
+
+
+def _last_names(seed: int, customer: Ints) -> pa.StringArray:
+    last = words.last_names()
+    return chosen(last, whole(seed, "last name", customer, len(last)))

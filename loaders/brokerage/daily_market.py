@@ -1,0 +1,72 @@
+"""What securities cost on the weekdays of the five years before trading begins, and at its end."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.loaders.brokerage.columns import chosen, decimals
+from stallmark.loaders.brokerage.draw import Ints, bits
+from stallmark.loaders.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
+from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.schema.brokerage_population import Population
+from stallmark.schema.hashing import Numbers
+
+_CALENDAR = np.arange("2000-01-03", "2005-01-01", dtype="datetime64[D]")
+DAYS = _CALENDAR[np.is_busday(_CALENDAR)]
+YEAR = 261  # days of the last year
+_MOST_VOLUME = 100_000
+
+
+@dataclass(frozen=True)
+class Days:
+    """What happened to each of some securities on each of `DAYS`: arrays of shape (securities, days), in cents."""
+
+    security: Ints
+    close: Ints
+    high: Ints
+    low: Ints
+    volume: Ints
+
+    @classmethod
+    def of(cls, seed: int, security: Ints) -> "Days":
+        draws = bits(seed, "daily market", security[:, None] * len(DAYS) + np.arange(len(DAYS))[None, :])
+        close = LOW_CENTS + _below(HIGH_CENTS - LOW_CENTS + 1, draws, 0)
+        high = close + _below(HIGH_CENTS - close + 1, draws, 16)
+        low = close - _below(close - LOW_CENTS + 1, draws, 32)
+        return cls(security, close, high, low, 1 + _below(_MOST_VOLUME, draws, 48))
+
+
+def daily_market(days: Days) -> pa.Table:
+    securities = len(days.security)
+    return pa.table(
+        {
+            "dm_date": np.tile(DAYS, securities),
+            "dm_s_symb": chosen(symbols(days.security), np.repeat(np.arange(securities), len(DAYS))),
+            "dm_close": decimals(days.close.ravel(), 8),
+            "dm_high": decimals(days.high.ravel(), 8),
+            "dm_low": decimals(days.low.ravel(), 8),
+            "dm_vol": days.volume.ravel(),
+        }
+    )
+
+
+def last_trade(population: Population, security: Ints) -> pa.Table:
+    """At the end of the initial trade days; nothing has been traded since."""
+    end = np.full(len(security), population.days * DAY_S)
+    opening = end // DAY_S * DAY_S
+    return pa.table(
+        {
+            "lt_s_symb": symbols(security),
+            "lt_dts": moment(end),
+            "lt_price": decimals(price_cents(security, end), 8),
+            "lt_open_price": decimals(price_cents(security, opening), 8),
+            "lt_vol": np.zeros(len(security), np.int64),
+        }
+    )
+
+
+def _below(limit: int | Ints, draws: Numbers, shift: int) -> Ints:
+    """From 0 to `limit` - 1, out of 16 of the bits."""
+    sixteen = ((draws >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.int64)
+    return sixteen * limit >> 16

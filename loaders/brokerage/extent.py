@@ -1,0 +1,147 @@
+"""How many rows each table gets, and which of them are a load unit's.
+
+Most counts are exact. Those that depend on chance (permissions, watch items, what is held after the initial trades)
+are what to expect, for the disk estimate and for progress; what holdings come to was fitted to simulations of 0.01 to
+300 days.
+"""
+
+from collections.abc import Callable, Mapping
+
+from stallmark.schema.brokerage_population import (
+    BROKERS,
+    COMPANIES,
+    EXCHANGES,
+    KEY,
+    MOST_ACCOUNTS,
+    SECURITIES,
+    TRADE_KEY,
+    UNIT,
+    Population,
+    address_key_of_company,
+    address_key_of_customer,
+    symbol,
+)
+
+MARKET_DAYS = 1_305  # five years of 261
+QUARTERS, COMPETITORS, NEWS = 20, 3, 2  # of a company
+FIXED_ROWS = {
+    "charge": 15,
+    "commission_rate": 240,
+    "exchange": EXCHANGES,
+    "industry": 102,
+    "sector": 12,
+    "status_type": 5,
+    "taxrate": 320,
+    "trade_type": 5,
+    "zip_code": 14_741,
+}
+PERMISSIONS = 1.42  # of an account
+WATCHED = 100  # securities on a list
+
+
+def rows(population: Population) -> dict[str, dict[str, int]]:
+    """By group and table."""
+    p, days = population, population.days
+    return {
+        "trade": {
+            "trade": p.trades,
+            "trade_history": round(2.4 * p.trades),
+            "settlement": p.trades,
+            "cash_transaction": round(0.92 * p.trades),
+            "holding_history": round((1 + 0.34 * days / (days + 2.4)) * p.trades),
+            "holding": round(min(1, 0.68 * days**-0.43) * p.trades),
+            "holding_summary": min(p.trades, round(9.956 * days / (days + 0.74) * p.accounts)),
+            "customer_account": p.accounts,
+            "broker": p.brokers,
+        },
+        "market": {
+            "address": p.companies,
+            "company": p.companies,
+            "company_competitor": COMPETITORS * p.companies,
+            "security": p.securities,
+            "daily_market": MARKET_DAYS * p.securities,
+            "financial": QUARTERS * p.companies,
+            "last_trade": p.securities,
+            "news_item": NEWS * p.companies,
+            "news_xref": NEWS * p.companies,
+        },
+        "customers": {
+            "address": p.customers,
+            "customer": p.customers,
+            "customer_taxrate": 2 * p.customers,
+            "account_permission": round(PERMISSIONS * p.accounts),
+            "watch_list": p.customers,
+            "watch_item": WATCHED * p.customers,
+        },
+        "fixed": {"address": EXCHANGES, **FIXED_ROWS},
+    }
+
+
+def conditions(population: Population, group: str, load_unit: int) -> dict[str, str]:
+    """By table, what the rows of one batch fulfil and no others."""
+    return _OF_GROUP[group](population, load_unit)
+
+
+def _of_trades(population: Population, unit: int) -> dict[str, str]:
+    ids = population.unit_trade_ids
+    trades = _between(TRADE_KEY + unit * ids + 1, ids)
+    accounts = _between((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+    by_trade = {
+        "trade": "t_id",
+        "trade_history": "th_t_id",
+        "settlement": "se_t_id",
+        "cash_transaction": "ct_t_id",
+        "holding_history": "hh_t_id",
+        "holding": "h_t_id",
+    }
+    return {table: f"{key} {trades}" for table, key in by_trade.items()} | {
+        "holding_summary": f"hs_ca_id {accounts}",
+        "customer_account": f"ca_id {accounts}",
+        "broker": f"b_id {_between(KEY + unit * BROKERS + 1, BROKERS)}",
+    }
+
+
+def _of_market(population: Population, unit: int) -> dict[str, str]:
+    companies = _between(KEY + unit * COMPANIES + 1, COMPANIES)
+    numbers = range(unit * SECURITIES, (unit + 1) * SECURITIES)
+    symbols = "IN (" + ", ".join(f"'{symbol(number)}'" for number in numbers) + ")"
+    return {
+        "address": f"ad_id {_between(address_key_of_company(unit * COMPANIES), COMPANIES)}",
+        "company": f"co_id {companies}",
+        "company_competitor": f"cp_co_id {companies}",
+        "security": f"s_co_id {companies}",
+        "daily_market": f"dm_s_symb {symbols}",
+        "financial": f"fi_co_id {companies}",
+        "last_trade": f"lt_s_symb {symbols}",
+        "news_item": f"ni_id {_between(KEY + unit * COMPANIES * NEWS + 1, COMPANIES * NEWS)}",
+        "news_xref": f"nx_co_id {companies}",
+    }
+
+
+def _of_customers(population: Population, unit: int) -> dict[str, str]:
+    customers = _between(KEY + unit * UNIT + 1, UNIT)
+    accounts = _between((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+    return {
+        "address": f"ad_id {_between(address_key_of_customer(population, unit * UNIT), UNIT)}",
+        "customer": f"c_id {customers}",
+        "customer_taxrate": f"cx_c_id {customers}",
+        "account_permission": f"ap_ca_id {accounts}",
+        "watch_list": f"wl_c_id {customers}",
+        "watch_item": f"wi_wl_id {customers}",
+    }
+
+
+def _of_fixed(population: Population, unit: int) -> dict[str, str]:
+    return {"address": f"ad_id {_between(KEY + 1, EXCHANGES)}", **dict.fromkeys(FIXED_ROWS, "1 = 1")}
+
+
+def _between(first: int, count: int) -> str:
+    return f"BETWEEN {first} AND {first + count - 1}"
+
+
+_OF_GROUP: Mapping[str, Callable[[Population, int], dict[str, str]]] = {
+    "trade": _of_trades,
+    "market": _of_market,
+    "customers": _of_customers,
+    "fixed": _of_fixed,
+}

@@ -1,0 +1,64 @@
+"""News about companies: two items each, with bodies of 1 to 100,000 characters."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.loaders.brokerage import words
+from stallmark.loaders.brokerage.columns import chosen
+from stallmark.loaders.brokerage.draw import Ints, whole
+from stallmark.loaders.brokerage.extent import NEWS
+from stallmark.loaders.brokerage.people import people
+from stallmark.loaders.brokerage.prose import prose
+from stallmark.schema.brokerage_population import KEY, company_key
+
+Piece = tuple[str, pa.Table]
+
+LONGEST = 100_000
+_ROWS = 160  # of a piece: no more than 16 MB
+_FIRST_DAY, _DAY_MS = np.datetime64("2004-01-01", "ms"), 24 * 3600 * 1000
+_SIGNED_PERCENT = 90
+
+
+def news(seed: int, company: Ints, compressibility: float) -> Iterator[Piece]:
+    number = (company[:, None] * NEWS + np.arange(NEWS)[None, :]).ravel()
+    yield "brokerage.news_xref", pa.table({"nx_ni_id": _key(number), "nx_co_id": company_key(number // NEWS)})
+    for start in range(0, len(number), _ROWS):
+        yield "brokerage.news_item", _items(seed, number[start : start + _ROWS], compressibility)
+
+
+def _items(seed: int, number: Ints, compressibility: float) -> pa.Table:
+    def text(what: str, shortest: int, longest: int) -> pa.StringArray:
+        lengths = shortest + whole(seed, f"{what} length", number, longest - shortest + 1)
+        return prose(seed, what, number, lengths, compressibility)
+
+    day, millisecond = whole(seed, "day of news", number, 366), whole(seed, "time of news", number, _DAY_MS)
+    return pa.table(
+        {
+            "ni_id": _key(number),
+            "ni_headline": text("headline", 40, 80),
+            "ni_summary": text("summary", 150, 250),
+            "ni_item": text("body", 1, LONGEST),
+            "ni_dts": _FIRST_DAY + (day * _DAY_MS + millisecond),
+            "ni_source": _sources(seed, number),
+            "ni_author": _authors(seed, number),
+        }
+    )
+
+
+def _key(number: Ints) -> Ints:
+    return KEY + number + 1
+
+
+def _sources(seed: int, number: Ints) -> pa.StringArray:
+    towns = words.towns()
+    town = chosen(towns, whole(seed, "source", number, len(towns)))
+    return pc.binary_join_element_wise(town, pa.repeat("News", len(number)), " ")
+
+
+def _authors(seed: int, number: Ints) -> pa.StringArray:
+    """Nobody has signed the others."""
+    signed = pa.array(whole(seed, "signed", number, 100) < _SIGNED_PERCENT)
+    return pc.if_else(signed, people(seed, "author", number), pa.scalar(None, pa.string()))

@@ -1,0 +1,163 @@
+"""The orders that customers of a load unit have placed: who, what, when, and when each is completed.
+
+An order is a pure function of (seed, load unit, its number), so any stretch of them can be made by itself. A market
+order goes to the market as it is placed; a limit order waits until its security has come to the limit. The market
+answers 1 s later and a negative exponential time with a mean of 1 s, 5 s at most.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stallmark.loaders.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, price_cents, second_reached
+from stallmark.schema.brokerage_population import (
+    MOST_HELD,
+    TIER_ENDS,
+    UNIT,
+    Population,
+    account_key,
+    accounts_of,
+    customer_at,
+    held_by,
+    security_of,
+)
+from stallmark.schema.hashing import Numbers, below, hashed, unit
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+# Trade types by number, in the order of `fixed.TRADE_TYPES`, and how many of 100 orders.
+MARKET_BUY, MARKET_SELL, LIMIT_BUY, LIMIT_SELL, STOP_LOSS = range(5)
+SHARES = (30, 30, 20, 10, 10)
+QUANTITIES = np.array([100, 200, 400, 800])
+LIFO_PERCENT, MARGIN_PERCENT = 35, 8
+MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
+
+# How busy a customer is grows with the rank, straight between these at the ends of the tiers: tier 1 (20 % of the
+# customers) places 10 % of the orders, tier 2 (60 %) 60 %, tier 3 (20 %) 30 %.
+_BUSY = (0.3, 0.7, 1.3, 1.7)
+_TIER_SHARES = (10, 60, 30)
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Arrays of one length. Times are trading seconds, with whole milliseconds."""
+
+    number: Ints  # in the load unit, in the order of submission
+    account: Ints  # from 0 in the load unit
+    held: Ints  # which of the account's securities
+    security: Ints
+    type: Ints
+    quantity: Ints
+    bid_cents: Ints
+    lifo: Bools
+    cash: Bools  # else on margin
+    placed: Floats
+    submitted: Floats  # to the market
+    completed: Floats
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def take(self, which: Ints | Bools) -> "Orders":
+        return Orders(**{name: column[which] for name, column in vars(self).items()})
+
+    @classmethod
+    def joined(cls, parts: "list[Orders]") -> "Orders":
+        names = vars(parts[0])
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+class OrderBook:
+    """The orders of one load unit, by number."""
+
+    def __init__(self, seed: int, population: Population, load_unit: int):
+        self._seed = seed * 1_000_003 + load_unit
+        self._population = population
+        customers = load_unit * UNIT + np.arange(UNIT)
+        counts = accounts_of(customers)
+        self._at_rank = customer_at(load_unit, np.arange(UNIT)) - load_unit * UNIT
+        self._accounts_of = counts
+        self._first_account = np.cumsum(counts) - counts
+        owner = np.repeat(customers, counts)
+        self.owners = owner
+        self.account_keys = account_key(owner, np.arange(len(owner)) - np.repeat(self._first_account, counts))
+        self._held_by = held_by(self.account_keys)
+        self.securities = security_of(  # by account (from 0 in the load unit) and number
+            self.account_keys[:, None], np.arange(MOST_HELD)[None, :], population.securities
+        )
+        self._seconds_each = population.days * DAY_S / population.unit_trades
+
+    def placed(self, number: Ints) -> Floats:
+        """When orders were placed: evenly over the initial trade days, each somewhere in its own slice of time."""
+        second = (number + unit(self._bits(0, number))) * self._seconds_each
+        return np.floor(second * 1000) / 1000
+
+    def orders(self, first: int, end: int) -> Orders:
+        number = np.arange(first, end)
+        who, what, when = (self._bits(stream, number) for stream in (1, 2, 3))
+        customer = self._at_rank[busy_rank(who)]
+        place = below(self._accounts_of[customer], who << np.uint64(32))
+        account = self._first_account[customer] + place
+        held = below(self._held_by[account], what)
+        security = self.securities[account, held]
+        kind = _KIND_BY_PERCENT[_percent(what, 32)]
+        placed = self.placed(number)
+        bid, submitted = _limits(security, kind, placed, below(MOST_LIMIT_CENTS, when << np.uint64(32)) + 1)
+        return Orders(
+            number=number,
+            account=account,
+            held=held,
+            security=security,
+            type=kind,
+            quantity=QUANTITIES[(what & np.uint64(3)).astype(np.int64)],
+            bid_cents=bid,
+            lifo=_percent(what, 18) < LIFO_PERCENT,
+            cash=_percent(what, 4) >= MARGIN_PERCENT,
+            placed=placed,
+            submitted=submitted,
+            completed=_whole_ms(submitted + 1 + np.minimum(5, -np.log1p(-unit(when)))),
+        )
+
+    def _bits(self, stream: int, number: Ints) -> Numbers:
+        return hashed(self._seed * 8 + stream, number.astype(np.uint64))
+
+
+def busy_rank(bits: Numbers) -> Ints:
+    """Ranks of the customers who place orders: the tier by its share, and inside it along the straight ramp of how
+    busy they are, which makes the rank the square root of an even number."""
+    within = unit(bits)
+    upto = np.cumsum(_TIER_SHARES) / 100
+    tier = np.searchsorted(upto, within, side="right")
+    starts = np.array([0, *TIER_ENDS[:2]])
+    width = np.diff([0, *TIER_ENDS])[tier]
+    low, high = np.array(_BUSY[:3])[tier], np.array(_BUSY[1:])[tier]
+    share = (within - (upto - np.array(_TIER_SHARES) / 100)[tier]) / (np.array(_TIER_SHARES) / 100)[tier]
+    along = (np.sqrt(low**2 + share * (high**2 - low**2)) - low) / (high - low)
+    return starts[tier] + np.minimum((along * width).astype(np.int64), width - 1)
+
+
+def _limits(security: Ints, kind: Ints, placed: Floats, away: Ints) -> tuple[Ints, Floats]:
+    """Bids, and when each order goes to the market."""
+    now = price_cents(security, placed)
+    above = kind == LIMIT_SELL
+    limit = np.clip(np.where(above, now + away, now - away), LOW_CENTS, HIGH_CENTS)
+    at_market = kind < LIMIT_BUY
+    submitted = _whole_ms(second_reached(security, placed, limit, above))
+    return np.where(at_market, now, limit), np.where(at_market, placed, np.maximum(submitted, placed))
+
+
+def _percent(bits: Numbers, shift: int) -> Ints:
+    """From 0 to 99, of 14 bits."""
+    return (((bits >> np.uint64(shift)) & np.uint64(0x3FFF)) * np.uint64(100) >> np.uint64(14)).astype(
+        np.int64
+    )
+
+
+def _whole_ms(second: Floats) -> Floats:
+    return np.rint(second * 1000) / 1000
+
+
+_KIND_BY_PERCENT = np.repeat(np.arange(len(SHARES)), SHARES)

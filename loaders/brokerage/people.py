@@ -1,0 +1,18 @@
+"""Names of people."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.loaders.brokerage import words
+from stallmark.loaders.brokerage.columns import chosen
+from stallmark.loaders.brokerage.draw import Ints, whole
+
+
+def people(seed: int, who: str, number: Ints) -> pa.StringArray:
+    """First and last name of each of `number`; `who` tells brokers, authors and so on apart."""
+    first, last = pa.concat_arrays(words.first_names()), words.last_names()
+    return pc.binary_join_element_wise(
+        chosen(first, whole(seed, f"{who}'s first name", number, len(first))),
+        chosen(last, whole(seed, f"{who}'s last name", number, len(last))),
+        " ",
+    )

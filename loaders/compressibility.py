@@ -1,0 +1,33 @@
+"""How compressible a loaded database is: arrays and drives that compress inline are flattered by data that is."""
+
+import pyarrow as pa
+
+from stallmark.driver.engines import sql_file
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import CallFailed
+
+PAGES = 512  # sampled
+SECTOR = 512  # bytes
+
+
+def measured(engine: Engine, schema: str) -> float | None:
+    """How many bytes of the schema's tables and indexes LZ4, fast as what arrays use, puts into one: pages of 8 KiB by
+    themselves, a sample of them, no page smaller than a sector. None where the server shows no pages
+    (SQL Server does not), or not to this user."""
+    if engine.dialect != "postgresql":
+        return None
+    text = sql_file.read(__package__, "sampled_pages.postgresql")
+    engine.checkpoint()
+    try:
+        pages = [bytes(page) for (page,) in engine.query(text, (schema, PAGES)) if page]
+    except CallFailed:
+        return None
+    return round(ratio(pages), 2) if pages else None
+
+
+def ratio(pages: list[bytes]) -> float:
+    return sum(map(len, pages)) / sum(map(_packed_bytes, pages))
+
+
+def _packed_bytes(page: bytes) -> int:
+    return max(SECTOR, min(len(page), len(pa.compress(page, codec="lz4_raw", asbytes=True))))

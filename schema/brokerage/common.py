@@ -1,0 +1,53 @@
+"""What the tables share: the metadata they are in, and short words for columns.
+
+Every column is required unless it says otherwise. `mean_bytes` is the mean length of a text, or of a number as
+PostgreSQL stores it, in the data of the loaders: `schema.size` goes by it.
+"""
+
+from functools import partial
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, DateTime, MetaData, Numeric, String
+from sqlalchemy.dialects.mssql import DATETIME2
+
+from stallmark.schema.placement import GROWING
+
+METADATA = MetaData(
+    schema="brokerage",
+    naming_convention={
+        "pk": "%(table_name)s_pkey",
+        "fk": "%(table_name)s_%(column_0_name)s_fkey",
+        "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+        "ck": "%(table_name)s_%(constraint_name)s_check",
+    },
+)
+
+MOMENT = DateTime().with_variant(DATETIME2(3), "mssql")
+
+# `info` of a table to which a run adds rows; the others keep their size, so a design may place these apart.
+GROWS = {GROWING: True}
+
+# Keys are the loader's: no engine makes one up.
+column = partial(Column, nullable=False, autoincrement=False)
+
+
+def text(name: str, longest: int, mean_bytes: int, *more: Any, **options: Any) -> Column[str]:
+    return column(name, String(longest), *more, info={"mean_bytes": mean_bytes}, **options)
+
+
+def symbol(name: str, *more: Any, **options: Any) -> Column[str]:
+    return text(name, 15, 5, *more, **options)
+
+
+def amount(name: str, digits: int, mean_bytes: int, *more: Any, **options: Any) -> Column[Any]:
+    """Dollars and cents."""
+    return column(name, Numeric(digits, 2), *more, info={"mean_bytes": mean_bytes}, **options)
+
+
+def price(name: str, **options: Any) -> Column[Any]:
+    return amount(name, 8, 7, **options)
+
+
+def key(name: str, *more: Any, **options: Any) -> Column[int]:
+    """Keys begin above 4,300,000,000."""
+    return column(name, BigInteger, *more, **options)

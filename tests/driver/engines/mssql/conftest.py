@@ -1,0 +1,39 @@
+"""SQL Server's engine against a responder that speaks its protocol: Microsoft's driver is real, the server is not."""
+
+from collections.abc import Iterator
+
+import pytest
+from mssql_server import answering, says_it_is
+from tds.answers import Rows
+from tds.datatypes import INT, nvarchar
+from tds.responder import Responder
+from tds.script import Script
+from tds.tokens import Column
+
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+
+LOCK = {"taken": 0}  # what sp_getapplock answers
+PASSWORD = "Corr3ct;h0rse}b=ttery"
+
+
+@pytest.fixture
+def script() -> Script:
+    script = Script(password=PASSWORD, databases=["bank", "master"])
+    says_it_is(script)
+    script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB\\PROD",)]))
+    script.sql("'stallmark.run'", lambda _: [Rows([Column("taken", INT)], [(LOCK["taken"],)])])
+    return script
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[Responder]:
+    with answering(script) as server:
+        yield server
+
+
+@pytest.fixture
+def engine(server: Responder, monkeypatch: pytest.MonkeyPatch, tmp_path) -> MssqlEngine:
+    monkeypatch.setenv("SQLCMDPASSWORD", PASSWORD)
+    monkeypatch.setenv("STALLMARK_STATE", str(tmp_path))
+    return MssqlEngine(f"mssql://boss@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes")

@@ -1,0 +1,81 @@
+"""Where a server is and who we are there, from a URL to a connection string."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.mssql.address import Address
+from stallmark.driver.engines.mssql.odbc import Driver
+
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
+
+
+@given(password=WORDS, user=WORDS)
+def test_any_user_and_password_survive_the_way_through_url_and_connection_string(password, user):
+    address = Address("host", 1433, None, "db", user, password, {})
+    again = Address.parse(address.url())
+    assert again == address
+    text = again.connection_string(Driver("driver"), "app")
+    assert attributes(text)["UID"] == user and attributes(text)["PWD"] == password
+
+
+def attributes(text: str) -> dict[str, str]:
+    """A connection string as the ODBC Programmer's Reference has it: values in braces, } doubled."""
+    found, at = {}, 0
+    while at < len(text):
+        equals = text.index("=", at)
+        key, at = text[at:equals], equals + 1
+        if text[at : at + 1] == "{":
+            at, value = at + 1, ""
+            while text[at] != "}" or text[at : at + 2] == "}}":
+                value, at = value + text[at], at + (2 if text[at] == "}" else 1)
+            at += 2
+        else:
+            end = text.find(";", at)
+            value, at = (text[at:], len(text)) if end < 0 else (text[at:end], end + 1)
+        found[key] = value
+    return found
+
+
+def test_encryption_is_on_and_a_broken_session_is_never_mended_behind_our_back():
+    known = attributes(Address.parse("mssql://me@db/bank").connection_string(Driver("x"), "app"))
+    assert (known["Encrypt"], known["ConnectRetryCount"]) == ("yes", "0")
+    assert "TrustServerCertificate" not in known
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("mssql://db/bank", {"Trusted_Connection": "yes"}),
+        ("mssql+pyodbc://me@db:1500/bank", {"Server": "db,1500", "UID": "me"}),
+        ("mssql://me@db/bank?Authentication=ActiveDirectoryMsi", {"Authentication": "ActiveDirectoryMsi"}),
+        ("mssql://me@db\\prod/bank", {"Server": "db\\prod"}),
+    ],
+)
+def test_ways_to_name_a_server(url, expected):
+    known = attributes(Address.parse(url).connection_string(Driver("x"), "app"))
+    assert expected.items() <= known.items()
+
+
+@pytest.mark.parametrize(
+    "option", ["PWD=s3cret", "UID=me&pwd=s3cret", "Password=s3cret", "uid=me", "User%20Id=me"]
+)
+def test_who_we_are_stands_before_the_host_and_nowhere_else(option):
+    with pytest.raises(StallmarkError, match="SQLCMDPASSWORD") as refused:
+        Address.parse(f"mssql://db/bank?Encrypt=yes&{option}")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_what_is_shown_of_an_address_holds_nothing_secret():
+    address = Address.parse("mssql://me:s3cret@db/bank?KeyStoreSecret=h1dden")
+    assert "db" in repr(address) and "s3cret" not in repr(address) and "h1dden" not in repr(address)
+
+
+@pytest.mark.parametrize(
+    "url", ["mssql://me:s3cret@/bank", "mssql://me:s3cret@db", "mssql://me:s3cret@db:x/bank"]
+)
+def test_a_url_that_cannot_be_is_refused_without_repeating_it(url):
+    with pytest.raises(StallmarkError) as refused:
+        Address.parse(url)
+    assert "mssql://user@host:1433/database" in str(refused.value) and "s3cret" not in str(refused.value)

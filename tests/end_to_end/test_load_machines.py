@@ -1,0 +1,263 @@
+"""A load from several machines, here several processes: what they do is one run, and losing one is said."""
+
+import json
+import signal
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from end_to_end.remote import PASSWORD, Remote, free_port
+from end_to_end.tool import Command, Tool
+from waiting import eventually
+
+from stallmark.driver.record import Record
+
+OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "2s"}
+
+
+class Machines:
+    """Workers, and a tool that starts runs for them; all find the server's URL in their environment."""
+
+    def __init__(self, tool: Tool, remote: Remote):
+        self.tool, self.remote = tool, remote
+        self.port = free_port()
+        self.workers: list[Command] = []
+        self.runs: list[Command] = []
+        tool.environment["STALLMARK_SERVER"] = remote.url()
+
+    def add(self, port: int | None = None, database: str = "work", host: str = "127.0.0.1") -> Command:
+        here = dict(self.tool.environment)
+        self.tool.environment["STALLMARK_SERVER"] = self.remote.url().replace("/work", f"/{database}")
+        address = ("--master-host", host, "--master-port", str(port or self.port))
+        self.workers.append(self.tool.start("worker", *address))
+        self.tool.environment = here
+        return self.workers[-1]
+
+    def start(self, count: int = 2, *options: str, **changes: object) -> Command:
+        where = ("--expect-workers", str(count), "--master-bind-port", str(self.port))
+        self.runs.append(self.tool.start("run", self.tool.scenario(**changes), *where, *options))
+        return self.runs[-1]
+
+    def measuring(self, command: Command) -> Path:
+        """The folder of the run, when load has been driven against the server."""
+
+        def measured() -> Path | None:
+            assert command.process.poll() is None, command.text
+            folders = [path.parent for path in self.tool.runs.glob("*/*/manifest.json")]
+            return next((one for one in folders if Record(one).table("transactions").num_rows), None)
+
+        return eventually(measured, "a record with transactions")
+
+    def end(self) -> None:
+        for command in [*self.runs, *self.workers]:
+            if command.process.poll() is None:
+                command.press_ctrl_c()
+        for worker in self.workers:
+            worker.wait()
+            assert "Traceback" not in worker.text, worker.text
+
+    def records(self) -> list[Record]:
+        return [Record(path.parent) for path in sorted(self.tool.newest().glob("*/manifest.json"))]
+
+    def scalar(self, statement: str) -> int:
+        with psycopg.connect(self.remote.url(), autocommit=True) as connection:
+            return connection.execute(statement).fetchone()[0]
+
+
+@pytest.fixture
+def machines(fresh: Tool, remote: Remote) -> Iterator[Machines]:
+    machines = Machines(fresh, remote)
+    with psycopg.connect(remote.url(), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS bank CASCADE; DROP SCHEMA IF EXISTS stallmark CASCADE")
+    yield machines
+    machines.end()
+    fresh.nothing_left()
+
+
+@contextmanager
+def overheard(port: int) -> Iterator[tuple[int, bytearray]]:
+    """A port that leads to another one, and all that passes in both directions."""
+    heard = bytearray()
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with source, target:
+            try:
+                while data := source.recv(1 << 16):
+                    heard.extend(data)
+                    target.sendall(data)
+            except OSError:
+                pass
+
+    def accept() -> None:
+        while True:
+            try:
+                near = door.accept()[0]
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", port))
+            except OSError:
+                near.close()
+                continue
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=pass_on, args=pair, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield door.getsockname()[1], heard
+    door.close()
+
+
+def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_sent(machines):
+    with overheard(machines.port) as (port, heard):
+        for _ in range(2):
+            machines.add(port)
+        command = machines.start(users=[3], repeats=2)
+        assert command.wait() == 0, command.text
+    assert b"transfer" in heard, "reports were overheard"
+    assert PASSWORD.encode() not in heard and b"postgresql://" not in heard
+    committed = 0
+    for record in machines.records():
+        assert record.manifest["status"] == "complete"
+        assert record.manifest["conditions"] and all(one["holds"] for one in record.manifest["conditions"])
+        assert [machine["number"] for machine in record.manifest["load_machines"]] == [1, 2]
+        assert all(0 < machine["clock_within_ms"] < 1000 for machine in record.manifest["load_machines"])
+        assert socket.gethostname() not in json.dumps(record.manifest["load_machines"])
+        committed += sum(record.table("transactions")["committed"].to_pylist())
+        rows = record.table("users").to_pylist()
+        assert {(row["machine"], row["executor"]) for row in rows} == {(1, 0), (2, 1)}
+        assert min(row["second"] for row in rows) == 0
+        assert max(
+            sum(row["running"] for row in rows if row["second"] == s) for s in (1, 2)
+        ) == pytest.approx(3, abs=0.5)
+    assert committed == machines.scalar("SELECT count(*) FROM bank.history") > 0
+    assert all(worker.text.count("The run is over") == 2 for worker in machines.workers)
+
+
+def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
+    for _ in range(3):  # one more than is asked for: it waits
+        machines.add()
+    command = machines.start(**OPEN)
+    assert command.wait() == 0, command.text
+    [record] = machines.records()
+    steps, rows = record.manifest["steps"], record.table("transactions").to_pylist()
+    assert len({row["executor"] for row in record.table("users").to_pylist()}) == 2
+    for step in steps:
+        last_s = range(int(step["end_s"]) - 1, int(step["end_s"]))
+        done = sum(row["committed"] for row in rows if row["second"] in last_s)
+        assert done == pytest.approx(100, rel=0.25)
+    begun = {worker.process: worker.text.count("The run has begun") for worker in machines.workers}
+    assert sorted(begun.values()) == [0, 1, 1]
+    min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
+
+
+@pytest.mark.parametrize("part", ["scenarios.cli", "driver.load_worker"])
+def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
+    first, second = machines.add(), machines.add()
+    command = machines.start(measure="60s")
+    folder = machines.measuring(command)
+    victim = first.process
+    if part == "driver.load_worker":
+        [victim] = [
+            child for child in first.process.children() if any(part in word for word in child.cmdline())
+        ]
+    victim.send_signal(signal.SIGKILL)
+    assert command.wait() == 4, command.text
+    said = " ".join(command.text.split())
+    assert "Traceback" not in said and "load machine" in said and "was lost" in said
+    record = Record(folder)
+    assert "was lost" in record.incomplete_because
+    committed = sum(record.table("transactions")["committed"].to_pylist())
+    assert 0 < committed <= machines.scalar("SELECT count(*) FROM bank.history")
+    eventually(lambda: "The run is over" in second.text, "the other machine waits for the next run")
+
+
+def test_a_master_that_is_killed_ends_the_load_everywhere_and_the_next_run_works(machines):
+    for _ in range(2):
+        machines.add()
+    command = machines.start(measure="60s")
+    machines.measuring(command)
+    for process in [*command.process.children(recursive=True), command.process]:
+        process.kill()
+    for worker in machines.workers:
+        worker.wait_for("The master went away")
+    users = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+    eventually(lambda: machines.scalar(users) == 0, "no users are left")
+    after = machines.start()
+    assert after.wait() == 0, after.text
+    assert {record.manifest["status"] for record in machines.records()} == {"complete"}
+
+
+def test_a_tool_that_is_killed_releases_its_machines(machines):
+    for _ in range(2):
+        machines.add()
+    command = machines.start(measure="60s")
+    machines.measuring(command)
+    command.process.kill()
+    for worker in machines.workers:
+        worker.wait_for("The run is over")
+        assert "went away" not in worker.text
+
+
+def test_a_machine_with_another_database_is_refused(machines):
+    with psycopg.connect(machines.remote.url(), autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = 'other'").fetchone():
+            connection.execute("CREATE DATABASE other")
+    command = machines.start()
+    other = machines.add(database="other")
+    assert other.wait() == 3
+    assert "The run refused this machine: its workload is none, this run's is bank (version" in " ".join(
+        other.text.split()
+    )
+    command.wait_for("was refused: its workload is none")
+    command.wait_for("Waiting for load machines: 0 of 2 are here")
+    command.press_ctrl_c()
+    assert command.wait() == 130 and "Traceback" not in command.text, command.text
+
+
+def test_what_cannot_be_is_said_before_anything_is_loaded(machines):
+    def said(command: Command) -> str:
+        assert command.wait() == 3, command.text
+        assert "Loading" not in command.text
+        return " ".join(command.text.split())
+
+    assert "2 users cannot be spread over 3 load machines" in said(machines.start(3))
+    with socket.create_server(("127.0.0.1", machines.port)):
+        assert f"Port {machines.port} is not free for the load machines" in said(machines.start())
+    del machines.tool.environment["STALLMARK_SERVER"]
+    assert "the embedded one listens here alone" in said(machines.start())
+
+
+def test_ctrl_c_on_a_machine_lets_its_users_finish(machines):
+    first, _ = machines.add(), machines.add()
+    command = machines.start(measure="60s")
+    folder = machines.measuring(command)
+    children: list[psutil.Process] = first.process.children(recursive=True)
+    first.press_ctrl_c()
+    assert first.wait() == 130
+    assert not any(child.is_running() for child in children)
+    assert command.wait() == 4, command.text
+    assert "was lost" in Record(folder).incomplete_because
+
+
+def test_the_web_page_stops_the_load_of_all_machines(machines):
+    for _ in range(2):
+        machines.add()
+    web = free_port()
+    command = machines.start(2, "--web", str(web), measure="60s")
+    folder = machines.measuring(command)
+    with urllib.request.urlopen(f"http://127.0.0.1:{web}/stop", data=b"") as answer:
+        assert answer.status == 200
+    assert command.wait() == 4, command.text
+    assert "stopped from the web page" in Record(folder).incomplete_because
+
+
+def test_a_master_whose_name_is_not_known_is_said_and_waited_for(machines):
+    worker = machines.add(host="no-such-host.invalid")
+    worker.wait_for("no-such-host.invalid is not known here yet")

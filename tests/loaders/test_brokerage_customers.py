@@ -1,0 +1,139 @@
+"""Customers, who may trade for them, and what they watch: shares, ranges, and the same whatever was made before."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stallmark.loaders.brokerage.addresses import zip_codes, zip_of
+from stallmark.loaders.brokerage.customers import (
+    account_names,
+    broker_names,
+    customers,
+    names,
+    tax_status_of,
+)
+from stallmark.schema.brokerage_population import (
+    Population,
+    account_key,
+    accounts_of,
+    customer_key,
+    tax_id,
+    tax_number,
+    tier_of,
+)
+
+SEED = 3
+POPULATION = Population(5_000, 1.0)
+UNIT = 2
+HERE = UNIT * 1_000 + np.arange(1_000)
+TABLES = {name.removeprefix("brokerage."): table for name, table in customers(SEED, POPULATION, UNIT)}
+KEYS = np.concatenate(
+    [account_key(np.full(n, c), np.arange(n)) for c, n in zip(HERE, accounts_of(HERE), strict=True)]
+)
+
+
+@settings(max_examples=5)
+@given(seed=st.integers(0, 2**62), units=st.permutations(range(3)))
+def test_a_batch_is_the_same_in_any_order(seed: int, units: list[int]) -> None:
+    population = Population(3_000, 0.1)
+    first = {unit: list(customers(seed, population, unit)) for unit in units}
+    for unit in range(3):
+        for (name, table), (other_name, other) in zip(
+            customers(seed, population, unit), first[unit], strict=True
+        ):
+            assert name == other_name
+            assert table.equals(other)
+
+
+def test_the_seed_decides() -> None:
+    for name, other in customers(SEED + 1, POPULATION, UNIT):
+        table = TABLES[name.removeprefix("brokerage.")]
+        assert table.equals(other) == (name == "brokerage.watch_list"), name
+
+
+def test_customers_are_those_of_the_population() -> None:
+    table = TABLES["customer"]
+    assert table["c_id"].to_pylist() == customer_key(HERE).tolist()
+    assert table["c_tier"].to_pylist() == tier_of(HERE).tolist()
+    assert table["c_tax_id"].to_pylist() == [tax_id(customer) for customer in HERE.tolist()]
+    together = pc.binary_join_element_wise(table["c_f_name"], table["c_l_name"], " ")
+    assert together.to_pylist() == names(SEED, HERE).to_pylist()
+    assert 400 < Counter(table["c_gndr"].to_pylist())["F"] < 600
+
+
+def test_taxes_go_by_the_state_of_the_address() -> None:
+    assert (
+        TABLES["address"]["ad_zc_code"].to_pylist()
+        == zip_codes().take(pa.array(zip_of(SEED, "customer", HERE))).to_pylist()
+    )
+    per_customer = Counter(TABLES["customer_taxrate"]["cx_c_id"].to_pylist())
+    assert set(per_customer.values()) == {2}
+
+
+def test_tax_ids_are_each_customer_s_own() -> None:
+    many = np.arange(0, 10_000_000, 97)
+    assert len(np.unique(tax_number(many))) == len(many)
+    assert 0 <= tax_number(many).min() <= tax_number(many).max() < 10**12
+
+
+@pytest.mark.parametrize("population", [Population(1_000, 1.0), POPULATION])
+def test_who_may_trade(population: Population) -> None:
+    unit = population.units - 1
+    tables = {name: table for name, table in customers(SEED, population, unit)}
+    table = tables["brokerage.account_permission"]
+    here = unit * 1_000 + np.arange(1_000)
+    own_tax_id = {
+        key: tax_id(customer)
+        for customer, n in zip(here.tolist(), accounts_of(here).tolist(), strict=True)
+        for key in account_key(np.full(n, customer), np.arange(n)).tolist()
+    }
+    of_account: dict[int, list[dict]] = {}
+    for row in table.to_pylist():
+        of_account.setdefault(row["ap_ca_id"], []).append(row)
+    assert set(of_account) == set(own_tax_id)
+    everybody = {tax_id(customer) for customer in range(population.customers)}
+    for account, rows in of_account.items():
+        tax_ids = [row["ap_tax_id"] for row in rows]
+        assert tax_ids[0] == own_tax_id[account]
+        assert len(set(tax_ids)) == len(tax_ids)
+        assert set(tax_ids) <= everybody
+        assert [row["ap_acl"] for row in rows] == ["0000", "0001", "0011"][: len(rows)]
+    counts = Counter(map(len, of_account.values()))
+    assert [counts[n] / 5_000 for n in (1, 2, 3)] == pytest.approx([0.6, 0.38, 0.02], abs=0.02)
+
+
+def test_who_may_trade_is_called_as_the_customer_is() -> None:
+    of_tax_id = {tax_id(customer): customer for customer in range(POPULATION.customers)}
+    table = TABLES["account_permission"]
+    permitted = np.array([of_tax_id[each] for each in table["ap_tax_id"].to_pylist()])
+    called = pc.binary_join_element_wise(table["ap_f_name"], table["ap_l_name"], " ").to_pylist()
+    assert called == names(SEED, permitted).to_pylist()
+
+
+def test_watch_lists_have_50_to_150_securities() -> None:
+    counts = Counter(TABLES["watch_item"]["wi_wl_id"].to_pylist())
+    assert set(counts) == set(TABLES["watch_list"]["wl_id"].to_pylist())
+    assert (min(counts.values()), max(counts.values())) == (50, 150)
+    assert sum(counts.values()) / 1_000 == pytest.approx(100, abs=3)
+
+
+def test_tax_status() -> None:
+    counts = Counter(tax_status_of(SEED, KEYS).tolist())
+    assert [counts[status] / 5_000 for status in (0, 1, 2)] == pytest.approx([0.2, 0.5, 0.3], abs=0.02)
+
+
+def test_names_of_accounts_and_brokers() -> None:
+    owners = np.repeat(HERE, accounts_of(HERE))
+    called = account_names(SEED, KEYS).to_pylist()
+    assert all(
+        name.startswith(owner + " ") and len(name) <= 50
+        for name, owner in zip(called, names(SEED, owners).to_pylist(), strict=True)
+    )
+    brokers = broker_names(SEED, np.arange(50)).to_pylist()
+    assert brokers[10:20] == broker_names(SEED, np.arange(10, 20)).to_pylist()
+    assert all(len(name.split()) == 2 for name in brokers)

@@ -1,0 +1,123 @@
+"""The brokerage on SQL Server: the same rows as on the embedded server, though a loader died and the end came twice.
+
+STALLMARK_TEST_SQLSERVER holds the URL of a database for the tests alone: its schemas `brokerage` and `stallmark` are
+emptied.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pytest
+from canonical import checksums
+from mssql_server import empty
+
+from stallmark.driver.engines.base import BulkWriter
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.loaders.brokerage import LOADER
+from stallmark.loaders.load import build
+from stallmark.loaders.plan import Batch, Part, Plan
+from stallmark.loaders.worker import AlreadyLoaded, load_batch
+from stallmark.schema.brokerage import METADATA
+from stallmark.transactions import checks
+from stallmark.transactions.brokerage import WORKLOAD
+
+SQL_SERVER = os.environ.get("STALLMARK_TEST_SQLSERVER")
+SCALE = LOADER.scale({"customers": 1_000, "days": 0.05})
+SEED = 11
+MARKET = Batch("market", 0)
+
+
+class Died(Exception):
+    pass
+
+
+class InPieces(InsertWriter):
+    """What it wrote is in for good as it arrives, as in bulk copy: for servers that have none."""
+
+    transactional = False
+
+    def write(self, table: str, rows: pa.Table) -> None:
+        super().write(table, rows)
+        self.commit()
+
+
+@contextmanager
+def writer_without_transactions(engine: MssqlEngine) -> Iterator[BulkWriter]:
+    with engine.bulk_writer() as writer:
+        if isinstance(writer, BulkCopyWriter):
+            yield writer
+            return
+    connection = engine.connect(autocommit=False)
+    try:
+        yield InPieces(connection, fast=not engine.driver.freetds)
+    finally:
+        connection.close()
+
+
+def market(engine: MssqlEngine) -> list[int]:
+    """Rows of tables that a batch of the market fills, some of which it finds by their symbols."""
+    tables = ("company", "last_trade", "security", "daily_market", "news_item")
+    return [engine.query(f"SELECT COUNT(*) FROM brokerage.{table}")[0][0] for table in tables]
+
+
+def die_at_daily_market(engine: MssqlEngine) -> None:
+    with writer_without_transactions(engine) as writer:
+        write = writer.write
+
+        def write_or_die(table: str, rows: pa.Table) -> None:
+            write(table, rows.slice(0, 1_000))
+            if table == "brokerage.daily_market":
+                raise Died
+
+        writer.write = write_or_die  # type: ignore[method-assign]
+        with pytest.raises(Died):
+            load_batch(writer, LOADER, SEED, SCALE, MARKET)
+
+
+@pytest.fixture(scope="module")
+def sql_server() -> Iterator[MssqlEngine]:
+    if not SQL_SERVER:
+        pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
+    engine = MssqlEngine(SQL_SERVER)
+    empty(engine, METADATA)
+    # The part without the market.
+    batches = Plan(LOADER.groups(SCALE)).batches()
+    build(engine, WORKLOAD, SCALE, SEED, workers=1, part=Part(1 + (batches.index(MARKET) == 0), len(batches)))
+    die_at_daily_market(engine)
+    yield engine
+    empty(engine, METADATA)
+
+
+def test_a_database_is_the_same_on_every_engine(sql_server, embedded_server: EmbeddedServer):
+    assert market(sql_server) == [500, 685, 137, 1_000, 0]
+    with writer_without_transactions(sql_server) as writer:
+        rows, _ = load_batch(writer, LOADER, SEED, SCALE, MARKET)
+    assert rows > sum(market(sql_server)) > 890_000
+    with writer_without_transactions(sql_server) as writer, pytest.raises(AlreadyLoaded):
+        load_batch(writer, LOADER, SEED, SCALE, MARKET)
+    completed = build(sql_server, WORKLOAD, SCALE, SEED, workers=2)
+    assert (completed.outcome, completed.complete) == ("continued", True)
+    embedded = EmbeddedEngine(embedded_server, "brokerage_of_both")
+    build(embedded, WORKLOAD, SCALE, SEED, workers=2)
+    assert checksums(sql_server, METADATA) == checksums(embedded, METADATA)
+
+
+def test_an_end_that_was_cut_is_made_whole(sql_server):
+    sql_server.execute("ALTER TABLE brokerage.trade DROP CONSTRAINT trade_t_ca_id_fkey")
+    sql_server.execute("DROP INDEX trade_t_ca_id_t_dts_idx ON brokerage.trade")
+    sql_server.execute("UPDATE stallmark.[database] SET loaded_bytes = NULL")
+    assert build(sql_server, WORKLOAD, SCALE, SEED, workers=2).complete
+    [(keys,)] = sql_server.query("SELECT COUNT(*) FROM sys.foreign_keys WHERE name = 'trade_t_ca_id_fkey'")
+    [(indexes,)] = sql_server.query(
+        "SELECT COUNT(*) FROM sys.indexes WHERE object_id = OBJECT_ID('brokerage.trade') AND name <> ''"
+    )
+    assert (keys, indexes) == (1, 3)
+
+
+def test_all_conditions_hold(sql_server):
+    findings = checks.run(sql_server, WORKLOAD, SCALE, driven=False)
+    assert findings and [finding for finding in findings if not finding.holds] == []

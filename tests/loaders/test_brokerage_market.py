@@ -1,0 +1,173 @@
+"""The market of a load unit: prices that fit each other, figures, competitors, news."""
+
+from collections import defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stallmark.loaders.brokerage.companies import company_names, exchange_of, industry_of, security_names
+from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
+from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
+from stallmark.loaders.brokerage.market import market
+from stallmark.loaders.brokerage.prices import DAY_S, moment, price_cents
+from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.schema.brokerage_population import COMPANIES, KEY, SECURITIES, Population, symbol
+
+SEED, UNIT = 5, 1
+POPULATION = Population(3_000, 0.3)
+SECURITY = UNIT * SECURITIES + np.arange(SECURITIES)
+
+
+def made(seed: int, population: Population, unit: int) -> dict[str, pa.Table]:
+    pieces = defaultdict(list)
+    for name, piece in market(seed, population, unit, 2.0):
+        pieces[name.removeprefix("brokerage.")].append(piece)
+    return {name: pa.concat_tables(tables) for name, tables in pieces.items()}
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, pa.Table]:
+    return made(SEED, POPULATION, UNIT)
+
+
+def cents(column: pa.ChunkedArray) -> np.ndarray:
+    return np.rint(pc.cast(column, pa.float64()).to_numpy() * 100).astype(np.int64)
+
+
+def test_a_batch_is_the_same_whatever_was_made_before(tables) -> None:
+    made(SEED, POPULATION, 0)
+    again = made(SEED, POPULATION, UNIT)
+    assert all(again[name].equals(table) for name, table in tables.items())
+
+
+def test_the_seed_decides(tables) -> None:
+    other = made(SEED + 1, POPULATION, UNIT)
+    same = {name for name, table in tables.items() if other[name].equals(table)}
+    assert same == {"last_trade", "news_xref"}
+
+
+def test_days_are_the_weekdays_of_five_years() -> None:
+    assert len(DAYS) == 1_305
+    assert (str(DAYS[0]), str(DAYS[-1])) == ("2000-01-03", "2004-12-31")
+    assert all(day.weekday() < 5 for day in DAYS.tolist())
+
+
+def test_every_security_has_every_day_once(tables) -> None:
+    daily = tables["daily_market"]
+    assert daily["dm_s_symb"].unique().to_pylist() == symbols(SECURITY).to_pylist()
+    assert np.array_equal(daily["dm_date"].to_numpy().astype("datetime64[D]"), np.tile(DAYS, SECURITIES))
+
+
+def test_a_day_closes_between_its_low_and_its_high(tables) -> None:
+    daily = tables["daily_market"]
+    low, close, high = (cents(daily[f"dm_{name}"]) for name in ("low", "close", "high"))
+    assert ((low >= 2_000) & (low <= close) & (close <= high) & (high <= 3_000)).all()
+    assert pc.min(daily["dm_vol"]).as_py() > 0
+    assert close.mean() == pytest.approx(2_500, abs=2)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**62), first=st.integers(0, 6_850_000), cut=st.integers(1, 4))
+def test_days_of_a_security_do_not_depend_on_the_others(seed: int, first: int, cut: int) -> None:
+    security = first + np.arange(5)
+    whole = daily_market(Days.of(seed, security))
+    parts = [daily_market(Days.of(seed, part)) for part in (security[:cut], security[cut:])]
+    assert pa.concat_tables(parts).equals(whole)
+
+
+def test_the_year_s_extremes_are_in_the_daily_market(tables) -> None:
+    daily, year = tables["daily_market"], 261
+    shape = (SECURITIES, len(DAYS))
+    high, low = (cents(daily[name]).reshape(shape)[:, -year:] for name in ("dm_high", "dm_low"))
+    security = tables["security"]
+    assert np.array_equal(cents(security["s_52wk_high"]), high.max(axis=1))
+    assert np.array_equal(cents(security["s_52wk_low"]), low.min(axis=1))
+    for column, values in (("s_52wk_high", high), ("s_52wk_low", low)):
+        day = security[f"{column}_date"].to_numpy().astype("datetime64[D]")
+        place = np.searchsorted(DAYS[-year:], day)
+        assert np.array_equal(values[np.arange(SECURITIES), place], cents(security[column]))
+
+
+def test_the_last_trade_is_at_the_end_of_the_initial_trade_days(tables) -> None:
+    last = tables["last_trade"]
+    end = np.full(SECURITIES, POPULATION.days * DAY_S)
+    assert np.array_equal(cents(last["lt_price"]), price_cents(SECURITY, end))
+    assert np.array_equal(last["lt_dts"].to_numpy().astype("datetime64[ms]"), moment(end))
+    assert np.array_equal(cents(last["lt_open_price"]), price_cents(SECURITY, np.zeros(SECURITIES)))
+    assert set(last["lt_vol"].to_pylist()) == {0}
+
+
+def test_securities_are_those_of_the_population(tables) -> None:
+    security = tables["security"]
+    assert security["s_symb"].to_pylist() == [symbol(number) for number in SECURITY.tolist()]
+    assert security["s_ex_id"].to_pylist() == [EXCHANGE_IDS[number] for number in exchange_of(SECURITY)]
+    assert security["s_name"].to_pylist() == security_names(SEED, SECURITY).to_pylist()
+    issues = security["s_issue"].value_counts().to_pylist()
+    assert {each["values"]: each["counts"] for each in issues} == {"COMMON": 500, "PREF_A": 185}
+    founded = dict(
+        zip(*(tables["company"][name].to_pylist() for name in ("co_id", "co_open_date")), strict=True)
+    )
+    for row in security.to_pylist():
+        assert founded[row["s_co_id"]] <= row["s_start_date"] <= row["s_exch_date"] < DAYS[0].item()
+
+
+@given(st.lists(st.integers(0, 6_850_000), min_size=1, max_size=20))
+def test_symbols_of_many_are_those_of_each(numbers: list[int]) -> None:
+    assert symbols(np.array(numbers)).to_pylist() == [symbol(number) for number in numbers]
+
+
+@given(seed=st.integers(0, 2**62), first=st.integers(0, 4_990_000))
+def test_companies_have_names_of_their_own(seed: int, first: int) -> None:
+    near, far = (
+        company_names(seed, first + np.arange(2_000)),
+        company_names(seed, np.arange(0, 5_000_000, 2_503)),
+    )
+    assert len(near.unique()) == 2_000
+    assert len(far.unique()) == len(far)
+
+
+@pytest.mark.parametrize("customers", [1_000, 2_000, 5_000])
+def test_competitors_are_three_others_of_the_industry(customers: int) -> None:
+    population = Population(customers, 1.0)
+    found = set()
+    for unit in range(population.units):
+        pieces = dict(zip(range(4), market(SEED, population, unit, 2.0), strict=False))
+        [table] = [piece for name, piece in pieces.values() if name == "brokerage.company_competitor"]
+        one, other = (table[name].to_numpy() - KEY - 1 for name in ("cp_co_id", "cp_comp_co_id"))
+        assert np.array_equal(one, np.repeat(unit * COMPANIES + np.arange(COMPANIES), 3))
+        assert ((other >= 0) & (other < population.companies) & (other != one)).all()
+        assert np.array_equal(industry_of(one), industry_of(other))
+        found |= set(zip(one.tolist(), other.tolist(), strict=True))
+    assert len(found) == 3 * population.companies
+
+
+def test_figures_are_of_twenty_quarters_and_fit_each_other(tables) -> None:
+    rows = tables["financial"].to_pylist()
+    for row in rows:
+        assert row["fi_qtr_start_date"].isoformat() == f"{row['fi_year']}-{3 * row['fi_qtr'] - 2:02}-01"
+        assert abs(row["fi_net_earn"] - row["fi_revenue"] * row["fi_margin"] / 100) <= 1
+        assert abs(row["fi_basic_eps"] - row["fi_net_earn"] / row["fi_out_basic"]) <= 1
+        assert 0 < row["fi_liability"] < row["fi_assets"]
+        assert row["fi_out_dilut"] > row["fi_out_basic"] > 0
+    assert {(row["fi_year"], row["fi_qtr"]) for row in rows} == {
+        (y, q) for y in range(2000, 2005) for q in (1, 2, 3, 4)
+    }
+
+
+def test_a_company_has_two_news_of_any_length(tables) -> None:
+    news, xref = tables["news_item"], tables["news_xref"]
+    assert news["ni_id"].to_pylist() == xref["nx_ni_id"].to_pylist()
+    assert xref["nx_co_id"].to_pylist() == [
+        company for company in tables["company"]["co_id"].to_pylist() for _ in "12"
+    ]
+    lengths = pc.binary_length(news["ni_item"]).to_numpy()
+    assert lengths.mean() == pytest.approx(50_000, rel=0.06)
+    assert lengths.min() < 1_000
+    assert 99_000 < lengths.max() <= 100_000
+    assert 0.05 < news["ni_author"].null_count / len(news) < 0.15
+    years = pc.year(news["ni_dts"]).unique().to_pylist()
+    assert years == [2004]

@@ -1,0 +1,32 @@
+"""What could not be emptied before a cold start stands in the record."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.record import find_records
+from stallmark.scenarios.run import Run
+from stallmark.scenarios.runner import Runner
+from stallmark.scenarios.show import Show
+
+LEFT = "The cache was not emptied of the changed pages of other databases: theirs."
+
+
+class Reluctant(EmbeddedEngine):
+    def drop_caches(self) -> list[str]:
+        return [LEFT]
+
+
+def test_in_the_notes(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(Run, "_drive", lambda self, writer: "that is enough")
+    scenario = read(
+        "start_cache: prefilled", "start_cache: cold", "reset: restore", "reset: continue",
+        "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n", "",
+        "  - name: bare\n    device: bare\n", "", "    buffer_pool: 8MiB\n", "    device: bare\n",
+    )  # fmt: skip
+    runner = Runner(scenario, Reluctant(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))
+    runner.run()
+    [record] = find_records([runner.folder])
+    assert LEFT in record.manifest["notes"]

@@ -1,0 +1,51 @@
+"""The list that `stallmark check` prints: exact and statistical apart, cost marks, 80 columns."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from stallmark.scenarios import command, show_findings
+from stallmark.transactions.brokerage import WORKLOAD
+from stallmark.transactions.checks import Finding
+
+BROKEN = Finding(
+    "balances [all] add up", False, "scan", False, 1_200, 9.94, "id 1; sum 2 | id 2; sum 3 … and 1198 more"
+)
+LIKELY = Finding("half of them", True, "cheap", True, 0, 0.0, "")
+LEFT_OUT = Finding("as loaded", True, "scan", None, 0, 0.0, "")
+
+
+@pytest.fixture
+def printed(monkeypatch: pytest.MonkeyPatch):
+    """Prints findings on a terminal of 80 columns and returns the lines."""
+
+    def show(*findings: Finding) -> list[str]:
+        console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+        for module in (show_findings, command):
+            monkeypatch.setattr(module, "out", console)
+        show_findings.show_findings(findings)
+        return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+    return show
+
+
+def test_exact_and_statistical_stand_apart(printed) -> None:
+    assert printed(LIKELY, BROKEN) == [
+        "Exact",
+        "BROKEN   scan  balances [all] add up: 1,200 rows, id 1; sum 2 | id 2; sum 3 …",
+        "               and 1198 more (9.9 s)",
+        "Statistical, each with the tolerance that its SQL states",
+        "holds    cheap half of them (0.0 s)",
+    ]
+
+
+def test_what_was_left_out_is_listed_and_why(printed) -> None:
+    lines = printed(LEFT_OUT)
+    assert lines[1] == "left out scan  as loaded"
+    assert lines[2].startswith("Left out is what holds for a database as it was loaded")
+
+
+def test_every_condition_has_a_line_of_its_own(printed) -> None:
+    findings = [Finding(c.name, c.statistical, c.cost, True, 0, 99.9, "") for c in WORKLOAD.conditions]
+    assert len(printed(*findings)) == len(findings) + 2

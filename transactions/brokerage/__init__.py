@@ -1,0 +1,90 @@
+"""The brokerage: customers trade securities through brokers, derived from TPC-E.
+
+Not comparable with published TPC results: other data, other word lists, no audit.
+"""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from stallmark.schema.brokerage import METADATA
+from stallmark.schema.brokerage_population import Population
+from stallmark.transactions.workload import Condition, Workload
+
+
+def _condition(
+    file: str, name: str, cost: str, *, statistical: bool = False, fresh_only: bool = False
+) -> Condition:
+    sql = files(__name__).joinpath("conditions", f"{file}.sql").read_text()
+    return Condition(name, sql, cost, statistical, fresh_only)
+
+
+def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
+    population = Population.of(scale)
+    return {
+        name: getattr(population, name)
+        for name in (
+            "customers", "units", "accounts", "brokers", "companies", "securities",
+            "trades", "unit_trades", "unit_trade_ids",
+        )
+    }  # fmt: skip
+
+
+CONDITIONS = (
+    _condition("broker_totals", "a broker's totals are those of the completed trades", "scan"),
+    _condition("holding_summary", "an account's holdings add up, and so do their changes", "scan"),
+    _condition("holding", "a holding agrees with the trade that began it", "scan"),
+    _condition("holding_history", "a holding's history leads to what is left of it", "scan"),
+    _condition("trade_quantity", "a trade changes holdings by the shares traded", "scan"),
+    _condition("settlement", "completed trades are settled with what they amount to", "scan"),
+    _condition("cash_transaction", "completed cash trades are paid as they are settled", "scan"),
+    _condition("account_balance", "an account's balance is the sum of what was paid", "scan"),
+    _condition("charge_commission", "charge and commission follow from the price list", "scan"),
+    _condition("tax", "tax follows from what a trade earned", "scan", fresh_only=True),
+    _condition("trade_history", "a trade's history has the states it has been in", "scan"),
+    _condition("trade_request", "pending trades, and no others, have a request", "scan"),
+    _condition("loaded_trades", "as many trades as the scale says, all completed", "scan", fresh_only=True),
+    _condition("trade_ids", "trade ids lie in their load unit's range", "scan", fresh_only=True),
+    _condition("daily_market", "every security has five years of days", "scan"),
+    _condition("rows", "other tables have the rows that the scale says", "cheap"),
+    _condition("types", "states and types of trades are as known", "cheap"),
+    _condition("customers", "a customer has one watch list and two tax rates", "cheap"),
+    _condition("tiers", "tiers have the customers and accounts they should", "cheap"),
+    _condition("accounts", "a customer has the accounts that the tier allows", "cheap"),
+    _condition("account_permission", "one to three may trade, the owner among them", "cheap"),
+    _condition("watch_items", "a watch list has 50 to 150 securities", "cheap"),
+    _condition("addresses", "an address belongs to one who lives there", "cheap"),
+    _condition("companies", "a company has its figures, competitors and news", "cheap"),
+    _condition("news", "a news item is about one company", "cheap"),
+    _condition("securities", "securities have a last trade, a company, an exchange", "cheap"),
+    _condition(
+        "trade_shares", "trades are of all kinds in their shares", "scan", statistical=True, fresh_only=True
+    ),
+    _condition(
+        "history_per_trade", "a trade changes 1 to 1.36 holdings", "scan", statistical=True, fresh_only=True
+    ),
+    _condition(
+        "account_shares",
+        "permissions and tax status in their shares",
+        "cheap",
+        statistical=True,
+        fresh_only=True,
+    ),
+    _condition(
+        "watch_items_mean",
+        "watch lists have 100 securities on average",
+        "cheap",
+        statistical=True,
+        fresh_only=True,
+    ),
+)
+
+WORKLOAD = Workload(
+    name="brokerage",
+    version=1,
+    metadata=METADATA,
+    deck={},
+    conditions=CONDITIONS,
+    package=__name__,
+    numbers=_numbers,
+)

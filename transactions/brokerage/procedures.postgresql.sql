@@ -1,0 +1,1 @@
+-- The transactions of the brokerage have no procedures yet.
