@@ -122,7 +122,7 @@ class VirtualUser(threading.Thread):
                 self._report_failure(
                     Failure(transaction.name, time.monotonic_ns(), error, given_up=not again)
                 )
-                if error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
+                if error.kind is ErrorClass.CONNECTION_LOST or (self._session and self._session.is_lost):
                     self._reconnect(error)
                 if not again:
                     return None, attempt

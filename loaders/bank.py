@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Group, Loader, Scale, rows_of_batch
+from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale, rows_of_batch
 from stallmark.loaders.text import Filler
 from stallmark.schema.bank_scale import ACCOUNTS_PER_BRANCH, MOST_BRANCHES, TELLERS_PER_BRANCH
 
@@ -16,6 +16,8 @@ BATCH_ROWS = 100_000
 
 
 class BankLoader(Loader):
+    example = "branches=10"
+
     def scale(self, given: Scale) -> dict[str, Any]:
         if unknown := set(given) - {"branches"}:
             raise StallmarkError(f"The bank's scale has no {sorted(unknown)[0]!r}: it is `branches: N`.")
@@ -36,7 +38,7 @@ class BankLoader(Loader):
         first, count = rows_of_batch(scale["branches"] * per_branch, BATCH_ROWS, batch.number)
         return {f"bank.{batch.group}": f"{_KEYS[batch.group]} BETWEEN {first + 1} AND {first + count}"}
 
-    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         per_branch, make = _TABLES[batch.group]
         first, count = rows_of_batch(scale["branches"] * per_branch, BATCH_ROWS, batch.number)
         yield f"bank.{batch.group}", make(seed, first, count)

@@ -56,9 +56,10 @@ def load(
                 worker.kept = _NOTHING if answer["transactional"] else _SOME
                 continue
             if "failed" in answer:
-                reason = answer["failed"].rstrip(".")
+                reason = answer["failed"]
+                reason += "" if reason.endswith(("?", ".")) else "."
                 raise StallmarkError(
-                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason}. {worker.kept}"
+                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason} {worker.kept}"
                 )
             loaded = Loaded(worker.batch, answer["rows"], answer["bytes"])
             if (following := next(waiting, None)) is None:

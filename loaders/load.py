@@ -1,8 +1,8 @@
 """Build a workload's database: created, continued where a build stopped, or reused as it is."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import humanize
@@ -12,11 +12,9 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.loaders import compressibility, crew, ledger
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Loader, Part, Plan, Scale, loader_for
+from stallmark.loaders.plan import Batch, Loader, Part, Plan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, size
 from stallmark.schema.ledger import METADATA as OWN_TABLES
-
-LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
 
 
 class Workload(Protocol):
@@ -86,6 +84,16 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
+def of_others(engine: Engine, workload: Workload) -> str | None:
+    """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
+    there is none that this login may see."""
+    ours = {str(metadata.schema) for metadata in (workload.metadata, OWN_TABLES)}
+    others = sorted(
+        f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours
+    )
+    return others[0] if others else None
+
+
 def build(
     engine: Engine,
     workload: Workload,
@@ -111,16 +119,27 @@ def build(
     loader = loader_for(workload.name)
     identity = _identity(workload, loader, scale, seed)
     plan = Plan(loader.groups(identity.scale))
-    with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine):
+    wanted = plan.batches(part)
+    at = Progress("load", 0, sum(plan.rows.values()), 0)
+
+    def follow(now: Progress) -> None:
+        nonlocal at
+        at = now
+        progress(now)
+
+    def waiting() -> None:
+        follow(replace(at, phase="waiting for another build"))
+
+    with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine, waiting):
         found = recognise(engine, workload, scale, seed)
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
         _check_space(engine, workload, plan, found, to_be_copied, workers)
         parts = arrange(deploy.take_apart(workload.metadata))
         _prepare(engine, parts, identity, found)
-    rows = _load(engine, workload, identity, plan, workers, part, progress)
-    with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine):
-        complete = _finish(engine, workload, parts, plan, workers, progress)
+    rows = _load(engine, workload, identity, plan, workers, wanted, follow)
+    with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine, waiting):
+        complete = _finish(engine, workload, parts, plan, workers, follow)
     outcome = "created" if found.state == "absent" else "continued"
     return BuildResult(outcome, complete, rows, time.monotonic() - started)
 
@@ -139,11 +158,11 @@ def _load(
     identity: Identity,
     plan: Plan,
     workers: int,
-    part: Part | None,
+    wanted: Sequence[Batch],
     progress: Callable[[Progress], Any],
 ) -> int:
     done = ledger.batches(engine)
-    missing = [batch for batch in plan.batches(part) if batch not in done]
+    missing = [batch for batch in wanted if batch not in done]
     before = sum(rows for rows, _ in done.values())
     sent = sum(sent for _, sent in done.values())
     rows = 0
@@ -186,9 +205,8 @@ def _finish(
 
 
 def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Identity:
-    if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
-        raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
-    return Identity(workload.name, workload.version, loader.scale(scale), seed, dict(loader.options))
+    options = dict(loader.options)
+    return Identity(workload.name, workload.version, loader.scale(scale), checked_seed(seed), options)
 
 
 def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:

@@ -16,7 +16,11 @@ import pyarrow as pa
 
 from stallmark.driver.engines.errors import StallmarkError
 
+LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
+
 Scale = Mapping[str, Any]
+Piece = tuple[str, pa.Table]
+"""Rows of a table by its full name."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,9 @@ class Batch(NamedTuple):
 class Loader(ABC):
     """The generator of one workload's data; a module `loaders/<workload>.py` holds it as `LOADER`."""
 
+    example: ClassVar[str]
+    """A scale as it is written on the command line."""
+
     options: ClassVar[Mapping[str, Any]] = {}
     """What decides the data besides scale and seed: part of a database's identity."""
 
@@ -51,7 +58,7 @@ class Loader(ABC):
         """By table, the condition that the rows of this batch fulfil and no others do, for a heap without keys."""
 
     @abstractmethod
-    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         """The rows of a batch as (table, rows) pieces, small enough that one at a time fits in memory."""
 
 
@@ -87,9 +94,24 @@ class Plan:
         return dict(total)
 
     def batches(self, part: Part | None = None) -> list[Batch]:
-        """The batches of a part, or all. Parts are disjoint, and together they are the whole."""
+        """The batches of a part, or all. Parts are disjoint, and together they are the whole.
+
+        Raises StallmarkError where there are more parts than batches.
+        """
         everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
+        if part and part.n > (most := len(everything)):
+            raise StallmarkError(
+                f"--part {part} is a share of nothing: there are {most:,} batches to share out, so write k/n with n "
+                f"up to {most}."
+            )
         return everything if part is None else everything[part.k - 1 :: part.n]
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed if it can be one. Raises StallmarkError."""
+    if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:
+        raise StallmarkError(f"The seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
+    return seed
 
 
 def loader_for(workload: str) -> Loader:

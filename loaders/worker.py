@@ -22,11 +22,7 @@ from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Scale, loader_for
 
 # Literals, because a bulk writer takes no parameters; group names are ours.
-LEDGER_ENTRY = """\
-INSERT INTO stallmark.ledger (table_group, batch, row_count, byte_count)
-VALUES ('{batch.group}', {batch.number}, {rows}, {size})"""
-
-# The same where the batch was noted as begun.
+LEDGER_BEGIN = "INSERT INTO stallmark.ledger (table_group, batch) VALUES ('{batch.group}', {batch.number})"
 LEDGER_END = """\
 UPDATE stallmark.ledger SET row_count = {rows}, byte_count = {size}
  WHERE table_group = '{batch.group}' AND batch = {batch.number}"""
@@ -71,9 +67,12 @@ def load(
 
 
 def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batch: Batch) -> tuple[int, int]:
-    """Write a batch and its ledger row together; where the writer has no such transaction, the ledger says before
-    the first row that the batch has begun, so that what is left of it after a kill is removed first."""
-    if not writer.transactional:
+    """Write a batch and its ledger row together, the ledger row first: whoever else is at this batch waits there, and
+    not until all of it is written twice. Where the writer has no such transaction, the ledger says for all to see that
+    the batch has begun, so that what is left of it after a kill is removed first."""
+    if writer.transactional:
+        _execute(writer, LEDGER_BEGIN.format(batch=batch))
+    else:
         _execute(writer, _begin(loader, scale, batch))
         writer.commit()
     rows = size = 0
@@ -81,8 +80,7 @@ def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batc
         writer.write(table, piece)
         rows += piece.num_rows
         size += piece.nbytes
-    entry = LEDGER_ENTRY if writer.transactional else LEDGER_END
-    _execute(writer, entry.format(batch=batch, rows=rows, size=size))
+    _execute(writer, LEDGER_END.format(batch=batch, rows=rows, size=size))
     writer.commit()
     return rows, size
 

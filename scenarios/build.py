@@ -18,9 +18,10 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[Progress], None]]:
     def report(progress: Progress) -> None:
         nonlocal began
         now = time.monotonic()
-        began = began or (now, progress.rows)
+        if progress.phase == "load":
+            began = began or (now, progress.rows)
         note = f"{progress.phase}, {progress.rows:,} rows, {humanize.naturalsize(progress.bytes)}"
-        if progress.rows < progress.rows_total and now > began[0]:
+        if began and progress.rows < progress.rows_total and now > began[0]:
             note += f", {(progress.rows - began[1]) / (now - began[0]):,.0f} rows/s"
         show.advance(progress.rows, note, progress.rows_total)
 

@@ -10,7 +10,7 @@ import click
 import humanize
 
 import stallmark
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
 from stallmark.driver.joining import MASTER_PORT, Gathering
 from stallmark.scenarios.cli_server import selftest, server
 from stallmark.scenarios.command import (
@@ -40,7 +40,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (StallmarkError, CallFailed) as error:
-            tell(err, f"[bold red]Error:[/] {escape(str(error))}")
+            tell(err, f"[bold red]Error:[/] {escape(in_words(error))}")
             sys.exit(FAILED)
         except BrokenPipeError:
             raise
@@ -48,8 +48,10 @@ class _Commands(click.Group):
             tell(err, f"[bold red]Error:[/] {escape(system_sentence(error))}")
             sys.exit(FAILED)
         except Stopped as stopped:
-            sentence = f"{stopped}. What was done is kept; servers and settings are as before."
-            tell(err, sentence[0].upper() + sentence[1:])
+            left = " ".join(getattr(stopped, "__notes__", ()))
+            kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
+            sentence = f"{stopped}. What was done{kept}"
+            tell(err, escape(sentence[0].upper() + sentence[1:]))
             sys.exit(stopped.exit_code)
 
 
@@ -133,12 +135,15 @@ def check(choice, scenario, target, quick: bool, as_json: bool) -> None:
     from stallmark.transactions import checks, find_workload
 
     workload = find_workload(choice.name)
+    if target.is_absent(choice):
+        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
     with target.engine(choice, scenario) as engine:
         state = load.recognise(engine, workload, choice.scale, choice.seed)
         entry = ledger.read(engine)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
+        findings.insert(0, checks.keys(engine, workload))
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:

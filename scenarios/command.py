@@ -126,16 +126,17 @@ def workload_options(command: Callable) -> Callable:
 def _choice(workload: str, scale: str, seed: int):
     from pydantic import ValidationError
 
+    from stallmark.loaders.plan import loader_for
     from stallmark.scenarios.model import WorkloadChoice
 
     measures = {}
     for part in filter(None, scale.split(",")):
-        measure, _, number = part.partition("=")
-        if not number.replace(".", "", 1).isdigit():
-            raise click.BadParameter(
-                f"{part!r} is no measure: write --scale branches=100", param_hint="--scale"
-            )
-        measures[measure.strip()] = float(number) if "." in number else int(number)
+        measure, _, number = (word.strip() for word in part.partition("="))
+        wrong = "is no measure" if not number.replace(".", "", 1).isdecimal() else ""
+        if wrong := wrong or ("is one too many" if measure in measures else ""):
+            example = loader_for(workload).example
+            raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
+        measures[measure] = float(number) if "." in number else int(number)
     try:
         return WorkloadChoice(name=workload, scale=measures, seed=seed)
     except ValidationError as error:

@@ -9,7 +9,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
-from stallmark.loaders.plan import loader_for
+from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.transactions import WORKLOADS, find_workload
@@ -36,6 +36,14 @@ class WorkloadChoice(_Strict):
             return given
         try:
             return loader_for(info.data["name"]).scale(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("seed")
+    @classmethod
+    def _possible(cls, given: int) -> int:
+        try:
+            return checked_seed(given)
         except StallmarkError as error:
             raise ValueError(str(error)) from None
 

@@ -9,6 +9,7 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.loaders.ledger import Entry
+from stallmark.loaders.load import of_others
 from stallmark.scenarios.model import Scenario
 from stallmark.transactions import find_workload
 
@@ -22,6 +23,7 @@ def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_por
             f"{scenario.workload.name} has no transactions yet: it can be built and checked, not driven."
         )
     _refuse_what_the_engine_cannot(scenario, engine)
+    refuse_restoring_others(scenario, engine)
     refuse_small_pools(scenario, engine)
     most = engine.most_users()
     if most is not None and (users := max(scenario.users)) > most:
@@ -76,6 +78,21 @@ def refuse_driven(scenario: Scenario, engine: Engine, loaded: Entry) -> None:
             f"Load has been driven against {scenario.workload} since it was loaded, and no copy from before is kept, "
             f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
             "it loaded anew, or use `reset: continue`."
+        )
+
+
+def refuse_restoring_others(scenario: Scenario, engine: Engine) -> None:
+    """A restore takes the whole database back: what others have changed in it since would be lost.
+
+    The embedded database is nobody else's.
+    """
+    if scenario.reset != "restore" or engine.is_local:
+        return
+    if other := of_others(engine, find_workload(scenario.workload.name)):
+        raise StallmarkError(
+            f"{scenario.name} asks for `reset: restore`, but the database holds {other}, which Stallmark did not make: "
+            "every restore would take back what others have changed since. Name a database of its own, or use `reset: "
+            "continue`."
         )
 
 

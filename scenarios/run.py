@@ -1,6 +1,6 @@
 """One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,16 @@ from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.manifest import manifest, now
 from stallmark.scenarios.model import Scenario, Variant
+from stallmark.scenarios.refusals import refuse_restoring_others
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped, later
+from stallmark.scenarios.watch import Watch
 from stallmark.transactions import checks, find_workload
 
 
 class Run:
-    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`."""
+    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
+    StallmarkError when the server is not held for us any more."""
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Run:
         title: str,
         loaded: Entry,
         original_pool_bytes: int | None,
+        look: Callable[[], None],
         show: Show,
         web_port: int | None,
         gathering: Gathering | None,
@@ -51,6 +55,7 @@ class Run:
         self._title = title
         self._loaded = loaded
         self._original_pool_bytes = original_pool_bytes
+        self._watch = Watch(look)
         self._show = show
         self._web_port = web_port
         self._gathering = gathering
@@ -102,6 +107,7 @@ class Run:
         }
 
     def _restore(self) -> None:
+        refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
         self._engine.restore()
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
@@ -145,6 +151,7 @@ class Run:
         try:
             with (
                 self._given_back(drive, sampler, writer),
+                self._watch,
                 self._show.bar(f"{self._title}: running", self._plan.end_s),
             ):
                 self._show.advance(0, "starting")
@@ -181,7 +188,7 @@ class Run:
         self._show.advance(progress.elapsed_s, note)
 
     def _check_server(self) -> None:
-        if why := self._engine.gone() or storage_alarm(self._collectors):
+        if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:

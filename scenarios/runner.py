@@ -2,12 +2,13 @@
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import NotGivenBack, StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
@@ -56,10 +57,18 @@ class Runner:
         self.folder = out / self._experiment
 
     def run(self) -> Finished:
-        with self._engine.hold():
-            return self._run()
+        finished = None
+        try:
+            with self._engine.hold() as look:
+                finished = self._run(look)
+        except NotGivenBack as left:
+            if finished is None or not finished.incomplete_because:
+                raise
+            because = f"{finished.incomplete_because}. {str(left).rstrip('.')}"
+            finished = replace(finished, incomplete_because=because)
+        return finished
 
-    def _run(self) -> Finished:
+    def _run(self, look: Callable[[], None]) -> Finished:
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
         if self._gathering:
             refuse_load_machines(self._scenario, self._engine, self._gathering)
@@ -71,6 +80,7 @@ class Runner:
         gathering = self._gathering and replace(self._gathering, facts=facts_of(self._engine))
         holds = True
         for index, variant in enumerate(variants):
+            look()
             run = Run(
                 self._scenario,
                 variant,
@@ -84,6 +94,7 @@ class Runner:
                 title=f"[{index + 1}/{len(variants)}] {variant.name}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
+                look=look,
                 show=self._show,
                 web_port=self._web_port,
                 gathering=gathering,

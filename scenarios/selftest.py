@@ -19,7 +19,7 @@ import stallmark
 from stallmark.driver import machine
 from stallmark.driver.analysis import summarise
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.record import Record, find_records
 from stallmark.driver.report import write_report
@@ -90,6 +90,7 @@ class Bench:
     runs: Path
     show: Show
     seconds: float
+    may_cap_memory: bool
     record: Record | None = None
 
     @property
@@ -97,14 +98,17 @@ class Bench:
         return find_workload(CHOICE.name)
 
 
-def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bool) -> Selftest:
-    """Run every check. The database must exist and be empty, or be what an earlier selftest left.
+def selftest(
+    target: Target, runs: Path, show: Show, *, seconds: float, keep: bool, may_cap_memory: bool
+) -> Selftest:
+    """Run every check. The database must exist and be empty, or be what an earlier selftest left. The memory of a
+    server that others may use is capped only if it `may` be.
 
     Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
     StallmarkError when there is no connection, or the database holds anything else.
     """
     with target.engine(CHOICE) as engine:
-        bench = Bench(engine, runs, show, seconds)
+        bench = Bench(engine, runs, show, seconds, may_cap_memory)
         _refuse_what_is_not_ours(bench)
         [(login,)] = engine.query(_LOGIN[engine.dialect])
         words = _Discretion(target, engine, login)
@@ -123,12 +127,17 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
 
 
 def _refuse_what_is_not_ours(bench: Bench) -> None:
-    try:
-        load.recognise(bench.engine, bench.workload, CHOICE.scale, CHOICE.seed)
-    except StallmarkError:
+    other = load.of_others(bench.engine, bench.workload)
+    if other is None:
+        try:
+            load.recognise(bench.engine, bench.workload, CHOICE.scale, CHOICE.seed)
+        except StallmarkError as error:
+            other = str(error).rstrip(".")
+    if other:
         raise StallmarkError(
-            "The database is not empty: a selftest builds its own, and removes it again, so name an empty database."
-        ) from None
+            f"The database is not empty ({other}): a selftest builds its own, and removes it again, so name an empty "
+            "database."
+        )
 
 
 def _facts(bench: Bench) -> dict[str, str]:
@@ -220,10 +229,15 @@ def _restore(bench: Bench) -> str:
 
 
 def _cap_memory(bench: Bench) -> str:
-    """A tenth less than it holds, so that a server which others use as well is hardly disturbed."""
+    """A tenth less than it holds: enough to see it come, and no more than that is taken from others."""
     engine = bench.engine
     if why := engine.cannot("cap_memory"):
         raise Off(why)
+    if not engine.is_local and not bench.may_cap_memory:
+        raise Off(
+            "left out: it lowers the memory of the whole server by a tenth for a moment, which also empties its plan "
+            "cache on many versions; add --cap-memory if nobody else needs it"
+        )
     had, before = engine.buffer_pool_bytes(), engine.settings()
     wanted = max(engine.smallest_pool_bytes, (had or 0) * 9 // 10) // 1024**2 * 1024**2
     with bench.show.bar("Capping the memory", None), engine.hold():
@@ -379,4 +393,4 @@ class _Discretion:
 
 
 def _sentence(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(in_words(error).split()) or type(error).__name__

@@ -23,5 +23,7 @@ def _part(title: str, findings: Sequence[Finding]) -> None:
         tell(out, f"[bold]{title}[/]")
     for finding in findings:
         took = "" if finding.holds is None else f" ({finding.seconds:.1f} s)"
-        detail = f": {finding.offending:,} rows, {finding.detail}" if finding.holds is False else ""
+        detail = (
+            f": {finding.offending:,} {finding.counted}, {finding.detail}" if finding.holds is False else ""
+        )
         item(f"{_MARKS[finding.holds]} {finding.cost:5}", f"{escape(finding.name + detail)}{took}")

@@ -11,7 +11,8 @@ import platformdirs
 from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.loaders import ledger
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.scenarios.placing import place
 
@@ -62,10 +63,14 @@ class Target:
         scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}-seed-{choice.seed}"
 
+    def is_absent(self, choice: WorkloadChoice) -> bool:
+        """There is no embedded database in its place. Of a server by URL only the server can tell."""
+        return not self.url and not EmbeddedServer(self.folder(choice)).exists
+
     @contextmanager
     def engine(self, choice: WorkloadChoice, scenario: Scenario | None = None) -> Iterator[Engine]:
         """Open the engine for a database, placed as the scenario says; whatever happens, an embedded server is stopped
-        at the end."""
+        at the end. One that was made for a command that is then refused is removed."""
         if self.url:
             engine = open_engine(self.url)
             engine.may_drop_caches = self.may_drop_caches
@@ -80,10 +85,24 @@ class Target:
                 engine.close()
             return
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
+        is_new = not server.folder.exists()
         try:
             engine = EmbeddedEngine(server, choice.name)
-            if scenario:
-                place(engine, scenario)
-            yield engine
+            try:
+                if scenario:
+                    place(engine, scenario)
+                yield engine
+            except StallmarkError:
+                if is_new and _holds_nothing(engine):
+                    server.remove()
+                raise
         finally:
             server.close()
+
+
+def _holds_nothing(engine: Engine) -> bool:
+    """No build has begun in it. Where that cannot be told, as of a server that is gone, it may."""
+    try:
+        return ledger.read(engine) is None
+    except (StallmarkError, CallFailed):
+        return False

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from stallmark.schema.arrays import Ints
 from stallmark.schema.hashing import below, hashed
 
-Ints = npt.NDArray[np.int64]
 Number = TypeVar("Number", int, Ints)
 
 UNIT = 1_000  # customers of a load unit
@@ -22,6 +22,7 @@ ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # of a load unit
 EXCHANGES = 4
 MOST_ACCOUNTS = 10  # of a customer
 MOST_HELD = 18  # securities that an account trades
+FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
 
 TRADES_PER_DAY = (
     8 * 3600 * UNIT // 500
@@ -130,6 +131,11 @@ def security_of(account_key: Ints, number: Ints, securities: int) -> Ints:
     return (first + number * step) % securities
 
 
+def watched_by(customer: Ints) -> Ints:
+    """How many securities are on the customer's watch list: 50 to 150, each number as often as any other."""
+    return FEWEST_WATCHED + customer * 37 % (MOST_WATCHED - FEWEST_WATCHED + 1)
+
+
 def broker_of(account_key: Ints) -> Ints:
     """The account's broker, one of the ten of its load unit."""
     unit = (account_key - 1 - KEY * MOST_ACCOUNTS) // (UNIT * MOST_ACCOUNTS)
@@ -193,7 +199,7 @@ def company_key(company: Number) -> Number:
 def trade_key(population: Population, unit: int, number: Ints) -> Ints:
     """The id of trade `number` (from 0, in the order of submission) of a load unit; one id in 101 is left out."""
     block, place = np.divmod(number, BURNT_EVERY - 1)
-    burnt = below(BURNT_EVERY, hashed(4 + unit, block.astype(np.uint64)))
+    burnt = below(BURNT_EVERY, hashed(4, (unit * 2**32 + block).astype(np.uint64)))
     inside = place + (place >= burnt)
     return TRADE_KEY + unit * population.unit_trade_ids + block * BURNT_EVERY + inside + 1
 

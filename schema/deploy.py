@@ -11,36 +11,32 @@ primary key.
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
 from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.schema import size
+from stallmark.driver.engines.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.schema import size, violations
+from stallmark.schema.present_keys import name_of, present, table_of
 
 Item = TypeVar("Item")
 OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
 
-SHOWN_ROWS = 3  # of those that break a foreign key
+KEPT = "What was done is kept: the same build again continues."
+SAY_AFTER_S = 1.0  # of waiting for another build
 
 _DRIVERS = {"postgresql": "postgresql+psycopg://", "mssql": "mssql+pyodbc://"}
 
 # Of SQL Server: an index, or anything else, with this name is there.
 _THERE = {"1913", "2714"}
-
-# Held by the session: gone with it, whatever happens to the process.
-_LOCK = {
-    "postgresql": "SELECT pg_advisory_lock(hashtext('stallmark.build'))",
-    "mssql": "EXEC sp_getapplock "
-    "@Resource = 'stallmark.build', @LockMode = 'Exclusive', @LockOwner = 'Session'",
-}
 
 
 @contextmanager
@@ -57,10 +53,21 @@ def connected(engine: Engine) -> Iterator[sa.Connection]:
 
 
 @contextmanager
-def exclusive(engine: Engine) -> Iterator[None]:
-    """Only one build at a time prepares or finishes a database; loaders of several machines wait here."""
+def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
+    """Only one build at a time prepares or finishes a database; loaders of several machines wait here. `waiting` is
+    called once, by another thread, when that takes a while. The lock is the session's: gone with it, whatever happens
+    to the process."""
+    notice = threading.Timer(SAY_AFTER_S, waiting)
+    notice.daemon = True
     with engine.cursor() as cursor:
-        cursor.execute(_LOCK[engine.dialect])
+        notice.start()
+        try:
+            cursor.execute(sql_file.read(__package__, f"build_lock.{engine.dialect}"))
+            while cursor.nextset():  # what went wrong may come behind the first result
+                pass
+        finally:
+            notice.cancel()
+            notice.join()
         yield
 
 
@@ -70,13 +77,13 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
     dialect = sa.make_url(_DRIVERS[engine.dialect]).get_dialect()
     try:
         yield
+    except NoConnection as error:  # it was there when the build began
+        raise StallmarkError(f"{what} failed: {error} {KEPT}") from error
     except (dialect.import_dbapi().Error, CallFailed) as error:
         message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
-        raise StallmarkError(
-            f"{what} failed: {reason[0].rstrip('.') if reason else 'no reason given'}. "
-            "What was done is kept: the same build again continues."
-        ) from error
+        said = reason[0].rstrip(".") if reason else "no reason given"
+        raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
 
 
 def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
@@ -100,22 +107,21 @@ def finish(
     """Everything after the load, in order; `step` is told what begins. `rows` are those loaded, by the tables' full
     names: by them the longest work comes first.
 
-    Raises StallmarkError for a foreign key that does not hold, with its first rows.
+    Raises StallmarkError for a key or foreign key that does not hold, with its first rows.
     """
 
     def work(items: Sequence[OfTable]) -> int:
-        table = _table(items[0])
+        table = table_of(items[0])
         return len(items) * size.table_bytes(table, rows.get(table.fullname, 0), engine.dialect)
 
     def everywhere(action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
         _in_parallel(workers, action, sorted(_by_table(items), key=work, reverse=True))
 
-    present = _present(engine, str(parts.tables.schema))
-    with connected(engine) as connection:
-        keys, foreign_keys = (
-            [item for item in items if (_table(item).name, _name(item, connection)) not in present]
-            for items in (parts.keys, parts.foreign_keys)
-        )
+    there = present(engine, str(parts.tables.schema))
+    keys, foreign_keys = (
+        [item for item in items if (table_of(item).name, name_of(item, engine.dialect)) not in there]
+        for items in (parts.keys, parts.foreign_keys)
+    )
     step("keys and indexes")
     everywhere(lambda items: _add(engine, items), keys)
     if parts.foreign_keys:
@@ -168,33 +174,20 @@ def batches(procedures: str) -> list[str]:
     return [text for text in re.split(r"(?im)^[ \t]*GO[ \t]*$", procedures) if text.strip()]
 
 
-def _present(engine: Engine, schema: str) -> set[tuple[str, str]]:
-    """The keys, indexes and foreign keys that are there, by table and name."""
-    sql = sql_file.read(__package__, f"present_keys.{engine.dialect}")
-    return {(table, name) for table, name in engine.query(sql, [schema, schema])}
-
-
 def _add(engine: Engine, items: Sequence[Index | Constraint]) -> None:
     with connected(engine) as connection:
         for item in items:
-            match item:
-                case Index():
-                    with _unless_there(engine):
-                        connection.execute(CreateIndex(item))
-                case sa.ForeignKeyConstraint():
-                    with _naming_rows(connection, item):
-                        connection.execute(AddConstraint(item))
-                case _:
-                    connection.execute(AddConstraint(item))
+            with _unless_there(engine, item), violations.named(engine, connection, item):
+                connection.execute(CreateIndex(item) if isinstance(item, Index) else AddConstraint(item))
 
 
 @contextmanager
-def _unless_there(engine: Engine) -> Iterator[None]:
-    """Babelfish lists an index under another name than it was given, where `present_keys` does not find it."""
+def _unless_there(engine: Engine, item: Index | Constraint) -> Iterator[None]:
+    """Babelfish lists an index under another name than it was given, where `present` does not find it."""
     try:
         yield
     except sa.exc.DBAPIError as error:
-        if engine.failure(error.orig or error).code not in _THERE:
+        if not (isinstance(item, Index) and engine.failure(error.orig or error).code in _THERE):
             raise
 
 
@@ -202,49 +195,16 @@ def _validate(engine: Engine, foreign_keys: Sequence[sa.ForeignKeyConstraint]) -
     """Of PostgreSQL: what is valid already costs nothing."""
     with connected(engine) as connection:
         for key in foreign_keys:
-            with _naming_rows(connection, key):
+            with violations.named(engine, connection, key):
                 connection.exec_driver_sql(
-                    f"ALTER TABLE {_table(key).fullname} VALIDATE CONSTRAINT {_name(key, connection)}"
+                    f"ALTER TABLE {table_of(key).fullname} VALIDATE CONSTRAINT {name_of(key, engine.dialect)}"
                 )
-
-
-@contextmanager
-def _naming_rows(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> Iterator[None]:
-    """When the foreign key fails because rows have no parent, say which."""
-    try:
-        yield
-    except sa.exc.DBAPIError:
-        table, [element] = _table(key), key.elements
-        child, parent = element.parent, element.column
-        shown = list(dict.fromkeys((*table.primary_key.columns, child)))
-        rows = connection.execute(
-            sa.select(*shown)
-            .where(child.is_not(None), ~sa.exists().where(parent == child))
-            .order_by(*shown)
-            .limit(SHOWN_ROWS)
-        ).all()
-        if not rows:
-            raise
-        listed = "; ".join(
-            ", ".join(f"{column.name} {value}" for column, value in zip(shown, row, strict=True))
-            for row in rows
-        )
-        raise StallmarkError(
-            f"{table.fullname} has rows whose {child.name} is not in {parent.table.fullname}, the first with {listed}: "
-            "mend them and build again, or drop the database and build it anew."
-        ) from None
-
-
-def _table(item: Index | Constraint | sa.Table) -> sa.Table:
-    table = item if isinstance(item, sa.Table) else item.table
-    assert table is not None
-    return table
 
 
 def _by_table(items: Iterable[OfTable]) -> list[list[OfTable]]:
     groups: dict[sa.Table, list[OfTable]] = {}
     for item in items:
-        groups.setdefault(_table(item), []).append(item)
+        groups.setdefault(table_of(item), []).append(item)
     return list(groups.values())
 
 
@@ -256,9 +216,3 @@ def _in_parallel(workers: int, action: Callable[[Item], None], items: Sequence[I
             future.cancel()
         for future in ended:
             future.result()
-
-
-def _name(item: Index | Constraint, connection: sa.Connection) -> str:
-    preparer = connection.dialect.identifier_preparer
-    formatted = preparer.format_index(item) if isinstance(item, Index) else preparer.format_constraint(item)
-    return str(formatted).strip('"[]')

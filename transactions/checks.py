@@ -1,22 +1,25 @@
-"""Run a workload's consistency conditions on a database and say which hold."""
+"""Look whether a database has all its keys, run a workload's consistency conditions on it, and say what holds."""
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from stallmark.driver.engines.base import Engine
+from stallmark.schema import deploy
+from stallmark.schema.present_keys import defects
 from stallmark.transactions.workload import Condition, Workload
 
 EXAMPLES = 3
 AT_ONCE = 4
+KEYS = "all keys, indexes and foreign keys are there and trusted"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One condition on one database. `offending` counts rows, `detail` shows the first of them.
+    """One condition on one database. `offending` counts rows, or what `counted` says; `detail` shows the first of them.
 
     `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
     driven since.
@@ -29,6 +32,7 @@ class Finding:
     offending: int
     seconds: float
     detail: str
+    counted: str = "rows"
 
 
 def run(
@@ -52,6 +56,16 @@ def run(
         return list(pool.map(find, chosen))
 
 
+def keys(engine: Engine, workload: Workload) -> Finding:
+    """Whether the schema is whole. Rows fulfil the conditions without it too, but calls then take another way."""
+    started = time.monotonic()
+    parts = deploy.take_apart(workload.metadata)
+    found = defects(engine, str(workload.metadata.schema), [*parts.keys, *parts.foreign_keys])
+    seconds = time.monotonic() - started
+    detail = _first(found[:EXAMPLES], len(found))
+    return Finding(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")
+
+
 def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
     """Put numbers where the text says `:name`."""
     return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(numbers[found[1]]), sql)
@@ -71,7 +85,6 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> Finding:
     seconds = time.monotonic() - started
     offending = rows[0][0] if rows else 0
     shown = ["; ".join(f"{c} {v}" for c, v in zip(columns, row[1:], strict=True)) for row in rows]
-    more = f" … and {offending - len(shown)} more" if offending > len(shown) else ""
     return Finding(
         condition.name,
         condition.statistical,
@@ -79,5 +92,9 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> Finding:
         not rows,
         offending,
         round(seconds, 3),
-        " | ".join(shown) + more,
+        _first(shown, offending),
     )
+
+
+def _first(shown: Sequence[str], of: int) -> str:
+    return " | ".join(shown) + (f" … and {of - len(shown)} more" if of > len(shown) else "")

@@ -182,7 +182,6 @@ class Engine(ABC):
         """
         return nullcontext(lambda: None)
 
-
     # What only an engine with a server of its own, or with the right to change one, can do.
 
     def cap_memory(self, size_bytes: int) -> int:

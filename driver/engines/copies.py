@@ -95,13 +95,18 @@ def place_wal(data: Path, wal: Path) -> None:
 
     The folder itself stays, for it may be a mount point.
     """
-    for old in wal_contents(wal):
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    clear_wal(wal)
     inside = data / "pg_wal"
     for file in inside.iterdir():
         shutil.move(file, wal / file.name)
     inside.rmdir()
     inside.symlink_to(wal.resolve())
+
+
+def clear_wal(wal: Path) -> None:
+    """Remove what is in `wal`, which is ours."""
+    for old in wal_contents(wal):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 def shares_blocks(folder: Path) -> bool:

@@ -7,21 +7,30 @@ a marker by which we know it as ours. No other PostgreSQL directory is ever touc
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from stallmark.driver.engines.copies import Snapshot, appearing, place_wal, shares_blocks, sweep
+from stallmark.driver.engines.copies import (
+    Snapshot,
+    appearing,
+    clear_wal,
+    place_wal,
+    remove,
+    shares_blocks,
+    sweep,
+)
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.ownership import claim, claim_wal, end_leftover, private_folder
+from stallmark.driver.engines.ownership import WAL_MARKER, claim, claim_wal, end_leftover, private_folder
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.engines.programs import MAJOR, as_other_user, binary
 from stallmark.driver.engines.slow_device import DeviceModel, SlowDevices
@@ -49,6 +58,10 @@ _SETTINGS = {
     "huge_pages": "off",
     "jit": "off",
 }
+
+
+_FULL = "No space left on device"
+_WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
 
 
 @dataclass
@@ -143,6 +156,21 @@ class EmbeddedServer:
             shutil.rmtree(self.socket_folder, ignore_errors=True)
             os.close(self._lock)
             self._lock = None
+
+    @property
+    def exists(self) -> bool:
+        """A database was made here; it may be away for a restore."""
+        return self.data.exists() or self.snapshot.of is not None
+
+    def remove(self) -> None:
+        """Stop the server and remove what it has made: its folder, and what is in that of its WAL."""
+        assert self._lock is not None, "a folder that is ours is locked by us"
+        self.stop()
+        if self.wal_folder:
+            clear_wal(self.wal_folder)
+            (self.wal_folder / WAL_MARKER).unlink()
+        remove(self.folder)
+        self.close()
 
     def directories(self) -> dict[str, Path]:
         return {"data": self.data.resolve(), "wal": (self.data / "pg_wal").resolve()}
@@ -269,9 +297,9 @@ class EmbeddedEngine(PostgresEngine):
         return self.server.devices
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> Iterator[Callable[[], None]]:
         """The folder is ours alone as long as the server is open."""
-        yield
+        yield lambda: None
 
     def cannot(self, what: str) -> str | None:
         return None
@@ -361,10 +389,8 @@ def _check_port(port: int) -> None:
 
 
 def _reason(log: str) -> str:
-    """The first line of a server's output that says what went wrong."""
-    lines = log.strip().splitlines()
-    for line in lines:
-        for mark in ("FATAL:", "ERROR:", "error:"):
-            if mark in line:
-                return line.split(mark, 1)[1].strip().rstrip(".") + "."
-    return (lines[-1].strip() if lines else "it said nothing") + "."
+    """The first line of a server's output that says what went wrong, and what to do against a full disk."""
+    lines = log.strip().splitlines() or ["it said nothing"]
+    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
+    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said

@@ -1,6 +1,6 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Engine, Isolation, ServerIdentity, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
 OLDEST_MAJOR = 16
 OWN_SESSIONS = 10  # collectors and their like
@@ -108,7 +108,7 @@ class PostgresEngine(Engine):
         try:
             return psycopg.connect(self.conninfo(application), autocommit=True)
         except psycopg.OperationalError as error:
-            raise StallmarkError(
+            raise NoConnection(
                 f"No connection to {self.where}: {_first_line(error)}. "
                 "Is the server running, and are host, port, user and database right?"
             ) from None
@@ -194,18 +194,30 @@ class PostgresEngine(Engine):
         return most - OWN_SESSIONS
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> Iterator[Callable[[], None]]:
         """Holds a lock in the database while a run lasts; it is gone with its session, whatever happens to us."""
         connection = self.connect("stallmark-run")
         try:
             row = connection.execute("SELECT pg_try_advisory_lock(hashtext('stallmark.run'))").fetchone()
             if row != (True,):
-                raise StallmarkError(
+                raise RunLockTaken(
                     f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
                 )
-            yield
+            yield lambda: self._look(connection)
         finally:
             connection.close()
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.OperationalError as error:
+            raise StallmarkError(
+                f"The lock on {self.where} that every run takes is gone ({_first_line(error)}): another run may have "
+                "begun, so this one ends: run again."
+            ) from None
+
+    def schemas_in_use(self) -> dict[str, str]:
+        return dict(self.query(sql_file.read(__package__, "postgres_schemas_in_use")))
 
     def cannot(self, what: str) -> str | None:
         restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
@@ -315,6 +327,10 @@ class PostgresSession(Session):
         self._in_transaction = False
         self.server_pid = self._connection.backend_pid
 
+    @property
+    def is_lost(self) -> bool:  # type: ignore[override]
+        return self._connection.status != pq.ConnStatus.OK
+
     def prepare(self, name: str, sql: str) -> None:
         try:
             result = self._connection.prepare(name.encode(), sql.encode())
@@ -384,6 +400,8 @@ class PostgresSession(Session):
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         if code:
             message = _first_line(result.error_message.decode(errors="replace"))
+            # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded, and
+            # where a commit waits for a standby it ends that wait with a warning, and the call as one that committed.
             kind = classify(code)
             if self._connection.status == pq.ConnStatus.BAD and not kind.fatal:
                 # FATAL rolls back; in a PANIC or the crash of another session the commit may have reached the disk.

@@ -9,12 +9,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import pyarrow as pa
-
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.loaders.brokerage import customers, extent, fixed, market, trades
-from stallmark.loaders.brokerage.words import FAKER_VERSION
-from stallmark.loaders.plan import Batch, Group, Loader, Scale
+from stallmark.loaders.brokerage import counts, customers, fixed, market, words
+from stallmark.loaders.brokerage.trades import TradeGroup
+from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
 from stallmark.schema.brokerage_population import TRADES_PER_DAY, UNIT, Population
 
 CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise
@@ -23,7 +21,8 @@ COMPRESSIBILITIES = (1.3, 4.0)
 
 
 class BrokerageLoader(Loader):
-    options: ClassVar = {"faker": FAKER_VERSION}
+    example = f"customers={CUSTOMERS},days={DAYS:g}"
+    options: ClassVar = {"words": words.digest()}
 
     def scale(self, given: Scale) -> dict[str, Any]:
         wanted = {"customers": CUSTOMERS, "days": DAYS, "compressibility": COMPRESSIBILITY, **given}
@@ -60,17 +59,17 @@ class BrokerageLoader(Loader):
         population = Population.of(scale)
         return [
             Group(group, 1 if group == "fixed" else population.units, _full_names(rows))
-            for group, rows in extent.rows(population).items()
+            for group, rows in counts.rows(population).items()
         ]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        return _full_names(extent.conditions(Population.of(scale), batch.group, batch.number))
+        return _full_names(counts.predicates(Population.of(scale), batch.group, batch.number))
 
-    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         population, unit = Population.of(scale), batch.number
         match batch.group:
             case "trade":
-                return trades.trades(seed, population, unit)
+                return TradeGroup(seed, population, unit).pieces()
             case "market":
                 return market.market(seed, population, unit, scale["compressibility"])
             case "customers":

@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.columns import chosen
-from stallmark.loaders.brokerage.draw import Ints, whole
-from stallmark.loaders.brokerage.extent import FIXED_ROWS
+from stallmark.loaders.brokerage.counts import FIXED_ROWS
+from stallmark.loaders.brokerage.draw import whole
 from stallmark.loaders.text import digits
+from stallmark.schema.arrays import Ints
 
 ZIP_CODES = FIXED_ROWS["zip_code"]
 _FLATS = 40

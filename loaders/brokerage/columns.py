@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
+from stallmark.schema.arrays import Ints
 
 
 def decimals(units: Ints, precision: int, scale: int = 2) -> pa.Array:

@@ -9,13 +9,15 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.columns import chosen, decimals
+from stallmark.loaders.brokerage.counts import COMPETITORS, QUARTERS
 from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
-from stallmark.loaders.brokerage.draw import Ints, whole
-from stallmark.loaders.brokerage.extent import COMPETITORS, QUARTERS
+from stallmark.loaders.brokerage.draw import whole
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
 from stallmark.loaders.brokerage.people import people
-from stallmark.loaders.brokerage.prose import prose
+from stallmark.loaders.brokerage.prose import short
 from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.plan import Piece
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import (
     Population,
     address_key_of_company,
@@ -24,20 +26,17 @@ from stallmark.schema.brokerage_population import (
     is_preferred,
 )
 
-Piece = tuple[str, pa.Table]
-
 _FIRST_YEAR = 2000  # of the figures
 _RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")
 _FIRST_FOUNDED, _YEARS_OF_FOUNDING = np.datetime64("1850-01-01"), 145
-_SHORTEST_DESCRIPTION, _LONGEST_DESCRIPTION = 60, 140
 _SPREAD = 2_147_483_647  # a prime, so prime to the number of names there are
 
 
-def companies(seed: int, population: Population, company: Ints, compressibility: float) -> Iterator[Piece]:
+def companies(seed: int, population: Population, company: Ints) -> Iterator[Piece]:
     """All rows of some companies, but for securities and news."""
     address_key = address_key_of_company(company)
     yield "brokerage.address", addresses(seed, "company", company, address_key)
-    yield "brokerage.company", _companies(seed, company, address_key, compressibility)
+    yield "brokerage.company", _companies(seed, company, address_key)
     yield "brokerage.company_competitor", _competitors(seed, population, company)
     yield "brokerage.financial", _financials(seed, company)
 
@@ -95,10 +94,8 @@ def security_names(seed: int, security: Ints) -> pa.StringArray:
     return pc.binary_join_element_wise(company_names(seed, company_of(security)), kind, " ")
 
 
-def _companies(seed: int, company: Ints, address_key: Ints, compressibility: float) -> pa.Table:
-    lengths = _SHORTEST_DESCRIPTION + whole(
-        seed, "length of description", company, _LONGEST_DESCRIPTION - _SHORTEST_DESCRIPTION + 1
-    )
+def _companies(seed: int, company: Ints, address_key: Ints) -> pa.Table:
+    phrases = 2 + whole(seed, "length of description", company, 3)
     return pa.table(
         {
             "co_id": company_key(company),
@@ -108,7 +105,7 @@ def _companies(seed: int, company: Ints, address_key: Ints, compressibility: flo
             "co_sp_rate": chosen(_RATINGS, whole(seed, "rating", company, len(_RATINGS))),
             "co_ceo": people(seed, "CEO", company),
             "co_ad_id": address_key,
-            "co_desc": prose(seed, "description", company, lengths, compressibility),
+            "co_desc": short(seed, "description", company, phrases),
             "co_open_date": _founded(seed, company),
         }
     )

@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage import taxes, words
 from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.columns import chosen
-from stallmark.loaders.brokerage.draw import Ints, percent, whole
+from stallmark.loaders.brokerage.draw import percent, whole
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import (
     KEY,
     MOST_ACCOUNTS,
+    MOST_WATCHED,
     TAX_ID_DIGITS,
     UNIT,
     Population,
@@ -26,13 +29,11 @@ from stallmark.schema.brokerage_population import (
     customer_key,
     tax_number,
     tier_of,
+    watched_by,
 )
-
-Piece = tuple[str, pa.Table]
 
 PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
-FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
 _RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
 _KINDS_OF_ACCOUNT = (
     "Savings",
@@ -163,8 +164,7 @@ def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:
 
 
 def _watch_items(seed: int, population: Population, customer: Ints) -> pa.Table:
-    counts = FEWEST_WATCHED + whole(seed, "watched", customer, MOST_WATCHED - FEWEST_WATCHED + 1)
-    owner, place = _numbered(customer, counts)
+    owner, place = _numbered(customer, watched_by(customer))
     # Once around all securities in even steps is too short a way to come by the same one twice.
     first = whole(seed, "first watched", owner, population.securities)
     step = 1 + whole(seed, "watched step", owner, population.securities // MOST_WATCHED)

@@ -6,9 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.loaders.brokerage.columns import chosen, decimals
-from stallmark.loaders.brokerage.draw import Ints, bits
+from stallmark.loaders.brokerage.draw import bits
+from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
 from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import Population
 from stallmark.schema.hashing import Numbers
 
@@ -52,8 +54,8 @@ def daily_market(days: Days) -> pa.Table:
 
 
 def last_trade(population: Population, security: Ints) -> pa.Table:
-    """At the end of the initial trade days; nothing has been traded since."""
-    end = np.full(len(security), population.days * DAY_S)
+    """When the last order of the initial trade days was completed at the latest."""
+    end = np.full(len(security), population.days * DAY_S + LONGEST_S)
     opening = end // DAY_S * DAY_S
     return pa.table(
         {

@@ -4,11 +4,9 @@ from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 
+from stallmark.schema.arrays import Ints
 from stallmark.schema.hashing import Numbers, below, hashed
-
-Ints = npt.NDArray[np.int64]
 
 
 def bits(seed: int, what: str, numbers: Ints) -> Numbers:

@@ -7,12 +7,11 @@ import pyarrow as pa
 
 from stallmark.loaders.brokerage.addresses import addresses, zip_code_table
 from stallmark.loaders.brokerage.columns import chosen, decimals
-from stallmark.loaders.brokerage.draw import Ints
-from stallmark.loaders.brokerage.extent import FIXED_ROWS
+from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.brokerage.taxes import tax_rate_table
+from stallmark.loaders.plan import Piece
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import EXCHANGES, Population, address_key_of_exchange
-
-Piece = tuple[str, pa.Table]
 
 STATUSES = {
     "ACTV": "Active",

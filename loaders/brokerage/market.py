@@ -3,22 +3,20 @@
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
+from stallmark.loaders.plan import Piece
 from stallmark.schema.brokerage_population import COMPANIES, SECURITIES, Population
-
-Piece = tuple[str, pa.Table]
 
 _SECURITIES = 137  # of a piece: 180,000 rows of their days
 
 
 def market(seed: int, population: Population, unit: int, compressibility: float) -> Iterator[Piece]:
-    """All rows of one load unit. `compressibility` is that of free text: see `prose`."""
+    """All rows of one load unit. `compressibility` is that of articles: see `prose`."""
     company = unit * COMPANIES + np.arange(COMPANIES)
-    yield from companies(seed, population, company, compressibility)
+    yield from companies(seed, population, company)
     first, end = unit * SECURITIES, (unit + 1) * SECURITIES
     yield "brokerage.last_trade", last_trade(population, np.arange(first, end))
     for start in range(first, end, _SECURITIES):

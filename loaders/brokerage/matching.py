@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from stallmark.schema.arrays import Bools, Ints
 
 NONE = -1
 _OF_HOLDINGS = ("key", "position", "quantity", "cents", "begun", "_older", "_newer")

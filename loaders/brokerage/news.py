@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.columns import chosen
-from stallmark.loaders.brokerage.draw import Ints, whole
-from stallmark.loaders.brokerage.extent import NEWS
+from stallmark.loaders.brokerage.counts import NEWS
+from stallmark.loaders.brokerage.draw import whole
 from stallmark.loaders.brokerage.people import people
-from stallmark.loaders.brokerage.prose import prose
+from stallmark.loaders.brokerage.prose import prose, short
+from stallmark.loaders.plan import Piece
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import KEY, company_key
-
-Piece = tuple[str, pa.Table]
 
 LONGEST = 100_000
 _ROWS = 160  # of a piece: no more than 16 MB
@@ -30,17 +30,14 @@ def news(seed: int, company: Ints, compressibility: float) -> Iterator[Piece]:
 
 
 def _items(seed: int, number: Ints, compressibility: float) -> pa.Table:
-    def text(what: str, shortest: int, longest: int) -> pa.StringArray:
-        lengths = shortest + whole(seed, f"{what} length", number, longest - shortest + 1)
-        return prose(seed, what, number, lengths, compressibility)
-
+    lengths = 1 + whole(seed, "body length", number, LONGEST)
     day, millisecond = whole(seed, "day of news", number, 366), whole(seed, "time of news", number, _DAY_MS)
     return pa.table(
         {
             "ni_id": _key(number),
-            "ni_headline": text("headline", 40, 80),
-            "ni_summary": text("summary", 150, 250),
-            "ni_item": text("body", 1, LONGEST),
+            "ni_headline": short(seed, "headline", number, np.full(len(number), 2)),
+            "ni_summary": short(seed, "summary", number, 5 + whole(seed, "summary length", number, 3)),
+            "ni_item": prose(seed, "body", number, lengths, compressibility),
             "ni_dts": _FIRST_DAY + (day * _DAY_MS + millisecond),
             "ni_source": _sources(seed, number),
             "ni_author": _authors(seed, number),

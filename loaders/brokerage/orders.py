@@ -8,9 +8,16 @@ answers 1 s later and a negative exponential time with a mean of 1 s, 5 s at mos
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from stallmark.loaders.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, price_cents, second_reached
+from stallmark.loaders.brokerage.prices import (
+    DAY_S,
+    HIGH_CENTS,
+    LOW_CENTS,
+    PERIOD_S,
+    price_cents,
+    second_reached,
+)
+from stallmark.schema.arrays import Bools, Floats, Ints
 from stallmark.schema.brokerage_population import (
     MOST_HELD,
     TIER_ENDS,
@@ -24,15 +31,13 @@ from stallmark.schema.brokerage_population import (
 )
 from stallmark.schema.hashing import Numbers, below, hashed, unit
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-
 # Trade types by number, in the order of `fixed.TRADE_TYPES`, and how many of 100 orders.
 MARKET_BUY, MARKET_SELL, LIMIT_BUY, LIMIT_SELL, STOP_LOSS = range(5)
 SHARES = (30, 30, 20, 10, 10)
 QUANTITIES = np.array([100, 200, 400, 800])
 LIFO_PERCENT, MARGIN_PERCENT = 35, 8
+ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # of the market
+LONGEST_S = PERIOD_S + ANSWER_MOST_S  # from the placing of an order to its completion
 MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
 
 # How busy a customer is grows with the rank, straight between these at the ends of the tiers: tier 1 (20 % of the
@@ -118,7 +123,9 @@ class OrderBook:
             cash=_percent(what, 4) >= MARGIN_PERCENT,
             placed=placed,
             submitted=submitted,
-            completed=_whole_ms(submitted + 1 + np.minimum(5, -np.log1p(-unit(when)))),
+            completed=_whole_ms(
+                submitted + np.minimum(ANSWER_MOST_S, ANSWER_LEAST_S - np.log1p(-unit(when)))
+            ),
         )
 
     def _bits(self, stream: int, number: Ints) -> Numbers:

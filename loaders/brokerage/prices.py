@@ -7,10 +7,8 @@ of trading: second 0 is the opening of the first day, a day has 28,800 of them, 
 import numpy as np
 import numpy.typing as npt
 
+from stallmark.schema.arrays import Floats, Ints
 from stallmark.schema.hashing import below, hashed
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 LOW_CENTS, HIGH_CENTS = 2_000, 3_000
 PERIOD_S = 900.0

@@ -1,9 +1,9 @@
-"""Free text of chosen compressibility: news, summaries and descriptions.
+"""Free text: articles of chosen compressibility, and short English ones.
 
-Text is a row of phrases of 32 characters. Most are English, and neighbouring texts have a stock of only 32 of them, so
-that they come back within a page of 8 KiB, which is what an LZ compressor finds. The others are random letters, which
-it cannot shorten: their share sets the ratio. Phrases follow each other at random, so that no stretch of 4 KiB comes
-twice and deduplication finds nothing.
+An article is a row of phrases of 32 characters. Most are English, and neighbouring texts have a stock of only 32 of
+them, so that they come back within a page of 8 KiB, which is what an LZ compressor finds. The others are random
+letters, which it cannot shorten: their share sets the ratio. Phrases follow each other at random, so that no stretch
+of 4 KiB comes twice and deduplication finds nothing.
 
 The ratio is that of LZ4, as fast as what arrays use inline. A compressor that also codes single letters finds more:
 zlib and zstd make 2.8:1 of 2:1.
@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.draw import Ints, bits, whole
+from stallmark.loaders.brokerage.draw import bits, whole
+from stallmark.schema.arrays import Ints
 from stallmark.schema.hashing import hashed
 
 WIDTH = 32  # of a phrase, with the blank after it
@@ -41,6 +42,18 @@ def prose(seed: int, what: str, number: Ints, lengths: Ints, compressibility: fl
     drawn = (draws >> np.uint64(32)).astype(np.int64)
     places = np.where(is_noise, _PHRASES + drawn % _NOISE, (themes + drawn % STOCK) % _PHRASES)
     return _cut(_pool().take(places).view(np.uint8), phrases * WIDTH, lengths)
+
+
+def short(seed: int, what: str, number: Ints, phrases: Ints) -> pa.StringArray:
+    """English texts of so many phrases, which end with a whole word and a full stop."""
+    ends = np.cumsum(phrases)
+    within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
+    draws = whole(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
+    text = _pool().take(draws).view(np.uint8)
+    text[ends * WIDTH - 1] = ord(".")
+    text[(ends - phrases) * WIDTH] -= ord("a") - ord("A")
+    offsets = np.append(0, ends * WIDTH).astype(np.int32)
+    return pa.StringArray.from_buffers(len(number), pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 @lru_cache

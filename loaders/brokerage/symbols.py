@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage.columns import Ints, chosen
+from stallmark.loaders.brokerage.columns import chosen
 from stallmark.loaders.text import strings
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import company_of, is_preferred
 
 _LETTERS = 4

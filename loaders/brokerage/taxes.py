@@ -8,7 +8,8 @@ import pyarrow as pa
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import state_of, zip_of
 from stallmark.loaders.brokerage.columns import decimals
-from stallmark.loaders.brokerage.draw import Ints, whole
+from stallmark.loaders.brokerage.draw import whole
+from stallmark.schema.arrays import Ints
 
 # Rates in 0.00001 of what was earned: those of the country, then those of each state in turn.
 _OF_COUNTRY, _OF_STATE, _STATES = 20, 6, 50

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +27,8 @@ from stallmark.loaders.brokerage.orders import LIMIT_BUY, QUANTITIES
 from stallmark.loaders.brokerage.prices import moment
 from stallmark.loaders.brokerage.simulation import STRETCH, Completed, Simulation
 from stallmark.loaders.brokerage.symbols import symbols
+from stallmark.loaders.plan import Piece
+from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import (
     ACCOUNTS,
     BROKERS,
@@ -39,18 +40,13 @@ from stallmark.schema.brokerage_population import (
     tier_of,
 )
 
-Ints = npt.NDArray[np.int64]
-Piece = tuple[str, pa.Table]
-
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
-SETTLED_AFTER = np.timedelta64(2, "D")
+SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count
 
 
-def trades(seed: int, population: Population, load_unit: int) -> Iterator[Piece]:
-    yield from _TradeGroup(seed, population, load_unit).pieces()
+class TradeGroup:
+    """`pieces` are all rows of the load unit. Balances begin at nothing and may go below: the customer then owes."""
 
-
-class _TradeGroup:
     def __init__(self, seed: int, population: Population, load_unit: int):
         self._seed = seed
         self._simulation = Simulation(seed, population, load_unit)
@@ -107,7 +103,7 @@ class _TradeGroup:
         yield "brokerage.settlement", pa.table({
             "se_t_id": done.key,
             "se_cash_type": chosen(("Margin", "Cash Account"), orders.cash.astype(np.int64)),
-            "se_cash_due_date": (done.completed + SETTLED_AFTER).astype("datetime64[D]"),
+            "se_cash_due_date": np.busday_offset(done.completed.astype("datetime64[D]"), SETTLED_AFTER_DAYS),
             "se_amt": decimals(amount, 10),
         })  # fmt: skip
         yield "brokerage.cash_transaction", self._cash_transactions(done, amount)

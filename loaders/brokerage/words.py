@@ -1,14 +1,15 @@
 """Pools of words: names, streets, towns, companies and the vocabulary of the news, taken from Faker.
 
 Only Faker's word lists are used, none of its random generators: a pool is the same in every process, whatever the
-seed. Another version of Faker may have other words, so its version is part of a database's identity. All is ASCII.
+seed. Another version of Faker may have other words, so a digest of all pools is part of a database's identity. All is
+ASCII.
 """
 
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import blake2b
 
 import pyarrow as pa
-from faker import VERSION as FAKER_VERSION
 from faker.providers.address.en_US import Provider as Address
 from faker.providers.company.en_US import Provider as Company
 from faker.providers.internet import Provider as Internet
@@ -16,9 +17,9 @@ from faker.providers.lorem.en_US import Provider as Lorem
 from faker.providers.person.en_US import Provider as Person
 
 __all__ = [
-    "FAKER_VERSION",
     "MOST_LETTERS",
     "company_suffixes",
+    "digest",
     "email_domains",
     "first_names",
     "last_names",
@@ -87,6 +88,15 @@ def vocabulary() -> tuple[str, ...]:
             if word.isalpha() and len(word) <= MOST_LETTERS
         ).to_pylist()
     )
+
+
+def digest() -> str:
+    """The same for the same words, in eight characters."""
+    pools = (
+        *first_names(), last_names(), streets(), towns(), company_suffixes(), email_domains(),
+    )  # fmt: skip
+    text = repr([pool.to_pylist() for pool in pools]) + repr(states()) + repr(vocabulary())
+    return blake2b(text.encode(), digest_size=4).hexdigest()
 
 
 def _pool(words: Iterable[str]) -> pa.StringArray:

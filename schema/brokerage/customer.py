@@ -1,4 +1,4 @@
-"""Customers, their accounts, what these hold, and what customers watch."""
+"""Customers, their accounts, and what they watch."""
 
 from sqlalchemy import (
     CHAR,
@@ -6,23 +6,12 @@ from sqlalchemy import (
     Date,
     ForeignKey,
     Index,
-    Integer,
     PrimaryKeyConstraint,
     SmallInteger,
     Table,
 )
 
-from stallmark.schema.brokerage.common import (
-    GROWS,
-    METADATA,
-    MOMENT,
-    amount,
-    column,
-    key,
-    price,
-    symbol,
-    text,
-)
+from stallmark.schema.brokerage.common import METADATA, amount, column, key, symbol, text
 
 CUSTOMER = Table(
     "customer",
@@ -83,43 +72,6 @@ ACCOUNT_PERMISSION = Table(
     text("ap_l_name", 25, 7),
     text("ap_f_name", 20, 6),
     PrimaryKeyConstraint("ap_ca_id", "ap_tax_id"),
-)
-# A quantity below zero is owed: sold before it was bought.
-HOLDING = Table(
-    "holding",
-    METADATA,
-    key("h_t_id", ForeignKey("trade.t_id"), primary_key=True),
-    key("h_ca_id", ForeignKey("customer_account.ca_id")),
-    symbol("h_s_symb", ForeignKey("security.s_symb")),
-    column("h_dts", MOMENT),
-    price("h_price"),
-    column("h_qty", Integer),
-    CheckConstraint("h_price > 0", name="h_price"),
-    CheckConstraint("h_qty <> 0", name="h_qty"),
-    Index(None, "h_ca_id", "h_s_symb", "h_dts"),
-    info=GROWS,
-)
-HOLDING_HISTORY = Table(
-    "holding_history",
-    METADATA,
-    key("hh_h_t_id", ForeignKey("trade.t_id")),
-    key("hh_t_id", ForeignKey("trade.t_id")),
-    column("hh_before_qty", Integer),
-    column("hh_after_qty", Integer),
-    PrimaryKeyConstraint("hh_h_t_id", "hh_t_id"),
-    CheckConstraint("hh_before_qty <> hh_after_qty", name="hh_after_qty"),
-    Index(None, "hh_t_id"),
-    info=GROWS,
-)
-HOLDING_SUMMARY = Table(
-    "holding_summary",
-    METADATA,
-    key("hs_ca_id", ForeignKey("customer_account.ca_id")),
-    symbol("hs_s_symb", ForeignKey("security.s_symb")),
-    column("hs_qty", Integer),
-    PrimaryKeyConstraint("hs_ca_id", "hs_s_symb"),
-    CheckConstraint("hs_qty <> 0", name="hs_qty"),
-    info=GROWS,
 )
 WATCH_LIST = Table(
     "watch_list",

@@ -79,6 +79,9 @@ class Server:
     closed: int = 0
     prepared: list[tuple[str, str]] = field(default_factory=list)
     user: VirtualUser | None = None
+    is_lost = False
+    loses: tuple[ErrorClass, ...] = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
+    """With which errors the session is lost."""
 
     def session(self, call_timeout_s: float) -> "Server":
         assert call_timeout_s == CALL_TIMEOUT_S
@@ -86,6 +89,7 @@ class Server:
         if self.sessions > 1 and self.refuses:
             self.refuses -= 1
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", "refused")
+        self.is_lost = False
         return self
 
     def prepare(self, name: str, sql: str) -> None:
@@ -97,6 +101,7 @@ class Server:
         if not self.answers and self.user:
             self.user.stop()
         if isinstance(answer, ErrorClass):
+            self.is_lost = answer in self.loses
             raise CallFailed(answer, "XXXXX", str(answer))
         if isinstance(answer, Exception):
             raise answer
@@ -187,6 +192,13 @@ def test_what_is_not_retryable_is_given_up_at_once(kind):
     assert failure.given_up and failure.error.kind is kind
     assert len(server.calls) == 2 and server.calls[0] != server.calls[1]
     assert server.sessions == (2 if kind in LOST else 1)
+
+
+def test_an_unknown_outcome_on_a_session_that_goes_on_needs_no_other():
+    """As after a call that was given up for its time."""
+    server = Server([ErrorClass.UNKNOWN_OUTCOME, Outcome.COMMITTED], loses=())
+    samples, _, _ = run(server)
+    assert outcomes(samples) == [GIVEN_UP, COMMITTED] and server.sessions == 1
 
 
 def test_after_a_lost_connection_it_comes_back_as_often_as_needed():

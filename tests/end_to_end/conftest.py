@@ -1,13 +1,20 @@
-"""Tools to try: one that many tests share, and a fresh one for each of the others."""
+"""Tools to try: one that many tests share, and a fresh one for each of the others; on every engine where a test has a
+meaning on each."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from end_to_end.remote import remote
+from end_to_end.sql_server import database, sql_server
 from end_to_end.tool import Tool
 
-__all__ = ["remote"]  # a server, for the tests of a module
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+
+__all__ = ["remote", "sql_server"]  # servers: of a module's tests, of all
+
+ENGINES = {"embedded": "shared", "sqlserver": "shared_sqlserver"}
+"""Each with its shared tool."""
 
 
 @pytest.fixture(scope="session")
@@ -21,8 +28,38 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     tool.nothing_left()
 
 
+@pytest.fixture(scope="session")
+def shared_sqlserver(sql_server: MssqlEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
+    """The same on SQL Server; the copy only where the server can keep one."""
+    with database(sql_server, "shared") as url:
+        tool = Tool.on_server(tmp_path_factory.mktemp("sqlserver"), url)
+        reset = "continue" if tool.cannot("restore") else "restore"
+        code, said = tool.run("run", tool.scenario(reset=reset))
+        assert code == 0, said
+        yield tool
+        tool.nothing_left()
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Tool]:
     tool = Tool(tmp_path)
     yield tool
     tool.nothing_left()
+
+
+@pytest.fixture(params=ENGINES)
+def tool(request: pytest.FixtureRequest) -> Tool:
+    """`shared`, on each engine."""
+    return request.getfixturevalue(ENGINES[request.param])
+
+
+@pytest.fixture(params=ENGINES)
+def new_tool(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tool]:
+    """`fresh`, on each engine; on SQL Server in an empty database."""
+    if request.param == "embedded":
+        yield request.getfixturevalue("fresh")
+        return
+    with database(request.getfixturevalue("sql_server"), "new") as url:
+        tool = Tool.on_server(tmp_path, url)
+        yield tool
+        tool.nothing_left()

@@ -8,12 +8,13 @@ import signal
 from pathlib import Path
 
 import psutil
-import psycopg
 import pytest
 from end_to_end.tool import Command, Tool
 from waiting import eventually
 
+from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.embedded import EmbeddedServer
+from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.driver.record import Record
 
 
@@ -33,49 +34,54 @@ def assert_kept(folder: Path, because: str) -> Record:
 
 
 @pytest.mark.parametrize("warm_up", ["0s", "60s"], ids=["measuring", "warming up"])
-def test_ctrl_c_while_users_work(shared, warm_up):
-    command, folder = shared.start_measuring(warm_up=warm_up)
+def test_ctrl_c_while_users_work(tool, warm_up):
+    command, folder = tool.start_measuring(warm_up=warm_up)
     command.press_ctrl_c()
-    assert end_of(command, shared) == 130
+    assert end_of(command, tool) == 130
     assert command.text.count("Stopped by Ctrl-C") == 1
     assert_kept(folder, "Ctrl-C")
     assert not list(folder.glob("*.arrows"))
     assert (folder.parent / "report.html").exists()
 
 
-def test_ctrl_c_while_preparing_keeps_the_variant_before(shared):
-    changes = {"reset": "restore", "variants": [{"name": "one"}, {"name": "two", "buffer_pool": "50 %"}]}
-    command = shared.start("run", shared.scenario(**changes))
+def test_ctrl_c_while_preparing_keeps_the_variant_before(tool):
+    reset = "continue" if tool.cannot("restore") else "restore"
+    changes = {"reset": reset, "variants": [{"name": "one"}, {"name": "two"}]}
+    command = tool.start("run", tool.scenario(**changes))
     command.wait_for("one: checking consistency: done")
-    eventually(lambda: shared.manifests()[0]["status"] == "complete", "the first record closed")
+    eventually(lambda: tool.manifests()[0]["status"] == "complete", "the first record closed")
     command.press_ctrl_c()
-    assert end_of(command, shared) == 130
+    assert end_of(command, tool) == 130, command.text
     assert command.text.count("Stopped by Ctrl-C") == 1
-    assert shared.manifests()[0]["status"] == "complete"
-    assert (shared.newest() / "report.html").exists()
+    assert tool.manifests()[0]["status"] == "complete"
+    assert (tool.newest() / "report.html").exists()
 
 
-def test_ctrl_c_while_loading_and_the_next_build_completes(fresh):
-    command = fresh.start("build", "bank", "--scale", "branches=20")
-    eventually(lambda: fresh.running("stallmark.loaders.worker"), "a loader at work")
+def test_ctrl_c_while_loading_and_the_next_build_completes(new_tool):
+    command = new_tool.start("build", "bank", "--scale", "branches=20")
+    eventually(lambda: new_tool.running("stallmark.loaders.worker"), "a loader at work")
     command.press_ctrl_c()
-    assert end_of(command, fresh) == 130
+    assert end_of(command, new_tool) == 130
     assert "Stopped by Ctrl-C" in command.text
 
 
-def test_the_tool_is_killed_while_measuring(shared):
-    command, folder = shared.start_measuring()
+def test_the_tool_is_killed_while_measuring(tool):
+    command, folder = tool.start_measuring()
     command.process.kill()
-    shared.nothing_left()
+    tool.nothing_left()
     assert_kept(folder, "killed before it could close the record")
-    code, said = shared.run("report", str(folder.parent))
+    code, said = tool.run("report", str(folder.parent))
     assert code == 0 and "killed before it could close the record" in " ".join(said.split())
+    code, said = tool.run("run", tool.scenario(measure="2s"))
+    assert code == 0, said
+    code, said = tool.run("check", "bank", "--scale", "branches=1")
+    assert code == 0 and "BROKEN" not in said, said
 
 
-def test_the_tool_is_terminated_while_measuring(shared):
-    command, folder = shared.start_measuring()
+def test_the_tool_is_terminated_while_measuring(tool):
+    command, folder = tool.start_measuring()
     command.process.terminate()
-    assert end_of(command, shared) == 143
+    assert end_of(command, tool) == 143
     assert_kept(folder, "stopped by a signal")
 
 
@@ -90,11 +96,11 @@ def test_the_server_is_killed_while_measuring(shared):
 
 
 @pytest.mark.parametrize("part", ["executor", "conductor"])
-def test_a_part_of_the_driver_is_killed_while_measuring(shared, part):
-    command, folder = shared.start_measuring()
-    [process] = shared.running(f"stallmark.driver.{part}")
+def test_a_part_of_the_driver_is_killed_while_measuring(tool, part):
+    command, folder = tool.start_measuring()
+    [process] = tool.running(f"stallmark.driver.{part}")
     process.send_signal(signal.SIGKILL)
-    assert end_of(command, shared) == 4
+    assert end_of(command, tool) == 4
     assert "Incomplete:" in command.text and part in command.text and "killed" in command.text
     assert_kept(folder, part)
     assert (folder.parent / "report.html").exists()
@@ -110,27 +116,27 @@ def test_the_guard_is_killed_while_measuring(shared):
     assert_kept(folder, "server")
 
 
-def test_a_half_loaded_database_says_so_and_is_completed(fresh):
-    database = ("bank", "--scale", "branches=20")
-    folder = fresh.folder / "database"
-    server = EmbeddedServer(folder)  # only to know where it listens
+def test_a_half_loaded_database_says_so_and_is_completed(new_tool):
+    folder = new_tool.folder / "database"
+    place = () if new_tool.server else ("--data-dir", str(folder))
+    database = ("bank", "--scale", "branches=20", *place)
+    engine = new_tool.server or open_engine(EmbeddedServer(folder).url("bank"))  # where it will listen
 
     def batches() -> int:
         try:
-            with psycopg.connect(server.url("bank")) as connection:
-                return connection.execute("SELECT count(*) FROM stallmark.ledger").fetchone()[0]
-        except psycopg.Error:
+            return engine.query("SELECT COUNT(*) FROM stallmark.ledger")[0][0]
+        except (CallFailed, StallmarkError):
             return 0
 
-    command = fresh.start("build", *database, "--data-dir", str(folder))
+    command = new_tool.start("build", *database)
     eventually(batches, "a batch is in")
     command.process.kill()
-    fresh.nothing_left()
-    code, said = fresh.run("check", *database, "--data-dir", str(folder))
+    new_tool.nothing_left()
+    code, said = new_tool.run("check", *database)
     assert code == 3 and re.search(r"is half-loaded: \d+ of 22 batches are in", said), said
-    code, said = fresh.run("build", *database, "--data-dir", str(folder))
+    code, said = new_tool.run("build", *database)
     assert code == 0 and "continued" in said, said
-    code, said = fresh.run("check", *database, "--data-dir", str(folder))
+    code, said = new_tool.run("check", *database)
     assert code == 0 and "holds" in said and "BROKEN" not in said, said
 
 

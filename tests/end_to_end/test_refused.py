@@ -5,6 +5,8 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 
 def refused(tool, *arguments: str) -> str:
     code, said = tool.run(*arguments)
@@ -23,19 +25,23 @@ def test_a_scenario_with_a_mistake(fresh):
     assert not fresh.home.exists()
 
 
-def test_a_scale_that_the_disk_cannot_take(fresh):
+def test_a_scale_that_the_disk_cannot_take(new_tool):
+    if new_tool.server and new_tool.server.free_bytes() is None:
+        pytest.skip("This server does not tell how much space is free.")
     scale = {"name": "bank", "scale": {"branches": 20_000}}
-    said = refused(fresh, "run", fresh.scenario(workload=scale, variants=[{"name": "only"}]))
+    said = refused(new_tool, "run", new_tool.scenario(workload=scale, variants=[{"name": "only"}]))
     assert "The disk is too small" in said and "Choose a smaller scale" in said
-    assert not list(fresh.runs.glob("*"))
+    assert not list(new_tool.runs.glob("*"))
 
 
-def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(shared):
+def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(tool):
+    if why := tool.cannot("cap_memory"):
+        pytest.skip(f"On this server {why}.")
     variants = [{"name": "right"}, {"name": "tiny", "buffer_pool": "1 %"}]
-    before = set(shared.runs.glob("*"))
-    said = refused(shared, "run", shared.scenario(variants=variants, reset="continue"))
-    assert "tiny" in said and "minimum" in said and "8 MiB" in said
-    assert set(shared.runs.glob("*")) == before
+    before = set(tool.runs.glob("*"))
+    said = refused(tool, "run", tool.scenario(variants=variants, reset="continue"))
+    assert "tiny" in said and "minimum" in said and f"{2048 if tool.server else 8} MiB" in said
+    assert set(tool.runs.glob("*")) == before
 
 
 def test_more_users_than_the_server_takes(shared):
@@ -50,32 +56,39 @@ def test_a_port_in_use(fresh):
     assert str(port) in said and "in use" in said.lower()
 
 
-def test_the_web_page_s_port_in_use(shared):
+def test_the_web_page_s_port_in_use(tool):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = refused(shared, "run", shared.scenario(), "--web", str(port))
+        said = refused(tool, "run", tool.scenario(), "--web", str(port))
     assert f"Port {port} is not free for the web page" in said
 
 
-def test_a_database_of_another_scale_or_of_another_version(fresh):
+def test_a_database_of_another_scale(new_tool):
+    place = () if new_tool.server else ("--data-dir", str(new_tool.folder / "database"))
+    assert new_tool.run("build", "bank", "--scale", "branches=1", *place)[0] == 0
+    said = refused(new_tool, "build", "bank", "--scale", "branches=2", *place)
+    assert "its scale is branches 1, asked is branches 2" in said
+
+
+def test_a_database_of_another_version(fresh):
     folder = fresh.folder / "database"
     place = ("--data-dir", str(folder))
     assert fresh.run("build", "bank", "--scale", "branches=1", *place)[0] == 0
-    said = refused(fresh, "build", "bank", "--scale", "branches=2", *place)
-    assert "its scale is branches 1, asked is branches 2" in said
     (folder / "data" / "PG_VERSION").write_text("16\n")
     said = refused(fresh, "check", "bank", "--scale", "branches=1", *place)
     assert "was made by PostgreSQL 16" in said and "--data-dir" in said
 
 
-def test_a_database_that_was_driven_is_nothing_to_start_from(fresh):
-    folder = fresh.folder / "database"
-    place = ("--data-dir", str(folder))
-    assert fresh.run("run", fresh.scenario(), *place)[0] == 0
-    said = refused(fresh, "run", fresh.scenario(reset="restore"), *place)
+def test_a_database_that_was_driven_is_nothing_to_start_from(new_tool):
+    if why := new_tool.cannot("restore"):
+        pytest.skip(f"On this server {why}.")
+    folder = new_tool.folder / "database"
+    place, remedy = ((), "drop it") if new_tool.server else (("--data-dir", str(folder)), f"remove {folder}")
+    assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
+    said = refused(new_tool, "run", new_tool.scenario(reset="restore"), *place)
     assert "Load has been driven against bank (branches 1) since it was loaded" in said
-    assert f"remove {folder} to have it loaded anew, or use `reset: continue`" in said
-    assert fresh.run("run", fresh.scenario(), *place)[0] == 0
+    assert f"{remedy} to have it loaded anew, or use `reset: continue`" in said
+    assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(fresh):
@@ -105,22 +118,33 @@ def test_no_compiler(fresh):
     assert {"C compiler": "limited"}.items() <= {f["what"]: f["state"] for f in json.loads(said)}.items()
 
 
-def test_a_folder_that_cannot_be_written(fresh):
+def test_a_folder_for_the_database_that_cannot_be_written(fresh):
     place = fresh.folder / "file"
     place.write_text("in the way")
     assert "file" in refused(
         fresh, "build", "bank", "--scale", "branches=1", "--data-dir", str(place / "database")
     )
-    said = refused(fresh, "run", fresh.scenario(), "--out", str(place / "runs"))
+
+
+def test_a_folder_for_records_that_cannot_be_written(new_tool):
+    place = new_tool.folder / "file"
+    place.write_text("in the way")
+    said = refused(new_tool, "run", new_tool.scenario(), "--out", str(place / "runs"))
     assert "No record can be written to" in said and "--out" in said
 
 
-def test_two_at_once_in_one_folder(shared):
-    command, _ = shared.start_measuring()
-    code, said = shared.run_beside("run", shared.scenario())
-    assert code == 3 and f"is in use by another Stallmark (process {command.process.pid})" in said
+def test_two_at_once_on_one_server(tool):
+    command, _ = tool.start_measuring()
+    code, said = tool.run_beside("run", tool.scenario())
+    there = (
+        "Another Stallmark drives"
+        if tool.server
+        else f"in use by another Stallmark (process {command.process.pid})"
+    )
+    assert code == 3 and there in " ".join(said.split()), said
     command.press_ctrl_c()
     assert command.wait() == 130
+    tool.nothing_left()
 
 
 def test_report_of_what_is_no_record(fresh):

@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 from waiting import PATIENCE_S, eventually
 
+from stallmark.driver.engines import open_engine
+from stallmark.driver.engines.base import Engine
 from stallmark.driver.record import Record
 
 MINI: dict[str, Any] = {
@@ -64,6 +66,22 @@ class Tool:
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @classmethod
+    def on_server(cls, folder: Path, url: str) -> "Tool":
+        """One that finds the URL in its environment, where no `ps` shows it."""
+        return cls(folder, {"STALLMARK_SERVER": url, "STALLMARK_STATE": str(folder / "state")})
+
+    @property
+    def server(self) -> Engine | None:
+        """None: the embedded one, which each command starts and stops."""
+        url = self.environment.get("STALLMARK_SERVER")
+        return open_engine(url) if url else None
+
+    def cannot(self, *abilities: str) -> str | None:
+        """Why not, as `Engine.cannot` has it; the embedded engine can everything."""
+        server = self.server
+        return next(filter(None, map(server.cannot, abilities)), None) if server else None
 
     @property
     def home(self) -> Path:

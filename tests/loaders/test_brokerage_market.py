@@ -13,6 +13,7 @@ from stallmark.loaders.brokerage.companies import company_names, exchange_of, in
 from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.market import market
+from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.prices import DAY_S, moment, price_cents
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.brokerage_population import COMPANIES, KEY, SECURITIES, Population, symbol
@@ -92,9 +93,9 @@ def test_the_year_s_extremes_are_in_the_daily_market(tables) -> None:
         assert np.array_equal(values[np.arange(SECURITIES), place], cents(security[column]))
 
 
-def test_the_last_trade_is_at_the_end_of_the_initial_trade_days(tables) -> None:
+def test_the_last_trade_is_when_all_orders_of_the_initial_trade_days_are_completed(tables) -> None:
     last = tables["last_trade"]
-    end = np.full(SECURITIES, POPULATION.days * DAY_S)
+    end = np.full(SECURITIES, POPULATION.days * DAY_S + LONGEST_S)
     assert np.array_equal(cents(last["lt_price"]), price_cents(SECURITY, end))
     assert np.array_equal(last["lt_dts"].to_numpy().astype("datetime64[ms]"), moment(end))
     assert np.array_equal(cents(last["lt_open_price"]), price_cents(SECURITY, np.zeros(SECURITIES)))

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 import sqlalchemy as sa
 
+from stallmark.loaders.brokerage.counts import rows
 from stallmark.loaders.brokerage.customers import customers
-from stallmark.loaders.brokerage.extent import rows
 from stallmark.loaders.brokerage.fixed import fixed
 from stallmark.loaders.brokerage.market import market
 from stallmark.schema.brokerage import METADATA

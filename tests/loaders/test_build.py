@@ -207,7 +207,9 @@ def test_a_key_that_cannot_be_made_is_told(database: EmbeddedEngine) -> None:
         if progress.phase == "keys and indexes":
             database.execute("INSERT INTO bank.tellers SELECT * FROM bank.tellers WHERE tid = 5")
 
-    with pytest.raises(StallmarkError, match=r"Finishing the database failed: could not create unique index"):
+    with pytest.raises(
+        StallmarkError, match=r"^bank.tellers has several rows with the same tid, the first tid 5 \(2 "
+    ):
         make(database, progress=double_a_row)
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
 
@@ -299,6 +301,72 @@ def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngin
     assert database.query("SELECT count(*) FROM bank.tellers") == [(30,)]
 
 
+def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(database: EmbeddedEngine) -> None:
+    from stallmark.schema.ledger import METADATA
+
+    for metadata in (METADATA, deploy.take_apart(WORKLOAD.metadata).tables):
+        deploy.create_tables(database, metadata)
+    batch = Batch("accounts", 0)
+    answers: list[dict] = []
+    second = threading.Thread(
+        target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
+    )
+    waiting = (
+        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
+        "AND application_name = 'stallmark-loader'"
+    )
+    with database.bulk_writer() as first:
+        first.execute(worker.LEDGER_BEGIN.format(batch=batch))
+        second.start()
+        eventually(lambda: "stallmark.ledger" in "".join(query for (query,) in database.query(waiting)))
+        assert ledger.batches(database) == {}
+        first.execute(worker.LEDGER_END.format(batch=batch, rows=7, size=70))
+        first.commit()
+    second.join()
+    assert [answer["rows"] for answer in answers if "rows" in answer] == [0]
+    assert ledger.batches(database) == {batch: (7, 70)}
+    assert database.query("SELECT pg_relation_size('bank.accounts')") == [(0,)]
+
+
+def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: EmbeddedEngine) -> None:
+    from stallmark.schema.ledger import METADATA
+
+    for metadata in (METADATA, deploy.take_apart(WORKLOAD.metadata).tables):
+        deploy.create_tables(database, metadata)
+    batch = Batch("tellers", 0)
+    with database.bulk_writer() as first:
+        first.execute(worker.LEDGER_BEGIN.format(batch=batch))
+    answers = list(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
+    assert answers[-1]["rows"] == 30 and ledger.batches(database)[batch][0] == 30
+
+
+def test_more_parts_than_batches_are_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
+    with pytest.raises(
+        StallmarkError, match=r"--part 1/6 is a share of nothing: there are 5 batches.*up to 5"
+    ):
+        make(database, part=Part(1, 6))
+    assert ledger.read(database) is None
+
+
+def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> None:
+    seen: list[Progress] = []
+    waiting = threading.Event()
+
+    def follow(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.phase == "waiting for another build":
+            waiting.set()
+
+    second = threading.Thread(target=lambda: make(database, {"branches": 1}, workers=1, progress=follow))
+    with deploy.exclusive(database, lambda: None):
+        second.start()
+        assert waiting.wait(60)
+        assert seen == [Progress("waiting for another build", 0, 100_011, 0)]
+    second.join()
+    assert [progress.phase for progress in seen].count("waiting for another build") == 1
+    assert seen[-1].rows == 100_011
+
+
 def test_another_database_is_refused_with_the_difference(database: EmbeddedEngine) -> None:
     make(database)
     newer = dataclasses.replace(WORKLOAD, version=WORKLOAD.version + 1)
@@ -371,7 +439,7 @@ def test_an_impossible_seed_is_refused(database: EmbeddedEngine, seed) -> None:
 
 
 def test_largest_seed(database: EmbeddedEngine) -> None:
-    from stallmark.loaders.load import LARGEST_SEED
+    from stallmark.loaders.plan import LARGEST_SEED
 
     make(database, {"branches": 1}, LARGEST_SEED)
     assert make(database, {"branches": 1}, LARGEST_SEED).outcome == "reused"

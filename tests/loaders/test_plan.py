@@ -18,6 +18,12 @@ GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
 @given(groups=GROUPS, n=st.integers(1, 9))
 def test_parts_are_disjoint_and_complete(groups: list[Group], n: int) -> None:
     plan = Plan(groups)
+    if n > (most := len(plan.batches())):
+        with pytest.raises(
+            StallmarkError, match=rf"--part {n}/{n} is a share of nothing: there are {most} batches"
+        ):
+            plan.batches(Part(n, n))
+        return
     parts = [plan.batches(Part(k, n)) for k in range(1, n + 1)]
     together = [batch for part in parts for batch in part]
     assert len(together) == len(set(together)) == sum(group.batches for group in groups)

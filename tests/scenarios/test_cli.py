@@ -7,9 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.loaders.plan import loader_for
 from stallmark.scenarios import stopping
 from stallmark.scenarios.cli import main
 from stallmark.scenarios.read import shipped
+from stallmark.transactions import WORKLOADS
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +84,30 @@ def test_a_wrong_command_line_ends_with_2(arguments):
 
 
 @pytest.mark.parametrize(
+    ("workload", "scale", "said"),
+    [
+        ("bank", "branches=1,branches=2", "'branches=2' is one too many: write --scale branches=10"),
+        ("brokerage", "days=1,days=2", "'days=2' is one too many: write --scale customers=5000,days=1"),
+        *(
+            ("brokerage", f"days={value}", f"'days={value}' is no measure: write --scale customers=5000,days=1")
+            for value in ("nan", "1e9", "-1", "many", "", "²")
+        ),
+    ],
+)  # fmt: skip
+def test_a_scale_that_cannot_be_read_is_answered_in_the_workload_s_own_measures(workload, scale, said):
+    result = stallmark("build", workload, "--scale", scale)
+    assert result.exit_code == 2 and said in " ".join(result.stderr.split()), result.stderr
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_the_scale_that_an_answer_shows_can_be_had(workload):
+    result = stallmark("check", workload, "--scale", loader_for(workload).example)
+    assert result.exit_code == 3 and "is absent: run `stallmark build` first" in " ".join(
+        result.stderr.split()
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["run", "dmo"], "did you mean demo?"),
@@ -146,6 +172,18 @@ def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     result = stallmark("doctor")
     assert (result.exit_code, result.stdout) == (code, "")
     assert sentence in result.stderr
+
+
+@pytest.mark.parametrize("error", [StallmarkError("It broke."), stopping.Stopped(signal.SIGINT)])
+def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
+    def fail(_):
+        error.add_note("The memory is still capped.")
+        raise error
+
+    monkeypatch.setattr("stallmark.scenarios.doctor.examine", fail)
+    said = " ".join(stallmark("doctor").stderr.split())
+    assert said.endswith("The memory is still capped.") and "as before" not in said
+    assert "It broke." in said or "Stopped by Ctrl-C. What was done is kept." in said
 
 
 def test_a_signal_waits_for_what_must_be_done_whole():

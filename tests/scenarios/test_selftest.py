@@ -32,7 +32,7 @@ def run(database: EmbeddedEngine, tmp_path: Path) -> Callable[..., Selftest]:
     """Runs a selftest on an empty database that is reached by URL."""
 
     def run(**changes: Any) -> Selftest:
-        options = {"seconds": 1, "keep": False} | changes
+        options = {"seconds": 1, "keep": False, "may_cap_memory": False} | changes
         show = Show(Console(file=io.StringIO()))
         return selftest.selftest(Target(database.spec()), tmp_path / "runs", show, **options)
 
@@ -97,10 +97,16 @@ def test_what_was_kept_is_used_and_removed_by_the_next_one(run, database):
     assert database.query(SCHEMAS) == []
 
 
-@pytest.mark.parametrize("kind", ["foreign", "built"])
+@pytest.mark.parametrize("kind", ["foreign", "elsewhere", "built"])
 def test_a_database_that_holds_anything_is_refused_and_stays(run, database, kind):
     if kind == "built":
         build(database, BANK, {"branches": 1}, seed=1, workers=1)
+    elif kind == "elsewhere":
+        database.execute("CREATE SCHEMA hr; CREATE TABLE hr.salaries (amount integer)")
+        with pytest.raises(StallmarkError, match=r"The database is not empty \(hr\.salaries\)"):
+            run()
+        assert database.query(SCHEMAS) == []
+        return
     else:
         database.execute("CREATE SCHEMA bank")
         database.execute("CREATE TABLE bank.thesis (chapter integer)")
@@ -197,6 +203,26 @@ def test_collectors_say_what_they_gave(tmp_path):
         "collector users": ("works", "1 rows. Names are not shown."),
         "collector transactions": ("off", "no rows: nothing of its kind was seen"),
     }
+
+
+@pytest.mark.parametrize("may", [False, True])
+def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, tmp_path, may):
+    class Remote(EmbeddedEngine):
+        is_local = False
+        capped = 0
+
+        def cap_memory(self, size_bytes: int) -> int:
+            self.capped += 1
+            return size_bytes
+
+    engine = Remote(database.server, "remote")
+    bench = selftest.Bench(engine, tmp_path, Show(Console(file=io.StringIO())), 1, may_cap_memory=may)
+    if may:
+        assert "then as before" in selftest._cap_memory(bench)
+    else:
+        with pytest.raises(selftest.Off, match="plan cache on many versions; add --cap-memory"):
+            selftest._cap_memory(bench)
+    assert engine.capped == may
 
 
 @pytest.mark.parametrize(("codes", "code"), [([0, 0], 0), ([0, 3], 3), ([4, 0], 4), ([3, 4, 1], 1)], ids=str)

@@ -7,10 +7,13 @@ from rich.console import Console
 
 from stallmark.scenarios import command, show_findings
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.checks import Finding
+from stallmark.transactions.checks import KEYS, Finding
 
 BROKEN = Finding(
     "balances [all] add up", False, "scan", False, 1_200, 9.94, "id 1; sum 2 | id 2; sum 3 … and 1198 more"
+)
+KEYLESS = Finding(
+    "the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects"
 )
 LIKELY = Finding("half of them", True, "cheap", True, 0, 0.0, "")
 LEFT_OUT = Finding("as loaded", True, "scan", None, 0, 0.0, "")
@@ -40,6 +43,14 @@ def test_exact_and_statistical_stand_apart(printed) -> None:
     ]
 
 
+def test_what_was_counted_is_said(printed) -> None:
+    assert printed(KEYLESS) == [
+        "Exact",
+        "BROKEN   cheap the keys are there: 2 defects, bank.a: a_pkey is missing | … (0.0",
+        "               s)",
+    ]
+
+
 def test_what_was_left_out_is_listed_and_why(printed) -> None:
     lines = printed(LEFT_OUT)
     assert lines[1] == "left out scan  as loaded"
@@ -48,4 +59,5 @@ def test_what_was_left_out_is_listed_and_why(printed) -> None:
 
 def test_every_condition_has_a_line_of_its_own(printed) -> None:
     findings = [Finding(c.name, c.statistical, c.cost, True, 0, 99.9, "") for c in WORKLOAD.conditions]
+    findings.insert(0, Finding(KEYS, False, "cheap", True, 0, 9.9, ""))
     assert len(printed(*findings)) == len(findings) + 2

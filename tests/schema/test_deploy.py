@@ -1,20 +1,21 @@
 """Tables first, keys later, and what is there is not made again."""
 
 import re
+import threading
 
 import pytest
 import sqlalchemy as sa
 from mssql_server import answering, engine_at, says_it_is
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import CreateTable
-from tds.answers import Error, Rows
-from tds.datatypes import nvarchar
+from tds.answers import Count, Error, Rows
+from tds.datatypes import BIT, INT, nvarchar
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.schema import bank, deploy, ledger
+from stallmark.schema import bank, deploy, ledger, violations
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 CONSTRAINTS = """
@@ -94,7 +95,7 @@ def add_index_that_fails(error: Error) -> list[str]:
     says_it_is(script)
     script.sql("ALTER TABLE|UPDATE STATISTICS")
     script.sql("schema_name", Rows([Column("", nvarchar(128))], [("dbo",)]))
-    script.sql("FROM sys.indexes", Rows([Column("t", nvarchar(128)), Column("i", nvarchar(128))]))
+    script.sql("FROM sys.indexes", Rows([*(Column(it, nvarchar(128)) for it in "ti"), Column("k", BIT)]))
     script.sql("CREATE INDEX", error)
     with answering(script) as server:
         parts = deploy.take_apart(shop())
@@ -110,8 +111,8 @@ def test_an_index_that_the_catalogue_does_not_show_is_there_and_is_left(number):
 
 
 def test_an_index_that_cannot_be_made_is_an_error():
-    with pytest.raises(CallFailed, match="duplicate key"):
-        add_index_that_fails(Error(1505, "The statement terminated because a duplicate key was found."))
+    with pytest.raises(CallFailed, match=r"PRIMARY.*is full"):
+        add_index_that_fails(Error(1105, "Could not allocate space: the 'PRIMARY' filegroup is full."))
 
 
 LEFT_UNCHECKED = """
@@ -143,6 +144,76 @@ def test_rows_without_a_parent_are_named(database: EmbeddedEngine) -> None:
     finish(database, metadata)
 
 
+@pytest.mark.parametrize(
+    ("doubled", "said"),
+    [
+        ("INSERT INTO shop.sale SELECT n / 2, 1, 5 FROM generate_series(2, 20) n",
+         "shop.sale has several rows with the same id, the first id 1 (2 rows); id 2 (2 rows); id 3 (2 rows): mend"),
+        ("INSERT INTO shop.buyer VALUES (5, 'a'), (6, 'a'), (7, NULL), (8, NULL), (9, 'b')",
+         "shop.buyer has several rows with the same email, the first email a (2 rows): mend"),
+        ("DROP INDEX shop.sale_buyer_ix; INSERT INTO shop.sale VALUES (1, 1, 5), (2, 1, 5)",
+         "shop.sale has several rows with the same buyer_id, the first buyer_id 1 (2 rows): mend"),
+    ],
+    ids=["primary key", "unique constraint", "unique index"],
+)  # fmt: skip
+def test_rows_that_a_key_does_not_take_are_named(database: EmbeddedEngine, doubled: str, said: str) -> None:
+    metadata = shop()
+    if "DROP INDEX" in doubled:
+        [index] = metadata.tables["shop.sale"].indexes
+        index.unique = True
+    deploy.create_tables(database, deploy.take_apart(metadata).tables)
+    database.execute("INSERT INTO shop.buyer VALUES (1)")
+    database.execute(doubled.removeprefix("DROP INDEX shop.sale_buyer_ix; "))
+    for _ in range(2):
+        with (
+            pytest.raises(StallmarkError) as failure,
+            deploy.failing_in_words(database, "Finishing the database"),
+        ):
+            finish(database, metadata)
+        assert str(failure.value).startswith(said) and "continues" not in str(failure.value)
+
+
+DOUBLE = Rows([Column("email", nvarchar(40)), Column("n", INT)], [("a@b", 3)])
+
+
+@pytest.mark.parametrize(("number", "is_searched"), [(1505, True), (1105, False)])
+def test_rows_are_searched_only_where_they_are_the_reason(number: int, is_searched: bool) -> None:
+    script = Script()
+    says_it_is(script)
+    script.sql("schema_name", Rows([Column("", nvarchar(128))], [("dbo",)]))
+    script.sql(r"HAVING count\(\*\) >", DOUBLE)
+    script.sql("ADD CONSTRAINT buyer_email_key UNIQUE", Error(number, "It cannot be made."))
+    metadata = shop()
+    [key] = [item for item in deploy.take_apart(metadata).keys if item.name == "buyer_email_key"]
+    with answering(script) as server, deploy.connected(engine_at(server)) as connection:
+        with (
+            pytest.raises((StallmarkError, sa.exc.DBAPIError)) as failure,
+            violations.named(engine_at(server), connection, key),
+        ):
+            connection.execute(sa.schema.AddConstraint(key))
+        asked = [request.text for request in server.requests if "HAVING" in (request.text or "")]
+    assert bool(asked) == is_searched
+    assert ("same email, the first email a@b (3 rows)" in str(failure.value)) == is_searched
+
+
+def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(tmp_path) -> None:
+    server = EmbeddedServer(tmp_path / "server")
+    try:
+        database = EmbeddedEngine(server, "lost")
+        with (
+            pytest.raises(
+                StallmarkError,
+                match=r"^Finishing .* failed: No connection .*right\? What was done is kept",
+            ),
+            deploy.failing_in_words(database, "Finishing the database"),
+            deploy.exclusive(database, lambda: None),
+        ):
+            server.stop()
+            finish(database, shop())
+    finally:
+        server.close()
+
+
 def test_taking_apart_leaves_the_original_whole() -> None:
     metadata = shop()
     before = [str(CreateTable(table)) for table in metadata.sorted_tables]
@@ -164,12 +235,54 @@ def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
 
 def test_one_at_a_time(database: EmbeddedEngine) -> None:
     locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-    with deploy.exclusive(database):
+    with deploy.exclusive(database, lambda: None):
         assert database.query(locks) == [(1,)]
         with database.cursor() as other:
             other.execute("SET lock_timeout = '100ms'")
             with pytest.raises(Exception, match="lock timeout"):
                 other.execute("SELECT pg_advisory_lock(hashtext('stallmark.build'))")
+
+
+def test_who_waits_for_another_build_says_so_once_and_has_its_turn(database: EmbeddedEngine) -> None:
+    waiting = threading.Event()
+    told: list[str] = []
+
+    def say() -> None:
+        told.append("waiting")
+        waiting.set()
+
+    def second() -> None:
+        with deploy.exclusive(database, say):
+            told.append("in")
+
+    with deploy.exclusive(database, lambda: told.append("never")):
+        other = threading.Thread(target=second)
+        other.start()
+        assert waiting.wait(60)
+        assert told == ["waiting"]
+    other.join()
+    assert told == ["waiting", "in"]
+
+
+def test_sql_server_is_asked_for_the_lock_once_and_waits_itself() -> None:
+    script = Script()
+    script.sql("sp_getapplock", Count(0))
+    with answering(script) as server, deploy.exclusive(engine_at(server), lambda: None):
+        [asked] = [request.text for request in server.requests if "stallmark.build" in (request.text or "")]
+    assert "@LockTimeout = -1" in asked and "IF @taken < 0" in asked
+
+
+def test_a_lock_that_cannot_be_taken_ends_the_build() -> None:
+    script = Script()
+    script.sql("sp_getapplock", Error(50002, "The lock that one build at a time has cannot be taken."))
+    with answering(script) as server:
+        engine = engine_at(server)
+        with (
+            pytest.raises(StallmarkError, match="Preparing failed: The lock that one build"),
+            deploy.failing_in_words(engine, "Preparing"),
+            deploy.exclusive(engine, lambda: None),
+        ):
+            pytest.fail("it was not granted")
 
 
 def test_batches_of_a_script() -> None:

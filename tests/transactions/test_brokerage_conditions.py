@@ -24,8 +24,18 @@ _BUY = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TMB' AND t_is_ca
 _SELL = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TLS' AND NOT t_is_cash)"
 _TAXED = "(SELECT min(ca_c_id) FROM brokerage.customer_account JOIN brokerage.trade ON t_ca_id = ca_id WHERE t_tax > 1)"
 _HOLDING = "(SELECT min(h_t_id) FROM brokerage.holding)"
+_LIMIT = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TLS')"
+_CLOSES = "(SELECT min(hh_t_id) FROM brokerage.holding_history WHERE hh_t_id <> hh_h_t_id)"
+# A trade that closed one of several holdings.
+_CHOSE = (
+    "(SELECT min(hh_t_id) FROM brokerage.holding_history JOIN brokerage.trade ON t_id = hh_t_id JOIN brokerage.holding "
+    "ON h_ca_id = t_ca_id AND h_s_symb = t_s_symb WHERE hh_t_id <> hh_h_t_id AND h_t_id <> hh_h_t_id AND h_dts < t_dts)"
+)
 
 _RATES = "cr_tt_id = 'TMB' AND cr_c_tier = 2 AND cr_ex_id = 'NYSE'"
+_QUARTER = "fi_co_id = 4300000001 AND fi_year = 2002 AND fi_qtr = 2"
+_FIRST_SECURITY = "s_symb = (SELECT min(s_symb) FROM brokerage.security)"
+_FIRST_LAST_TRADE = "lt_s_symb = (SELECT min(lt_s_symb) FROM brokerage.last_trade)"
 
 # By table: what is wrong, how it comes to be so, and the condition that must find it. No foreign key is in force.
 INJECTIONS = {
@@ -49,12 +59,14 @@ INJECTIONS = {
         ("a cent too much", "UPDATE {} SET b_comm_total = b_comm_total + 0.01 WHERE b_id = 4300000003",
          "broker_totals"),
         ("too many", "INSERT INTO {} SELECT 1, b_st_id, b_name, 0, 0 FROM {} LIMIT 1", "rows"),
+        ("no longer there", "UPDATE {} SET b_st_id = 'CMPT' WHERE b_id = 4300000003", "active"),
     ],
     "cash_transaction": [
         ("another amount", "UPDATE {} SET ct_amt = ct_amt - 0.01 WHERE ct_t_id = " + _BUY, "cash_transaction"),
         ("another amount in the account", "UPDATE {} SET ct_amt = 1 WHERE ct_t_id = " + _BUY, "account_balance"),
         ("another time", "UPDATE {} SET ct_dts = ct_dts + interval '1 ms' WHERE ct_t_id = " + _BUY, "cash_transaction"),
         ("missing", "DELETE FROM {} WHERE ct_t_id = " + _BUY, "cash_transaction"),
+        ("for something else", "UPDATE {} SET ct_name = 'x' WHERE ct_t_id = " + _BUY, "loaded_names"),
         ("paid on margin", "INSERT INTO {} SELECT se_t_id, now(), se_amt, 'x' FROM brokerage.settlement "
          "WHERE se_t_id = " + _SELL, "cash_transaction"),
     ],
@@ -72,17 +84,22 @@ INJECTIONS = {
          "co_desc, co_open_date FROM {} LIMIT 1", "companies"),
         ("at a customer's address", "UPDATE {} SET co_ad_id = co_ad_id + 500 WHERE co_id = 4300000001", "addresses"),
         ("in another industry", "UPDATE {} SET co_in_id = 'ZZ' WHERE co_id = 4300000001", "companies"),
+        ("no longer there", "UPDATE {} SET co_st_id = 'CMPT' WHERE co_id = 4300000001", "active"),
+        ("renamed", "UPDATE {} SET co_name = 'x' WHERE co_id = 4300000001", "active"),
         ("missing", "DELETE FROM {} WHERE co_id = 4300000001", "rows"),
     ],
     "company_competitor": [
         ("missing", "DELETE FROM {} WHERE cp_co_id = 4300000001 AND cp_comp_co_id = "
          "(SELECT min(cp_comp_co_id) FROM {} WHERE cp_co_id = 4300000001)", "companies"),
         ("elsewhere", "UPDATE {} SET cp_in_id = 'ZZ' WHERE cp_co_id = 4300000001", "companies"),
+        ("from another industry", "UPDATE {} SET cp_comp_co_id = cp_comp_co_id + 1 WHERE cp_co_id = 4300000001 AND "
+         "cp_comp_co_id = (SELECT min(cp_comp_co_id) FROM {} WHERE cp_co_id = 4300000001)", "companies"),
     ],
     "customer": [
         ("another tier", "UPDATE {} SET c_tier = c_tier % 3 + 1 WHERE c_id = 4300000001", "tiers"),
         ("accounts of another tier", "UPDATE {} SET c_tier = 4 - c_tier WHERE c_tier <> 2", "accounts"),
         ("at another's address", "UPDATE {} SET c_ad_id = c_ad_id + 1 WHERE c_id = 4300000001", "addresses"),
+        ("no longer there", "UPDATE {} SET c_st_id = 'CNCL' WHERE c_id = 4300000001", "active"),
         ("missing", "DELETE FROM {} WHERE c_id = 4300000001", "rows"),
     ],
     "customer_account": [
@@ -110,6 +127,20 @@ INJECTIONS = {
     "financial": [
         ("missing", "DELETE FROM {} WHERE fi_co_id = 4300000001 AND fi_qtr = 4", "companies"),
         ("too many", "UPDATE {} SET fi_co_id = 1 WHERE fi_co_id = 4300000001", "companies"),
+        *((what, f"UPDATE {{}} SET {wrong} WHERE {_QUARTER}", "financial") for what, wrong in (
+            ("of a later year", "fi_year = 2005"),
+            ("begun in another month", "fi_qtr_start_date = fi_qtr_start_date + 31"),
+            ("begun in another year", "fi_qtr_start_date = fi_qtr_start_date - 365"),
+            ("too little revenue", "fi_revenue = 1, fi_net_earn = 0, fi_basic_eps = 0, fi_dilut_eps = 0"),
+            ("another margin", "fi_margin = fi_margin + 0.01"),
+            ("a cent too much", "fi_net_earn = fi_net_earn + 0.01"),
+            ("a cent too much per share", "fi_basic_eps = fi_basic_eps + 0.01"),
+            ("a cent too little per share", "fi_dilut_eps = fi_dilut_eps - 0.01"),
+            ("more shares", "fi_out_dilut = fi_out_dilut + 1"),
+            ("less than nothing in stock", "fi_inventory = -1"),
+            ("owning nothing", "fi_assets = 0, fi_liability = 0"),
+            ("owing more than it owns", "fi_liability = fi_assets + 1"),
+        )),
     ],
     "holding": [
         ("another quantity", "UPDATE {} SET h_qty = h_qty + CASE WHEN h_qty = -1 THEN 2 ELSE 1 END WHERE h_t_id = "
@@ -129,6 +160,12 @@ INJECTIONS = {
          "holding_history"),
         ("of a holding of another account", "UPDATE {} SET hh_t_id = " + _SELL + " WHERE hh_t_id = " + _BUY,
          "holding_summary"),
+        ("begun below 0", "UPDATE {} SET hh_after_qty = -hh_after_qty WHERE hh_t_id = hh_h_t_id AND hh_t_id = "
+         "(SELECT min(hh_t_id) FROM {} WHERE hh_t_id = hh_h_t_id)", "holding_changes"),
+        ("beyond 0", "UPDATE {} SET hh_after_qty = -hh_before_qty WHERE hh_t_id <> hh_h_t_id AND hh_t_id = " + _CLOSES,
+         "holding_changes"),
+        ("changed by another's trade", "UPDATE {} SET hh_t_id = " + _BUY + " WHERE hh_t_id <> hh_h_t_id AND hh_t_id = "
+         + _CLOSES, "holding_changes"),
         ("missing", "DELETE FROM {} WHERE hh_t_id = " + _BUY, "trade_quantity"),
         ("half missing", "DELETE FROM {} WHERE hh_t_id % 2 = 0", "history_per_trade"),
     ],
@@ -138,23 +175,55 @@ INJECTIONS = {
         ("of nothing", "INSERT INTO {} VALUES (43000000001, 'NONE', 100)", "holding_summary"),
         ("missing", "DELETE FROM {} WHERE hs_ca_id = (SELECT min(hs_ca_id) FROM {})", "holding_summary"),
     ],
-    "industry": [("too many", "INSERT INTO {} VALUES ('ZZ', 'x', 'AA')", "rows")],
+    "industry": [
+        ("too many", "INSERT INTO {} VALUES ('ZZ', 'x', 'AA')", "rows"),
+        ("of another sector", "UPDATE {} SET in_sc_id = 'AB' WHERE in_id = 'AA'", "industries"),
+        ("without companies", "UPDATE {} SET in_id = 'ZZ' WHERE in_id = 'AA'", "industries"),
+    ],
     "last_trade": [
         ("missing", "DELETE FROM {} WHERE lt_s_symb = (SELECT min(lt_s_symb) FROM {})", "securities"),
         ("of no security", "UPDATE {} SET lt_s_symb = 'X' WHERE lt_s_symb = (SELECT min(lt_s_symb) FROM {})",
          "securities"),
+        *((what, f"UPDATE {{}} SET {wrong} WHERE {_FIRST_LAST_TRADE}", "last_trade") for what, wrong in (
+            ("before a trade", "lt_dts = lt_dts - interval '1 day'"),
+            ("later than others", "lt_dts = lt_dts + interval '1 s'"),
+            ("too dear", "lt_price = 30.01"),
+            ("too cheap in the morning", "lt_open_price = 19.99"),
+            ("of some shares", "lt_vol = 100"),
+        )),
     ],
-    "news_item": [("about nobody", "INSERT INTO {} VALUES (1, 'a', 'b', 'c', now(), 'd', NULL)", "news")],
+    "news_item": [
+        ("about nobody", "INSERT INTO {} VALUES (1, 'a', 'b', 'c', '2004-05-05', 'd', NULL)", "news"),
+        ("emptied", "UPDATE {} SET ni_item = '' WHERE ni_id = 4300000001", "news"),
+        ("without a headline", "UPDATE {} SET ni_headline = '' WHERE ni_id = 4300000001", "news"),
+        ("of another year", "UPDATE {} SET ni_dts = ni_dts + interval '1 year' WHERE ni_id = 4300000001", "news"),
+    ],
     "news_xref": [
         ("about another company", "UPDATE {} SET nx_co_id = 4300000002 WHERE nx_co_id = 4300000001", "companies"),
         ("about two", "INSERT INTO {} SELECT nx_ni_id, 1 FROM {} LIMIT 1", "news"),
     ],
-    "sector": [("too many", "INSERT INTO {} VALUES ('ZZ', 'x')", "rows")],
+    "sector": [
+        ("too many", "INSERT INTO {} VALUES ('ZZ', 'x')", "rows"),
+        ("renamed", "UPDATE {} SET sc_name = 'x' WHERE sc_id = 'AA'", "industries"),
+    ],
     "security": [
         ("at another exchange", "UPDATE {} SET s_ex_id = CASE s_ex_id WHEN 'NYSE' THEN 'AMEX' ELSE 'NYSE' END "
          "WHERE s_symb = (SELECT min(s_symb) FROM {})", "securities"),
         ("renamed", "UPDATE {} SET s_symb = 'NONE' WHERE s_symb = (SELECT min(s_symb) FROM {})", "daily_market"),
         ("missing", "DELETE FROM {} WHERE s_symb = (SELECT min(s_symb) FROM {})", "rows"),
+        ("no longer there", f"UPDATE {{}} SET s_st_id = 'PNDG' WHERE {_FIRST_SECURITY}", "active"),
+        ("another name", f"UPDATE {{}} SET s_name = 'x' WHERE {_FIRST_SECURITY}", "active"),
+        ("of the other kind", f"UPDATE {{}} SET s_issue = CASE s_issue WHEN 'COMMON' THEN 'PREF_A' ELSE 'COMMON' END "
+         f"WHERE {_FIRST_SECURITY}", "securities"),
+        ("more shares", f"UPDATE {{}} SET s_num_out = s_num_out + 1 WHERE {_FIRST_SECURITY}", "securities"),
+        *((what, f"UPDATE {{}} SET {wrong} WHERE {_FIRST_SECURITY}", "security_year") for what, wrong in (
+            ("a higher price", "s_52wk_high = s_52wk_high + 0.01"),
+            ("a later high", "s_52wk_high_date = s_52wk_high_date + 1"),
+            ("a lower price", "s_52wk_low = s_52wk_low - 0.01"),
+            ("an earlier low", "s_52wk_low_date = s_52wk_low_date - 1"),
+            ("a higher yield", "s_yield = s_yield + 0.01"),
+            ("a lower yield", "s_yield = s_yield - 0.01"),
+        )),
     ],
     "settlement": [
         ("a cent too much", "UPDATE {} SET se_amt = se_amt + 0.01 WHERE se_t_id = " + _BUY, "settlement"),
@@ -162,6 +231,9 @@ INJECTIONS = {
         ("in cash", "UPDATE {} SET se_cash_type = 'Cash' WHERE se_t_id = " + _SELL, "settlement"),
         ("due at once", "UPDATE {} SET se_cash_due_date = t_dts FROM brokerage.trade "
          "WHERE t_id = se_t_id AND se_t_id = " + _BUY, "settlement"),
+        ("due on Sunday", "UPDATE {} SET se_cash_due_date = '2005-01-09' WHERE se_t_id = " + _BUY, "settlement_due"),
+        ("due a day late", "UPDATE {} SET se_cash_due_date = se_cash_due_date + 1 WHERE se_t_id = " + _BUY,
+         "settlement_due"),
         ("missing", "DELETE FROM {} WHERE se_t_id = " + _SELL, "settlement"),
         ("of no trade", "INSERT INTO {} VALUES (1, 'Cash', now(), 1)", "settlement"),
     ],
@@ -184,6 +256,11 @@ INJECTIONS = {
         ("canceled", "UPDATE {} SET t_st_id = 'CNCL' WHERE t_id = " + _SELL, "trade_history"),
         ("another id", "UPDATE {} SET t_id = t_id + 1000000 WHERE t_id = " + _SELL, "trade_ids"),
         ("missing", "DELETE FROM {} WHERE t_id = " + _SELL, "loaded_trades"),
+        ("traded on Saturday", "UPDATE {} SET t_dts = t_dts + interval '5 days' WHERE t_id = " + _BUY,
+         "settlement_due"),
+        ("asked for too much", "UPDATE {} SET t_bid_price = 30.01 WHERE t_id = " + _SELL, "loaded_trades"),
+        ("ordered by another", "UPDATE {} SET t_exec_name = 'x' WHERE t_id = " + _SELL, "loaded_names"),
+        ("another holding's turn", "UPDATE {} SET t_lifo = NOT t_lifo WHERE t_id = " + _CHOSE, "trade_lifo"),
         ("all LIFO", "UPDATE {} SET t_lifo = true", "trade_shares"),
     ],
     "trade_history": [
@@ -193,6 +270,12 @@ INJECTIONS = {
         ("of no trade", "INSERT INTO {} VALUES (1, now(), 'SBMT')", "trade_history"),
         ("another time", "UPDATE {} SET th_dts = th_dts + interval '1 s' WHERE th_st_id = 'CMPT' AND th_t_id = " + _BUY,
          "trade_history"),
+        ("submitted before", "UPDATE {} SET th_dts = th_dts - interval '1 h' WHERE th_st_id = 'SBMT' AND th_t_id = "
+         + _LIMIT, "trade_order"),
+        ("submitted after", "UPDATE {} SET th_dts = th_dts + interval '1 h' WHERE th_st_id = 'SBMT' AND th_t_id = "
+         + _BUY, "trade_order"),
+        ("placed earlier than trades before", "UPDATE {} SET th_dts = th_dts - interval '1 h' WHERE th_st_id = 'PNDG' "
+         "AND th_t_id = " + _LIMIT, "trade_order"),
     ],
     "trade_request": [
         ("of a completed trade", "INSERT INTO {} SELECT t_id, t_tt_id, t_s_symb, t_qty, t_bid_price, ca_b_id "
@@ -208,7 +291,8 @@ INJECTIONS = {
         ("too few", "DELETE FROM {} WHERE wi_wl_id = 4300000001 AND wi_s_symb > 'C'", "watch_items"),
         ("too many", "INSERT INTO {} SELECT 4300000001, n FROM generate_series(1, 101) n", "watch_items"),
         ("on no list", "UPDATE {} SET wi_wl_id = 1 WHERE wi_wl_id = 4300000001", "watch_items"),
-        ("few everywhere", "DELETE FROM {} WHERE wi_s_symb LIKE 'A%' OR wi_s_symb LIKE 'B%'", "watch_items_mean"),
+        ("one too few", "DELETE FROM {} WHERE wi_wl_id = 4300000001 AND wi_s_symb = (SELECT min(wi_s_symb) FROM {} "
+         "WHERE wi_wl_id = 4300000001)", "watch_items"),
     ],
     "watch_list": [
         ("a second", "INSERT INTO {} VALUES (1, 4300000001)", "customers"),
@@ -264,7 +348,7 @@ _NEW_TRADE = (
     "FROM brokerage.trade WHERE t_id = "
 )
 # What transactions leave behind: trades that wait, are under way or were canceled, other words for a way to pay, other
-# tax rates.
+# tax rates, times that are a day later.
 USED = f"""
 INSERT INTO brokerage.trade SELECT 300000000000001, {_NEW_TRADE.format("PNDG")} {_SELL};
 INSERT INTO brokerage.trade SELECT 300000000000002, {_NEW_TRADE.format("SBMT")} {_SELL};
@@ -281,7 +365,9 @@ SELECT t_id, t_tt_id, t_s_symb, t_qty, t_bid_price, ca_b_id
   FROM brokerage.trade JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_st_id = 'PNDG';
 UPDATE brokerage.settlement SET se_cash_type = 'Cash' WHERE se_t_id = {_BUY};
 UPDATE brokerage.settlement SET se_cash_type = 'Margin Account' WHERE se_t_id = {_SELL};
-UPDATE brokerage.customer_taxrate SET cx_tx_id = 'US01' WHERE cx_tx_id LIKE 'US%'
+UPDATE brokerage.customer_taxrate SET cx_tx_id = 'US01' WHERE cx_tx_id LIKE 'US%';
+UPDATE brokerage.financial SET fi_qtr_start_date = fi_qtr_start_date + 1 WHERE fi_co_id = 4300000001;
+UPDATE brokerage.news_item SET ni_dts = ni_dts + interval '1 day'
 """
 
 

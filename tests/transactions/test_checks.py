@@ -67,6 +67,7 @@ INJECTIONS = {
     "a teller of another branch": ("UPDATE bank.tellers SET bid = NULL WHERE tid = 5", {"belongs"}, 1),
     "a missing branch": ("DELETE FROM bank.branches WHERE bid = 2", {"branch_tellers", "rows"}, 1),
 }
+TABLES = ("accounts", "branches", "tellers")
 NAMES = {
     "branch_tellers": "a branch's balance is the sum of its tellers' balances",
     "branch_history": "a branch's balance is the sum of its history",
@@ -160,6 +161,37 @@ def test_the_numbers_of_a_workload_stand_in_its_conditions(used: EmbeddedEngine)
     )
     [finding] = checks.run(used, workload, {"days": 0.35}, driven=True)
     assert finding.detail == "shares 7"
+
+
+MISSING = {
+    "a primary key": (
+        "ALTER TABLE bank.tellers DROP CONSTRAINT tellers_pkey CASCADE",
+        "bank.tellers: tellers_pkey is missing",
+    ),
+    "a check never made": (
+        "ALTER TABLE bank.branches ADD CONSTRAINT never CHECK (bid > 0) NOT VALID",
+        "bank.branches: never is disabled or was never checked",
+    ),
+    "an index that is not valid": (
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'bank.accounts_pkey'::regclass",
+        "bank.accounts: accounts_pkey is disabled or was never checked",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", MISSING)
+def test_a_missing_part_of_the_schema_is_found(used: EmbeddedEngine, wrong: str) -> None:
+    statement, detail = MISSING[wrong]
+    finding = checks.keys(Injected(used, DATABASE, statement), WORKLOAD)
+    assert (finding.holds, finding.offending, finding.detail) == (False, 1, detail)
+    assert (finding.cost, finding.statistical) == ("cheap", False)
+    assert checks.keys(used, WORKLOAD).holds
+
+
+def test_all_missing_keys_are_counted_and_the_first_named(used: EmbeddedEngine) -> None:
+    dropped = "".join(f"ALTER TABLE bank.{t} DROP CONSTRAINT {t}_pkey CASCADE;" for t in TABLES)
+    finding = checks.keys(Injected(used, DATABASE, dropped), WORKLOAD)
+    assert finding.offending == 3 and finding.detail.count("is missing") == 3
 
 
 def test_numbers_in_a_condition() -> None:

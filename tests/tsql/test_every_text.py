@@ -88,7 +88,7 @@ def test_texts_are_found_in_every_place():
         "schema/bank.py, statement 0",
         "schema/ledger.py, statement 0",
         "driver/engines/mssql/engine.py: SELECT @@MAX_CONNECTIONS",
-        "schema/deploy.py: EXEC sp_getapplock @Resource = 'stallmark.build', @LockMode ",
+        "schema/build_lock.mssql.sql",
     ):
         assert name in TEXTS
     assert not any("postgresql" in name for name in TEXTS)

@@ -1,8 +1,8 @@
 """The copy that every run starts from: a backup of the database in the server's own backup folder."""
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.driver.engines.mssql import lock, sql
 from stallmark.driver.engines.mssql.editions import AZURE
@@ -19,12 +19,6 @@ SINGLE_USER = "SINGLE_USER"
 
 _STATE = "SELECT state_desc, user_access_desc FROM sys.databases WHERE name = ?"
 
-# To read what a backup holds, too, a login must be allowed to create databases.
-_MAY = """\
-SELECT HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'BACKUP DATABASE')
-     & HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may
-"""
-
 
 def cannot(engine: "MssqlEngine") -> str | None:
     """Why the database cannot be backed up and restored here, as a sentence; None when it can."""
@@ -32,9 +26,15 @@ def cannot(engine: "MssqlEngine") -> str | None:
         return "this edition takes no backup to its own disk: use `reset: continue`"
     if engine.identity().product != "SQL Server":
         return f"{engine.identity().product} has no BACKUP: use `reset: continue`"
-    [(may,)] = engine.query(_MAY)
-    if not may:
-        return "this login may not back up and restore the database (dbcreator and its owner): use `reset: continue`"
+    with engine.cursor() as cursor:
+        cursor.execute(sql_file.read(__package__, "rights_restore"))
+        [row] = cursor.fetchall()
+        missing = [name for (name, *_), has in zip(cursor.description, row, strict=True) if not has]
+    if missing:
+        return (
+            f"to back up and restore the database this login needs {', '.join(missing)} as well: have that granted, or "
+            "use `reset: continue`"
+        )
     return None
 
 
@@ -67,7 +67,8 @@ def kept(engine: "MssqlEngine") -> str | None:
         if error.code == NOT_THERE:
             return None
         raise
-    if row["DatabaseName"] != engine.address.database:
+    [(name,)] = engine.query("SELECT DB_NAME()")  # as it was made: a URL may write it in other capitals
+    if row["DatabaseName"] != name:
         return None
     second = label["MediaDescription"] or ""
     return (row["BackupDescription"] or "") + ("" if second == NO_MORE else second)
@@ -85,12 +86,23 @@ def restore(engine: "MssqlEngine") -> None:
         if state in ("ONLINE", SINGLE_USER):
             _run(engine, f"ALTER DATABASE {name} SET OFFLINE WITH ROLLBACK IMMEDIATE", "Restoring")
         _run(engine, _statement(engine), "Restoring")
-    except StallmarkError:
-        with suppress(StallmarkError):  # as it was, where the restore had not begun
-            _run(engine, f"ALTER DATABASE {name} SET ONLINE", "Restoring")
-            journal.remove()
+    except (StallmarkError, KeyboardInterrupt) as error:
+        _open_again(engine, journal, error)
         raise
     journal.remove()
+
+
+def _open_again(engine: "MssqlEngine", journal: Journal, error: BaseException) -> None:
+    """As it was, where the restore had not begun. Where it had, no statement but another restore opens it."""
+    online = f"ALTER DATABASE {_name(engine)} SET ONLINE"
+    try:
+        _run(engine, online, "Opening")
+        journal.remove()
+    except (CallFailed, StallmarkError) as closed:
+        error.add_note(
+            f"The database is left closed: {str(closed).rstrip('.')}. If it is OFFLINE, {online} opens it as it was. "
+            f"If it is RESTORING, a scenario with `reset: restore` finishes that, and so does {_statement(engine)}."
+        )
 
 
 def finish(engine: "MssqlEngine") -> None:

@@ -14,7 +14,27 @@ ROWS_AT_ONCE = 10_000
 PARAMETERS_AT_ONCE = 2_000  # the server takes 2,100
 
 
-class BulkCopyWriter:
+class _Writer:
+    """Statements on a connection that is not in autocommit, besides the rows that its kinds write."""
+
+    def __init__(self, connection: Any):
+        self._connection = connection
+        self._error = api().Error
+
+    def execute(self, statement: str) -> None:
+        try:
+            read_all(self._connection.execute(statement))
+        except self._error as error:
+            raise failed(error) from None
+
+    def commit(self) -> None:
+        try:
+            self._connection.commit()
+        except self._error as error:
+            raise failed(error, commits=True) from None
+
+
+class BulkCopyWriter(_Writer):
     """Bulk copy into a heap under a bulk-update lock, which loaders share.
 
     It has a connection of its own and commits what it wrote at once, so that a ledger row cannot be in the same
@@ -25,9 +45,8 @@ class BulkCopyWriter:
 
     def __init__(self, connection: Any, copier: Any):
         """`connection` of pyodbc for statements, `copier` of mssql-python for rows."""
-        self._connection = connection
+        super().__init__(connection)
         self._copier = copier
-        self._error = api().Error
 
     def write(self, table: str, rows: pa.Table) -> None:
         cursor = self._copier.cursor()
@@ -50,29 +69,16 @@ class BulkCopyWriter:
                 f"Bulk copy into {table} took {copied['rows_copied']} rows of {rows.num_rows}: the batch is not kept."
             )
 
-    def execute(self, statement: str) -> None:
-        try:
-            read_all(self._connection.execute(statement))
-        except self._error as error:
-            raise failed(error) from None
 
-    def commit(self) -> None:
-        try:
-            self._connection.commit()
-        except self._error as error:
-            raise failed(error, commits=True) from None
-
-
-class InsertWriter:
+class InsertWriter(_Writer):
     """INSERT of many rows at once, in one transaction with everything else."""
 
     transactional = True
 
     def __init__(self, connection: Any, fast: bool):
         """`fast`: the driver sends parameters as arrays (`fast_executemany`, which crashes a process on FreeTDS)."""
-        self._connection = connection
+        super().__init__(connection)
         self._fast = fast
-        self._error = api().Error
 
     def write(self, table: str, rows: pa.Table) -> None:
         columns = ", ".join(f"[{name}]" for name in rows.column_names)
@@ -96,6 +102,3 @@ class InsertWriter:
             cursor.execute(
                 insert + ", ".join([marks] * len(group)), [value for row in group for value in row]
             )
-
-    execute = BulkCopyWriter.execute
-    commit = BulkCopyWriter.commit

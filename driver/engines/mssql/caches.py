@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.engines.mssql.editions import AZURE, SQL_SERVER_2022
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.execute import rows
@@ -13,9 +13,17 @@ from stallmark.driver.engines.mssql.sql import name as quoted
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
 
-_DATABASES = "SELECT name, HAS_DBACCESS(name) AS may FROM sys.databases WHERE state = 0 AND is_read_only = 0"
-_NOT_PERMITTED = ("262", "916")  # CHECKPOINT in a database; to be in it at all
+_OTHERS = """\
+SELECT name, HAS_DBACCESS(name) AS may
+  FROM sys.databases
+ WHERE state = 0 AND is_read_only = 0 AND database_id <> DB_ID()
+"""
 _MAY_DROP = "SELECT IS_SRVROLEMEMBER('sysadmin') AS may"
+# Whoever made the server has the right without the role.
+_MAY_DROP_ON_AZURE = """\
+SELECT CASE WHEN IS_SRVROLEMEMBER('##MS_ServerStateManager##') = 1
+              OR HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SERVER STATE') = 1 THEN 1 ELSE 0 END AS may
+"""
 _MAY_DROP_SINCE_2022 = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SERVER STATE') AS may"
 
 
@@ -23,23 +31,39 @@ def cannot(engine: "MssqlEngine") -> str | None:
     """Why the caches are not to be emptied here, as a sentence; None when they may."""
     if engine.identity().product != "SQL Server":
         return f"{engine.identity().product} has no DBCC DROPCLEANBUFFERS"
-    finer = engine.edition in AZURE or engine.identity().version[0] >= SQL_SERVER_2022
-    [(may,)] = engine.query(_MAY_DROP_SINCE_2022 if finer else _MAY_DROP)
+    question, needed = _right(engine)
+    [(may,)] = engine.query(question)
     if not may:
-        needed = "the right ALTER SERVER STATE" if finer else "the role sysadmin"
         return f"emptying the caches needs {needed}, which this login does not have"
     if not engine.may_drop_caches:
-        return "that empties the caches of everybody on the server: add --drop-caches if nobody else needs it"
+        whose = (
+            "of every database of the same elastic pool, and may empty those of others with the service objectives "
+            "Basic, S0 and S1"
+            if engine.is_azure_database
+            else "of everybody on the server"
+        )
+        return f"that empties the caches {whose}: add --drop-caches if nobody else needs them"
     return None
+
+
+def _right(engine: "MssqlEngine") -> tuple[str, str]:
+    """What asks whether this login may, and what it needs."""
+    if engine.is_azure_database:
+        return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
+    if engine.edition in AZURE or engine.identity().version[0] >= SQL_SERVER_2022:
+        return _MAY_DROP_SINCE_2022, "the right ALTER SERVER STATE"
+    return _MAY_DROP, "the role sysadmin"
 
 
 def drop(engine: "MssqlEngine") -> list[str]:
     """Write out what is dirty, database by database, and empty the buffer pool; says which databases were left out."""
     dirty = []
     with engine.cursor() as cursor:
-        for name, may_enter in rows(cursor.execute(_DATABASES)):
-            if not (may_enter and _write_out(cursor, name)):
-                dirty.append(name)
+        rows(cursor.execute("CHECKPOINT"))
+        if (
+            not engine.is_azure_database
+        ):  # where other databases cannot be entered, nor are they on this server
+            dirty = _write_out_others(cursor)
         try:
             rows(cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"))
         except api().Error as error:
@@ -50,20 +74,26 @@ def drop(engine: "MssqlEngine") -> list[str]:
     if not dirty:
         return []
     return [
-        "The cache was not emptied of the changed pages of other databases, in which this login may not CHECKPOINT: "
+        "The cache was not emptied of the changed pages of other databases, in which CHECKPOINT failed: "
         f"{', '.join(dirty)}."
     ]
 
 
-def _write_out(cursor: Any, database: str) -> bool:
-    """False where this login may not."""
-    try:
-        rows(cursor.execute(f"USE {quoted(database)}; CHECKPOINT"))
-    except api().Error as error:
-        if failed(error).code not in _NOT_PERMITTED:
-            raise
-        return False
-    return True
+def _write_out_others(cursor: Any) -> list[str]:
+    """Those where it failed, and why: that a database of others is closed, or a replica, is no obstacle for us."""
+    dirty = []
+    for name, may_enter in rows(cursor.execute(_OTHERS)):
+        if not may_enter:
+            dirty.append(f"{name} (this login may not enter it)")
+            continue
+        try:
+            rows(cursor.execute(f"USE {quoted(name)}; CHECKPOINT"))
+        except api().Error as error:
+            failure = failed(error)
+            if failure.kind is ErrorClass.CONNECTION_LOST:
+                raise
+            dirty.append(f"{name} ({failure.message})")
+    return dirty
 
 
 def prefill(engine: "MssqlEngine", schema: str) -> int:

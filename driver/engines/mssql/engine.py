@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Engine, ServerIdentity
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
 from stallmark.driver.engines.mssql import backup, caches, lock, may_place_files, memory, settings
@@ -160,6 +161,9 @@ class MssqlEngine(Engine):
         if not self._is_babelfish:  # which has no such statement, and gathers them by itself
             self.execute(f"UPDATE STATISTICS {table} WITH FULLSCAN")
 
+    def schemas_in_use(self) -> dict[str, str]:
+        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+
     def bytes_used(self) -> int:
         """Allocated to tables and indexes; the files that hold them may be larger. 0 where it is not known."""
         if self._is_babelfish:
@@ -233,6 +237,8 @@ class MssqlEngine(Engine):
         }
         if what in elsewhere:
             return elsewhere[what]
+        if what == "prefill" and self._is_babelfish:
+            return "Babelfish does not tell how large its indexes are"
         asked = {
             "cap_memory": memory.cannot,
             "cold_cache": caches.cannot,

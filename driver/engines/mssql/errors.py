@@ -34,6 +34,7 @@ _BY_STATE = {
     "HYT00": ErrorClass.TIMEOUT,
     "HYT01": ErrorClass.CONNECTION_LOST,
     "HY008": ErrorClass.TIMEOUT,  # cancelled
+    "08004": ErrorClass.OTHER,  # refused, as the way into another database is (916): this connection is there
     "08": ErrorClass.CONNECTION_LOST,
     "01002": ErrorClass.CONNECTION_LOST,
 }
@@ -42,13 +43,19 @@ _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 
 
 def failed(error: Exception, *, commits: bool = False) -> CallFailed:
-    """A `pyodbc.Error` as ours. A connection lost while a call that `commits` is under way: outcome unknown."""
+    """A `pyodbc.Error` as ours.
+
+    Of a call that `commits` the outcome is unknown when the connection was lost under way; and when the driver gave it
+    up (HYT00 after the timeout, HY008 after a cancel): what it then sends to the server may come when the commit is on
+    disk already. An error with a number is the server's own word that the statement failed.
+    """
     state, text = (*map(str, error.args), "", "")[:2]
     numbers = [int(number) for number in _NUMBERED.findall(text)]
     known = next((number for number in numbers if number in _BY_NUMBER), None)
     number = known if known is not None else next((n for n in numbers if n > 0), 0)
     kind = _BY_NUMBER.get(number) or _BY_STATE.get(state) or _BY_STATE.get(state[:2]) or ErrorClass.OTHER
-    if kind is ErrorClass.CONNECTION_LOST and commits:
+    given_up = kind is ErrorClass.TIMEOUT and not number
+    if commits and (kind is ErrorClass.CONNECTION_LOST or given_up):
         kind = ErrorClass.UNKNOWN_OUTCOME
     return CallFailed(kind, str(number or state), sentence(text))
 

@@ -18,5 +18,8 @@ def cannot(engine: "MssqlEngine") -> str | None:
         return f"{engine.identity().product} ignores where a database's files are to lie"
     [(may,)] = engine.query(_MAY)
     if not may:
-        return "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO it, or make it a dbcreator"
+        return (
+            "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO it, or make it a member of "
+            "dbcreator"
+        )
     return None

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from stallmark.driver.engines.base import Isolation, Session
-from stallmark.driver.engines.errors import ErrorClass
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.execute import rows
 from stallmark.driver.engines.mssql.odbc import api
@@ -29,6 +29,7 @@ class MssqlSession(Session):
     """
 
     def __init__(self, connection: Any, calls_by_rpc: bool):
+        self.is_lost = False
         self._connection = connection
         self._error = api().Error
         self._by_rpc = calls_by_rpc
@@ -80,20 +81,22 @@ class MssqlSession(Session):
             return rows(cursor.execute(sql, *parameters))
         except self._error as error:
             failure = failed(error, commits=commits)
-            if failure.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME):
-                self._in_transaction = False
+            if failed(error).kind is ErrorClass.CONNECTION_LOST:
+                self._in_transaction, self.is_lost = False, True
             else:
                 with suppress(self._error):
                     rows(cursor)
-                self._end_what_is_open()
+                self._end_what_is_open(then=failure)
             raise failure from None
 
-    def _end_what_is_open(self) -> None:
+    def _end_what_is_open(self, then: CallFailed | None = None) -> None:
+        """Where that fails, the session may be in a transaction, and is of no more use. `then` is what stays true."""
         self._in_transaction = False
         try:
             rows(self._aside.execute(_ROLL_BACK))
         except self._error as error:
-            raise failed(error) from None
+            self.is_lost = True
+            raise then or failed(error) from None
 
     def _cursor(self) -> Any:
         try:

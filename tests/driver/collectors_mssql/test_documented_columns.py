@@ -118,6 +118,12 @@ def test_every_column_of_the_settings_is_documented(name: str) -> None:
             check(files("stallmark.driver.engines.mssql").joinpath(name).read_text(), version)
 
 
+def test_every_column_of_what_is_asked_before_a_restore_is_documented() -> None:
+    for name, versions in {"rights_restore": VERSIONS, "schemas_in_use": (*VERSIONS, None)}.items():
+        for version in versions:
+            check(files("stallmark.driver.engines.mssql").joinpath(f"{name}.sql").read_text(), version)
+
+
 def test_the_check_finds_what_is_wrong() -> None:
     with pytest.raises(AssertionError, match="has no column num_of_syncs"):
         check("SELECT io.num_of_syncs AS n FROM sys.dm_io_virtual_file_stats(NULL, NULL) AS io", 16)

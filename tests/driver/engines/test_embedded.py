@@ -190,6 +190,36 @@ def test_a_server_that_does_not_start_says_why(make_server: Make):
     assert not server.running
 
 
+def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server: Make):
+    server = make_server()
+    (server.data / "postmaster.opts").unlink(missing_ok=True)
+    (server.data / "postmaster.opts").symlink_to("/dev/full")  # the server writes it as it starts
+    with pytest.raises(
+        StallmarkError, match=r"postmaster.opts.*No space left on device\. Free some space on"
+    ):
+        server.start()
+    (server.data / "postmaster.opts").unlink()
+    server.start()
+    assert server.running
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('initdb: error: could not write to file "pg_wal/xlogtemp.42": No space left on device',
+         'could not write to file "pg_wal/xlogtemp.42": No space left on device. Free some'),
+        ('2026-11-21 20:00:00 UTC [7] PANIC:  could not write to file "pg_wal/xlogtemp.7": No space left on device',
+         'could not write to file "pg_wal/xlogtemp.7": No space left on device. Free some'),
+        ("2026-11-21 20:00:00 UTC [7] FATAL:  the database system is starting up",
+         "the database system is starting up."),
+        ("", "it said nothing."),
+    ],
+)  # fmt: skip
+def test_the_reason_in_a_log(line: str, said: str):
+    reason = embedded._reason(f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
+    assert reason.startswith(said) and ("Free some" in said or reason == said)
+
+
 def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(
     make_server: Make, monkeypatch
 ):

@@ -175,6 +175,11 @@ def test_who_may_empty_the_caches(script, engine, version, question, needed):
     assert needed in str(engine.cannot("cold_cache"))
 
 
+def test_babelfish_cannot_be_prefilled(script, engine):
+    says_it_is(script, banner=BABELFISH)
+    assert "Babelfish does not tell" in str(engine.cannot("prefill"))
+
+
 # Editions
 
 

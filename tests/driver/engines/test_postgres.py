@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from waiting import eventually
 
 from stallmark.driver.engines import open_engine
+from stallmark.driver.engines.base import Isolation
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine, PostgresSession, classify
@@ -266,6 +267,39 @@ def test_a_call_can_be_cancelled_from_another_thread(database, sessions, aside):
     error = call.exception()
     assert isinstance(error, CallFailed) and error.kind is ErrorClass.TIMEOUT
     assert session.call("one", []) == [(1,)]
+
+
+def test_a_commit_that_is_cancelled_while_it_waits_for_a_standby_has_committed(engine: ClusterEngine, aside):
+    """So that a call that ends as cancelled has not: its class is no unknown outcome."""
+
+    def waits(session: PostgresSession) -> bool:
+        waiting = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+        return engine.query(waiting, [session.server_pid]) == [("SyncRep",)]
+
+    engine.execute("DROP TABLE IF EXISTS awaited")
+    engine.execute("CREATE TABLE awaited (n integer)")
+    session = engine.session(LONG_S)
+    session.prepare("put", "INSERT INTO awaited VALUES ($1) RETURNING n")
+    engine.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    engine.execute("SELECT pg_reload_conf()")
+    try:
+        eventually(lambda: engine.query("SHOW synchronous_standby_names") == [("nobody",)])
+        call = aside(session.call, "put", [7])
+        eventually(lambda: waits(session))
+        session.cancel()
+        assert call.result() == [(7,)]
+        session.begin(Isolation.READ_COMMITTED)
+        session.call("put", [8])
+        call = aside(session.commit)
+        eventually(lambda: waits(session))
+        session.cancel()
+        call.result()
+    finally:
+        engine.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        engine.execute("SELECT pg_reload_conf()")
+        session.close()
+    assert engine.query("SELECT n FROM awaited ORDER BY n") == [(7,), (8,)]
+    engine.execute("DROP TABLE awaited")
 
 
 COMMITS = pytest.mark.parametrize(
@@ -557,5 +591,27 @@ def test_threads_have_sessions_of_their_own(sessions):
 def test_only_one_run_at_a_time_holds_a_database(engine: ClusterEngine):
     with engine.hold(), pytest.raises(StallmarkError, match="Another Stallmark drives"), engine.hold():
         pass
-    with engine.hold():
-        pass
+    with engine.hold() as look:
+        look()
+
+
+def test_a_lock_whose_session_was_ended_is_said(database: EmbeddedEngine):
+    end = (
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
+        " WHERE application_name = 'stallmark-run' AND datname = current_database()"
+    )
+    with PostgresEngine(database.spec()).hold() as look:
+        look()
+        assert database.query(end) == [(True,)]
+        with pytest.raises(StallmarkError, match=r"The lock on .* is gone.*another run may have begun"):
+            look()
+
+
+def test_schemas_in_use_are_of_users_and_not_of_extensions(database: EmbeddedEngine):
+    database.execute("CREATE SCHEMA a; CREATE SCHEMA b; CREATE SCHEMA empty")
+    assert database.schemas_in_use() == {}
+    database.execute("CREATE FUNCTION a.f() RETURNS integer RETURN 1")
+    database.execute("CREATE TABLE public.t (n integer PRIMARY KEY)")
+    database.execute("CREATE FUNCTION b.brought_along() RETURNS integer RETURN 1")
+    database.execute("ALTER EXTENSION plpgsql ADD FUNCTION b.brought_along()")
+    assert database.schemas_in_use() == {"a": "f", "public": "t"}

@@ -1,10 +1,11 @@
 """SQL Server's engine against a responder that speaks its protocol: Microsoft's driver is real, the server is not."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from mssql_server import answering, says_it_is
-from tds.answers import Rows
+from tds.answers import Hold, Rows
 from tds.datatypes import INT, nvarchar
 from tds.responder import Responder
 from tds.script import Script
@@ -12,7 +13,8 @@ from tds.tokens import Column
 
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 
-LOCK = {"taken": 0}  # what sp_getapplock answers
+LOCK: dict[str, Any] = {"taken": 0, "mode": "Exclusive"}
+"""What sp_getapplock and APPLOCK_MODE answer; None for no answer."""
 PASSWORD = "Corr3ct;h0rse}b=ttery"
 
 
@@ -22,7 +24,9 @@ def script() -> Script:
     says_it_is(script)
     script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB\\PROD",)]))
-    script.sql("'stallmark.run'", lambda _: [Rows([Column("taken", INT)], [(LOCK["taken"],)])])
+    script.sql(r"@Resource = 'stallmark\.run'", lambda _: [Rows([Column("taken", INT)], [(LOCK["taken"],)])])
+    mode = [Column("mode", nvarchar(32))]
+    script.sql("APPLOCK_MODE", lambda _: [Rows(mode, [(LOCK["mode"],)]) if LOCK["mode"] else Hold()])
     return script
 
 

@@ -4,12 +4,13 @@ import re
 
 import pytest
 from tds.answers import Count, Error, Rows
-from tds.datatypes import nvarchar
+from tds.datatypes import INT, nvarchar
 from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
+from stallmark.driver.engines.mssql import backup
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 
 from .conftest import LOCK
@@ -29,7 +30,19 @@ def test_a_backup_says_what_it_is_of(engine, server, script):
         Rows([Column("BackupDescription", text), Column("DatabaseName", text)], [(first, "bank")]),
     )
     script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [(second,)]))
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
     assert engine.kept_for_restore() == label
+
+
+def test_capitals_of_the_url_are_of_no_meaning_where_the_server_has_none(engine, script):
+    text = nvarchar(255)
+    columns = [Column("BackupDescription", text), Column("DatabaseName", text)]
+    script.sql("RESTORE HEADERONLY", Rows(columns, [("as loaded", "Bank")]))
+    script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [("-",)]))
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("Bank",)]), times=1)
+    assert engine.kept_for_restore() == "as loaded"
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
+    assert engine.kept_for_restore() is None  # of another one, where capitals count
 
 
 def test_without_a_backup_there_is_none(engine, script):
@@ -56,6 +69,8 @@ class Database:
         self.fails_by: Error | None = None
         self.begins = True
         """A restore that fails does so after it has begun."""
+        self.may_open = True
+        """Whether this login may say SET ONLINE."""
         columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60))]
         script.sql(
             "FROM sys.databases",
@@ -74,6 +89,8 @@ class Database:
             self.script.databases.discard("bank")
 
     def _set(self, state: str) -> list:
+        if state == "ONLINE" and not self.may_open:
+            return [Error(5011, "User does not have permission to alter database 'bank'.", severity=14)]
         if self.state == "RESTORING":
             return [
                 Error(5052, "ALTER DATABASE is not permitted while a database is in the Restoring state.")
@@ -117,6 +134,54 @@ def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_ag
         engine.restore()
     assert restores(server) == [OFFLINE, RESTORE, ONLINE]
     assert bank.state == "ONLINE" and not script.properties.values
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_database_that_stays_closed_is_said_with_the_statements_that_open_it(engine, script, bank, begins):
+    bank.fails_by, bank.begins, bank.may_open = FULL, begins, False
+    with pytest.raises(StallmarkError) as failed:
+        engine.restore()
+    said = in_words(failed.value)
+    assert "failed: There is insufficient free space" in said and "The database is left closed" in said
+    assert ONLINE in said and RESTORE in said
+    assert bank.state == ("RESTORING" if begins else "OFFLINE")
+    assert list(script.properties.values) == ["stallmark.restore.bank"]  # so that the next run finishes it
+
+
+def test_ctrl_c_between_offline_and_restore_opens_it_again(engine, server, script, bank, monkeypatch):
+    run = backup._run
+
+    def stop_before_restore(engine, statement, what):
+        if statement.startswith("RESTORE"):
+            raise KeyboardInterrupt
+        run(engine, statement, what)
+
+    monkeypatch.setattr(backup, "_run", stop_before_restore)
+    with pytest.raises(KeyboardInterrupt):
+        engine.restore()
+    assert restores(server) == [OFFLINE, ONLINE]
+    assert bank.state == "ONLINE" and not script.properties.values
+
+
+RIGHTS = [
+    "the right BACKUP DATABASE",
+    "the right VIEW DEFINITION in the database",
+    "the right CREATE ANY DATABASE",
+    "the right ALTER ANY DATABASE",
+    "the role dbcreator or the database itself",
+]
+
+
+@pytest.mark.parametrize("lacking", [[], *([right] for right in RIGHTS), RIGHTS[2:4]])
+def test_what_a_restore_needs_is_asked_before_anything_is_closed(engine, server, script, lacking):
+    row = tuple(int(right not in lacking) for right in RIGHTS)
+    script.sql("BACKUP DATABASE'", Rows([Column(right, INT) for right in RIGHTS], [row]))
+    why = engine.cannot("restore")
+    if lacking:
+        assert why and all((right in why) == (right in lacking) for right in RIGHTS)
+    else:
+        assert why is None
+    assert not restores(server)
 
 
 @pytest.mark.parametrize("left", ["RESTORING", "OFFLINE", "SINGLE_USER"])

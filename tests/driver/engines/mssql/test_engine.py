@@ -10,6 +10,7 @@ from tds.tokens import Column
 
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.driver.engines.mssql import execute as module
+from stallmark.driver.engines.mssql import lock
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 
 from .conftest import LOCK, PASSWORD
@@ -69,6 +70,39 @@ def test_a_lock_that_was_waited_for_is_held(engine, monkeypatch):
     monkeypatch.setitem(LOCK, "taken", 1)
     with engine.hold():
         pass
+
+
+def test_a_lock_that_is_held_is_looked_at_in_its_own_session(engine, server):
+    with engine.hold() as look:
+        [taken] = [it for it in server.requests if "sp_getapplock" in it.text]
+        look()
+        assert [it.connection for it in server.requests if "APPLOCK_MODE" in it.text] == [taken.connection]
+
+
+def test_a_lock_that_went_with_its_session_is_said(engine, server):
+    with engine.hold() as look:
+        server.cut_all()
+        with pytest.raises(StallmarkError, match=r"The lock on 127.*is gone.*this one ends: run again"):
+            look()
+
+
+def test_a_session_that_the_driver_has_replaced_has_no_lock(engine, monkeypatch):
+    monkeypatch.setitem(LOCK, "mode", "NoLock")
+    with engine.hold() as look, pytest.raises(StallmarkError, match="its session was replaced"):
+        look()
+
+
+def test_a_server_too_busy_to_say_has_not_lost_it(engine, monkeypatch):
+    monkeypatch.setattr(lock, "LOOK_WITHIN_S", 1)
+    monkeypatch.setitem(LOCK, "mode", None)
+    with engine.hold() as look:
+        look()
+
+
+def test_schemas_in_use(engine, script):
+    columns = [Column("schema_name", nvarchar(128)), Column("one", nvarchar(128))]
+    script.sql("FROM sys.objects", Rows(columns, [("bank", "accounts"), ("dbo", "thesis")]))
+    assert engine.schemas_in_use() == {"bank": "accounts", "dbo": "thesis"}
 
 
 MODEL = Error(

@@ -119,5 +119,5 @@ def test_only_one_run_has_the_lock(database):
         lock.held(database),
     ):
         pass
-    with lock.held(database):
-        pass
+    with lock.held(database) as look:
+        look()

@@ -5,12 +5,15 @@ import json
 import pytest
 from tds.answers import Count, Error, Rows
 from tds.datatypes import BIGINT, BIT, INT, nvarchar
+from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.errors import NotGivenBack, StallmarkError, in_words
 from stallmark.driver.engines.mssql import memory
 from stallmark.driver.engines.mssql.engine import MssqlEngine
+
+from .conftest import LOCK
 
 CAP, FLOOR, ADVANCED = "max server memory (MB)", "min server memory (MB)", "show advanced options"
 PARALLELISM, FILLFACTOR = "cost threshold for parallelism", "fill factor (%)"
@@ -199,3 +202,99 @@ def test_a_cap_below_the_servers_own_minimum_is_refused(engine, script, settings
     assert settings.values[CAP] == UNLIMITED and not script.properties.values
     settings.values[FLOOR] = settings.in_use[FLOOR] = 4096
     assert engine.cap_memory(4 << 30) == 4 << 30
+
+
+# At the end of a run
+
+
+class Away:
+    """A server that ends every connection and refuses logins, until it is back."""
+
+    def __init__(self, server: Responder, script: Script):
+        self.server, self.script = server, script
+
+    def goes(self, times: int | None = None) -> None:
+        """`times`: so many logins are refused."""
+        refusal = Error(17187, "SQL Server is not ready to accept new client connections.", severity=16)
+        self.script.login(refusal, times=times)
+        self.server.cut_all()
+
+
+@pytest.fixture
+def away(server: Responder, script: Script) -> Away:
+    return Away(server, script)
+
+
+def test_a_server_that_restarts_at_the_end_is_waited_for(engine, script, settings, away):
+    with engine.hold():
+        engine.cap_memory(4 << 30)
+        away.goes(times=5)
+    assert settings.values[CAP] == UNLIMITED and not script.properties.values
+
+
+def test_a_server_that_does_not_come_back_is_said_with_what_is_left_to_do(
+    engine, script, settings, away, kept, monkeypatch
+):
+    monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
+    with pytest.raises(NotGivenBack) as left, engine.hold():
+        engine.cap_memory(4 << 30)
+        away.goes()
+    said = str(left.value)
+    assert f"`{CAP}` of 127.0.0.1" in said and "still capped at 4096 (No connection" in said
+    assert f"EXEC sp_configure '{CAP}', {UNLIMITED}; RECONFIGURE" in said
+    assert ("the next run against this server gives it back" in said) == (kept == "on the server")
+    assert ("this server from this machine gives" in said) == (kept == "on this machine")
+    assert ("sp_dropextendedproperty" if kept == "on the server" else ".json") in said
+    assert settings.values[CAP] == 4096
+
+
+def test_the_runs_own_reason_is_not_replaced(engine, settings, away, monkeypatch):
+    monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
+    with pytest.raises(ZeroDivisionError) as raised, engine.hold():
+        engine.cap_memory(4 << 30)
+        away.goes()
+        1 / 0  # noqa: B018
+    assert in_words(raised.value).startswith("division by zero `max server memory (MB)` of 127")
+
+
+def test_a_run_that_changed_nothing_has_nothing_to_give_back(engine, settings, away):
+    with engine.hold():
+        away.goes()
+
+
+def test_ctrl_c_ends_the_waiting_and_says_what_is_left(engine, settings, away, monkeypatch):
+    def stop(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped, engine.hold():
+        engine.cap_memory(4 << 30)
+        away.goes()
+        monkeypatch.setattr(memory.time, "sleep", stop)
+    assert "still capped at 4096 (the wait for the server was stopped)" in in_words(stopped.value)
+
+
+def test_without_the_lock_it_is_taken_again_first(engine, server, script, settings):
+    with engine.hold():
+        engine.cap_memory(4 << 30)
+        server.forget()
+        server.cut_all()
+    assert settings.values[CAP] == UNLIMITED and not script.properties.values
+    asked = [it.text for it in server.requests if "applock" in it.text.lower() or "sp_configure" in it.text]
+    assert "sp_getapplock" in asked[0]
+
+
+def test_the_cap_of_another_run_that_has_begun_is_not_undone(engine, script, settings, monkeypatch):
+    monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
+    with pytest.raises(NotGivenBack, match=r"Another run has begun on this server.*If `max"), engine.hold():
+        engine.cap_memory(4 << 30)
+        monkeypatch.setitem(LOCK, "mode", "NoLock")
+        monkeypatch.setitem(LOCK, "taken", -1)
+    assert settings.values[CAP] == 4096
+
+
+def test_a_refusal_at_the_end_is_not_tried_for_two_minutes(engine, server, settings):
+    with pytest.raises(NotGivenBack, match="not have permission"), engine.hold():
+        engine.cap_memory(4 << 30)
+        settings.refuses = True
+        server.forget()
+    assert sum("sp_configure" in it.text for it in server.requests) == 1

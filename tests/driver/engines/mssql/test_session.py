@@ -1,6 +1,7 @@
 """Calls and transactions of a virtual user, counted in round trips, and what their errors mean."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tds.answers import Cut, Error, Hold, Rows
@@ -8,6 +9,7 @@ from tds.datatypes import INT, nvarchar
 from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
+from waiting import eventually
 
 from stallmark.driver.engines.base import Isolation
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
@@ -183,19 +185,61 @@ def test_a_connection_cut_under_a_call(engine, script, commits, kind):
     session.prepare("transfer", TRANSFER)
     with pytest.raises(CallFailed) as raised:
         session.call("transfer", (1, 2, 3, 4), commits=commits)
-    assert raised.value.kind is kind
+    assert raised.value.kind is kind and session.is_lost
     session.close()
 
 
-def test_a_slow_answer_is_given_up(engine, server, script):
-    script.procedure("bank.transfer", Hold())
+@pytest.mark.parametrize(
+    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.TIMEOUT)]
+)
+def test_a_slow_answer_is_given_up(engine, server, script, commits, kind):
+    """Whether the attention comes before the commit is on disk, nobody knows; the session goes on."""
+    script.procedure("bank.transfer", Hold(), times=1)
+    script.procedure("bank.transfer", Rows([Column("abalance", INT)], [(41,)]))
     session = engine.session(1)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4), commits=commits)
+    assert (raised.value.kind, raised.value.code) == (kind, "HYT00")
+    assert "attention" in [request.kind for request in server.requests]
+    assert "ROLLBACK" in server.requests[-1].text and not session.is_lost
+    assert session.call("transfer", (1, 2, 3, 4)) == [(41,)]
+    session.close()
+
+
+def test_a_commit_that_is_cancelled_may_have_been_one(framed, server, script):
+    script.sql(r"^COMMIT", Hold())
+    script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(lambda: transaction_of(framed))
+        eventually(lambda: any(request.text.startswith("COMMIT") for request in server.requests))
+        framed.cancel()
+        error = ended.exception()
+    assert isinstance(error, CallFailed) and not framed.is_lost
+    assert (error.kind, error.code) == (ErrorClass.UNKNOWN_OUTCOME, "HY008")
+
+
+def transaction_of(session: MssqlSession) -> None:
+    with session.transaction(Isolation.SERIALIZABLE):
+        session.call("two", (2, 3))
+
+
+def test_what_the_server_says_it_gave_up_has_not_committed(engine, script):
+    script.procedure("bank.transfer", Error(8645, "A timeout occurred while waiting for memory resources."))
+    session = engine.session(10)
     session.prepare("transfer", TRANSFER)
     with pytest.raises(CallFailed) as raised:
         session.call("transfer", (1, 2, 3, 4))
     assert raised.value.kind is ErrorClass.TIMEOUT
-    assert "attention" in [request.kind for request in server.requests]
     session.close()
+
+
+def test_a_session_that_cannot_roll_back_is_of_no_more_use(framed, script):
+    script.procedure("order_frame2", Error(547, "it failed."))
+    script.sql(r"\bROLLBACK\b", Error(50001, "no."))
+    with pytest.raises(CallFailed, match="it failed"), framed.transaction(Isolation.SERIALIZABLE):
+        framed.call("two", (2, 3))
+    assert framed.is_lost
 
 
 def test_what_was_said_is_told_without_where_it_came_through():

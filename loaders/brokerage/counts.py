@@ -77,7 +77,7 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
     }
 
 
-def conditions(population: Population, group: str, load_unit: int) -> dict[str, str]:
+def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
     """By table, what the rows of one batch fulfil and no others."""
     return _OF_GROUP[group](population, load_unit)
 

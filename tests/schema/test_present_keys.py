@@ -1,0 +1,85 @@
+"""What of a schema's keys is there and trusted, on every engine."""
+
+import pytest
+import sqlalchemy as sa
+from mssql_server import answering, engine_at, says_it_is
+from tds.answers import Rows
+from tds.datatypes import INT, nvarchar
+from tds.script import Script
+from tds.tokens import Column
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.schema import bank, brokerage, deploy
+from stallmark.schema.present_keys import defects, name_of, table_of
+
+WORKLOADS = pytest.mark.parametrize(
+    "metadata", [bank.METADATA, brokerage.METADATA], ids=["bank", "brokerage"]
+)
+BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
+
+
+def items(metadata: sa.MetaData) -> list:
+    parts = deploy.take_apart(metadata)
+    return [*parts.keys, *parts.foreign_keys]
+
+
+def made(database: EmbeddedEngine, metadata: sa.MetaData) -> str:
+    parts = deploy.take_apart(metadata)
+    deploy.create_tables(database, parts.tables)
+    deploy.finish(database, parts, "", rows={}, step=lambda _: None)
+    return str(metadata.schema)
+
+
+@WORKLOADS
+def test_a_schema_that_was_built_has_no_defect(database: EmbeddedEngine, metadata: sa.MetaData) -> None:
+    assert defects(database, made(database, metadata), items(metadata)) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        ("DROP INDEX brokerage.trade_t_ca_id_t_dts_idx", "brokerage.trade: trade_t_ca_id_t_dts_idx is missing"),
+        ("ALTER TABLE brokerage.trade DROP CONSTRAINT trade_t_ca_id_fkey",
+         "brokerage.trade: trade_t_ca_id_fkey is missing"),
+        ("ALTER TABLE brokerage.trade DROP CONSTRAINT trade_t_ca_id_fkey; "
+         "ALTER TABLE brokerage.trade ADD CONSTRAINT trade_t_ca_id_fkey FOREIGN KEY (t_ca_id) "
+         "REFERENCES brokerage.customer_account NOT VALID",
+         "brokerage.trade: trade_t_ca_id_fkey is disabled or was never checked"),
+        ("ALTER TABLE brokerage.trade ADD CONSTRAINT more CHECK (t_qty > 1) NOT VALID",
+         "brokerage.trade: more is disabled or was never checked"),
+    ],
+    ids=["index", "foreign key", "not valid", "check"],
+)  # fmt: skip
+def test_what_is_not_as_it_should_be_is_named(database: EmbeddedEngine, wrong: str, found: str) -> None:
+    schema = made(database, brokerage.METADATA)
+    database.execute(wrong)
+    assert defects(database, schema, items(brokerage.METADATA)) == [found]
+
+
+def on_sql_server(*rows: tuple[str, str, int], banner: str = "Microsoft SQL Server") -> list[str]:
+    script = Script()
+    says_it_is(script, banner=banner)
+    columns = [Column("table_name", nvarchar(128)), Column("item_name", nvarchar(128)), Column("k", INT)]
+    script.sql("sys.check_constraints", Rows(columns, list(rows)))
+    with answering(script) as server:
+        return defects(engine_at(server), "bank", items(bank.METADATA))
+
+
+def of_bank(trusted: int = 1) -> list[tuple[str, str, int]]:
+    return [(table_of(item).name, name_of(item, "mssql"), trusted) for item in items(bank.METADATA)]
+
+
+def test_sql_server_s_answer_is_read_in_the_same_way() -> None:
+    assert on_sql_server(*of_bank()) == []
+    [first, *others] = of_bank()
+    assert on_sql_server(*others) == [f"bank.{first[0]}: {first[1]} is missing"]
+    assert on_sql_server(*of_bank(0)) == [
+        f"bank.{table}: {name} is disabled or was never checked" for table, name, _ in sorted(of_bank())
+    ]
+
+
+def test_babelfish_s_own_names_of_indexes_are_known() -> None:
+    """As Babelfish 4.4 lists them; on SQL Server they would be others."""
+    there = [(table, f"{name}{table}85151f3656bb73f5aa39e5b47fcd3b28", 1) for table, name, _ in of_bank()]
+    assert on_sql_server(*there, banner=BABELFISH) == []
+    assert len(on_sql_server(*there)) == len(there)
