@@ -1,6 +1,6 @@
 """What driving SQL Server costs the client: our sessions and our bulk copy against a responder that answers at once.
 
-    python -m benchmarks.mssql calls     30 users in one process call a procedure: calls per second, CPU µs per call
+    python -m benchmarks.mssql calls     30 users of an executor call a procedure: calls per second, CPU µs per call
     python -m benchmarks.mssql bulk      rows per second and writer, five columns, one and two writers
     python -m benchmarks.mssql collectors  share of a core that all collectors take, by collector, at a large server
 
@@ -8,6 +8,7 @@ The responder (tests/tds) is a process of its own, with Microsoft's real driver 
 our own cost is measured. The figures are medians of rounds; both processes share the machine's cores.
 """
 
+import os
 import random
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ from stallmark.driver.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.engines.mssql.bulk import BulkCopyWriter
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.engines.mssql.session import MssqlSession
+from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
 from stallmark.driver.record import Record, RecordWriter
 from stallmark.driver.sampler import Sampler
 
@@ -58,7 +60,9 @@ def responder(script: Path | None = None) -> Iterator[MssqlEngine]:
 
 def calls(engine: MssqlEngine, sql: str) -> tuple[float, float]:
     """(calls per second, CPU µs per call) of USERS threads in this process."""
-    sys.setswitchinterval(0.0005)  # as the executor does
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    everywhere = os.sched_getaffinity(0)
+    keep_to_one_core(0)
     sessions = []
     for _ in range(USERS):
         session = MssqlSession(engine.connect("bench"), calls_by_rpc=True)
@@ -82,6 +86,7 @@ def calls(engine: MssqlEngine, sql: str) -> tuple[float, float]:
     for thread in threads:
         thread.join()
     passed, spent = time.monotonic() - begin, time.process_time() - cpu
+    os.sched_setaffinity(0, everywhere)
     for session in sessions:
         session.close()
     return sum(counts) / passed, spent / sum(counts) * 1e6

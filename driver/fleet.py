@@ -30,7 +30,7 @@ class Fleet:
         self._quitting = False
         self._open_loop = plan.arrivals.kind != "closed"
         for index, (_, channel) in enumerate(self._children):
-            numbers = {"number": place.number(index), "machine": place.machine}
+            numbers = {"index": index, "number": place.number(index), "machine": place.machine}
             channel.send("order", **numbers, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
         for _, channel in self._children:
             channel.receive()  # "ready"

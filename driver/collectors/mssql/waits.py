@@ -22,10 +22,10 @@ class Waits(MssqlCollector):
     title = "Waits of the users"
     help = (
         "What each virtual user's session was doing: I/O, lock, log, CPU or its client, seen at a random "
-        "instant of every fifth of a second and counted per second (sys.dm_exec_requests). Samples / polls is a "
+        "instant of every half second and counted per second (sys.dm_exec_requests). Samples / polls is a "
         "mean number of users. Of a parallel query only what its coordinator waits for is seen."
     )
-    interval_s = 0.2
+    interval_s = 0.5
     polling = True
     on_azure = True
     columns = COLUMNS
