@@ -26,9 +26,10 @@ larger gap means that seconds, users or transactions are missing from the record
 FOREIGN_IO = 0.05
 """Share of blocks or bytes for other databases (design.md, 7)."""
 
-FOREIGN_FLOOR_PER_S = 5.0
-"""Blocks or I/Os per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below 5
-% of the slowest device there is, however small our own share is because the pool answers everything."""
+FOREIGN_FLOOR_PER_S = 10.0
+"""Blocks or I/Os per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below a
+tenth of the slowest device there is, however small our own share is because the pool answers everything. Autovacuum's
+look into a database that nobody uses reads 100 blocks at once, which in a short interval is 5 per second."""
 
 FOREIGN_BUSY = 0.05
 """A real device less busy than this delays nobody, whoever else reads from it."""
