@@ -21,6 +21,7 @@ UNIT = 1_000  # customers of a load unit
 ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # of a load unit
 EXCHANGES = 4
 MOST_ACCOUNTS = 10  # of a customer
+TICKER_LETTERS = 4  # at least
 MOST_HELD = 18  # securities that an account trades
 FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
 
@@ -152,11 +153,18 @@ def is_preferred(security: Ints) -> npt.NDArray[np.bool_]:
     return security % SECURITIES >= COMPANIES
 
 
+def ticker_numbers(company: Number) -> tuple[Number, Number]:
+    """Of a company's ticker in base 26: what stands before the four letters, and the four, spread over the alphabet."""
+    before, within = divmod(company, 26**TICKER_LETTERS)
+    return before, within * 271_829 % 26**TICKER_LETTERS
+
+
 def ticker(company: int) -> str:
     """Four letters or more, spread over the alphabet."""
-    mixed = company * 271_829 % 26**4 + company // 26**4 * 26**4
+    first, mixed = ticker_numbers(company)
+    mixed += first * 26**TICKER_LETTERS
     letters = ""
-    while mixed or len(letters) < 4:
+    while mixed or len(letters) < TICKER_LETTERS:
         mixed, letter = divmod(mixed, 26)
         letters = chr(65 + letter) + letters
     return letters

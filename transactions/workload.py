@@ -61,6 +61,11 @@ class Condition:
     statistical: bool = False
     fresh_only: bool = False
 
+    @classmethod
+    def of_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
+        """With the SQL of `conditions/<file>.sql` in a workload's package."""
+        return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
+
 
 @dataclass(frozen=True)
 class Workload:

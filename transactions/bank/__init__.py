@@ -4,16 +4,13 @@ Derived from TPC-B, and not comparable with published TPC results: no audit, no 
 branches with throughput. It says how fast a server commits small writes over random pages.
 """
 
-from importlib.resources import files
+from functools import partial
 
 from stallmark.schema.bank import METADATA
 from stallmark.transactions.bank.transfer import Transfer
 from stallmark.transactions.workload import Condition, Workload
 
-
-def _condition(file: str, name: str, cost: str = "scan") -> Condition:
-    return Condition(name, files(__name__).joinpath("conditions", f"{file}.sql").read_text(), cost)
-
+_condition = partial(Condition.of_file, __name__)
 
 WORKLOAD = Workload(
     name="bank",

@@ -4,19 +4,12 @@ Not comparable with published TPC results: other data, other word lists, no audi
 """
 
 from collections.abc import Mapping
-from importlib.resources import files
+from functools import partial
 from typing import Any
 
 from stallmark.schema.brokerage import METADATA
 from stallmark.schema.brokerage_population import Population
 from stallmark.transactions.workload import Condition, Workload
-
-
-def _condition(
-    file: str, name: str, cost: str, *, statistical: bool = False, fresh_only: bool = False
-) -> Condition:
-    sql = files(__name__).joinpath("conditions", f"{file}.sql").read_text()
-    return Condition(name, sql, cost, statistical, fresh_only)
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -29,6 +22,8 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
         )
     }  # fmt: skip
 
+
+_condition = partial(Condition.of_file, __name__)
 
 CONDITIONS = (
     _condition("broker_totals", "a broker's totals are those of the completed trades", "scan"),

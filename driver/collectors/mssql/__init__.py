@@ -5,7 +5,6 @@ ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, whi
 no queries stand beside them: `<collector>.<what>.sql`.
 """
 
-import re
 from importlib.resources import files
 
 from stallmark.driver.engines import sql_file
@@ -16,8 +15,8 @@ _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every ver
 
 def statement(name: str, major: int) -> str:
     """The text of the newest query of this name that a server of this major version understands."""
-    versions = [int(m[1]) for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name))]
-    return sql_file.read(__name__, f"{name}.{max(version for version in versions if version <= major)}")
+    fitting = [version for version in sql_file.versions(__name__, name) if version <= major]
+    return sql_file.read(__name__, f"{name}.{max(fitting)}")
 
 
 def azure_statement(name: str) -> str | None:
@@ -29,7 +28,3 @@ def azure_statement(name: str) -> str | None:
 def known_as(major: int, edition: int) -> int:
     """The major version whose views this server has."""
     return _EVERGREEN if edition in AZURE else major
-
-
-def _file(name: str) -> re.Pattern[str]:
-    return re.compile(rf"{name}\.(\d+)\.sql")

@@ -3,23 +3,15 @@
 A query named `<collector>.<major>.sql` serves that major version and all later ones up to the next file.
 """
 
-import re
-from importlib.resources import files
+from stallmark.driver.engines import sql_file
 
 
 def statement(name: str, major: int) -> str | None:
     """The text of the newest query of this name that a server of this major version understands."""
-    versions = {
-        int(m[1]): path for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name))
-    }
-    fitting = [version for version in versions if version <= major]
-    return versions[max(fitting)].read_text() if fitting else None
+    fitting = [version for version in sql_file.versions(__name__, name) if version <= major]
+    return sql_file.read(__name__, f"{name}.{max(fitting)}") if fitting else None
 
 
 def oldest(name: str) -> int:
     """The oldest major version that a query of this name exists for."""
-    return min(int(m[1]) for path in files(__name__).iterdir() if (m := _file(name).fullmatch(path.name)))
-
-
-def _file(name: str) -> re.Pattern[str]:
-    return re.compile(rf"{name}\.(\d+)\.sql")
+    return min(sql_file.versions(__name__, name))
