@@ -99,9 +99,8 @@ class Scenario(_Strict):
     device: Devices | None = None
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     reset: Literal["restore", "continue"]
-    observe: list[
-        Observation
-    ] = []  # what is measured beyond the ordinary, because it costs the server something
+    # What is measured beyond the ordinary, because it costs the server something.
+    observe: list[Observation] = []
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     variants: Annotated[list[Variant], Field(min_length=1)]
 

@@ -22,9 +22,8 @@ class Show:
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._said = 0.0
-        self._first: tuple[float, float] | None = (
-            None  # when work was first reported, and how much was done then
-        )
+        # When work was first reported, and how much was done then.
+        self._first: tuple[float, float] | None = None
 
     @contextmanager
     def bar(self, title: str, total: float | None) -> Iterator[None]:
