@@ -49,6 +49,8 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
         "engine": engine.spec(),
         "workload": "bank",
         "scale": {"branches": BRANCHES},
+        "deck": {"transfer": 1},
+        "locality": 0.0,
         "call_timeout_s": 60,
     }
     drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)

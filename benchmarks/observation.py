@@ -82,6 +82,8 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
         "engine": engine.spec(),
         "workload": "bank",
         "scale": {"branches": BRANCHES},
+        "deck": {"transfer": 1},
+        "locality": 0.0,
         "call_timeout_s": 60,
     }
     drive = Drive(Plan(steps, Arrivals(), 1), order, writer)

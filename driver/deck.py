@@ -4,17 +4,26 @@ After every full deck the mix is met exactly, so two runs differ in order only.
 """
 
 import random
-from collections.abc import Iterator, Mapping
-from typing import TypeVar
+import threading
+from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 Card = TypeVar("Card")
 
 
-def deal(deck: Mapping[Card, int], rng: random.Random) -> Iterator[Card]:
-    """Deal cards for ever, reshuffling at the end of each deck."""
-    cards = [card for card, count in deck.items() for _ in range(count)]
-    while len(cards) > 1:
-        rng.shuffle(cards)
-        yield from cards
-    while True:
-        yield cards[0]
+class Dealer(Generic[Card]):
+    """Deals to all users of an executor, so that what is dealt is never further from the mix than one deck allows."""
+
+    def __init__(self, deck: Mapping[Card, int], rng: random.Random):
+        self._cards = [card for card, count in deck.items() for _ in range(count)]
+        self._rng = rng
+        self._left: list[Card] = []
+        self._lock = threading.Lock()
+
+    def next_card(self) -> Card:
+        """Reshuffles at the end of each deck."""
+        with self._lock:
+            if not self._left:
+                self._left = self._cards.copy()
+                self._rng.shuffle(self._left)
+            return self._left.pop()

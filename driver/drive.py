@@ -9,12 +9,15 @@ from typing import Any
 
 from stallmark.driver import hdr
 from stallmark.driver.children import start_child
+from stallmark.driver.engines.base import OwnIO
 from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.record import RecordWriter
-from stallmark.driver.tally import USER_SUMS
+from stallmark.driver.tally import USER_SUMS, summed
 from stallmark.driver.wire import Closed
+from stallmark.transactions import find_workload
+from stallmark.transactions.workload import Workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
@@ -45,6 +48,8 @@ class Merger:
     errors: int = 0
     _transactions: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
     _users: dict[tuple[int, int], dict] = field(default_factory=dict)
+    _agenda: dict[tuple[int, int], dict] = field(default_factory=dict)
+    _own_io: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, report: dict[str, list[dict[str, Any]]]) -> None:
         for row in report["transactions"]:
@@ -57,6 +62,16 @@ class Merger:
                 known["lag_max_us"] = max(known["lag_max_us"], row["lag_max_us"])
             else:
                 self._users[row["second"], row["executor"]] = row
+        for row in report["agenda"]:
+            if known := self._agenda.get((row["second"], row["executor"])):
+                for name in ("taken", "late_us"):
+                    known[name] += row[name]
+                for name in ("late_max_us", "waiting"):
+                    known[name] = max(known[name], row[name])
+            else:
+                self._agenda[row["second"], row["executor"]] = row
+        for row in report["transaction_io"]:
+            self._own_io[row["second"], row["transaction"]].append(row)
         self.errors += sum(row["attempts"] for row in report["errors"])
         self.writer.append("errors", report["errors"])
 
@@ -64,8 +79,13 @@ class Merger:
         """Write and forget the rows of all seconds before `second`."""
         due = sorted(key for key in self._transactions if key[0] < second)
         self.writer.append("transactions", [_merged(self._transactions.pop(key)) for key in due])
-        due_users = sorted(key for key in self._users if key[0] < second)
-        self.writer.append("users", [self._users.pop(key) for key in due_users])
+        due = sorted(key for key in self._own_io if key[0] < second)
+        own_io = [self._own_io.pop(key) for key in due]
+        names = ("sampled", *OwnIO._fields)
+        self.writer.append("transaction_io", [rows[0] | summed(rows, names) for rows in own_io])
+        for name, rows in (("users", self._users), ("agenda", self._agenda)):
+            settled = sorted(key for key in rows if key[0] < second)
+            self.writer.append(name, [rows.pop(key) for key in settled])
 
 
 def _merged(rows: list[dict]) -> dict:
@@ -93,6 +113,7 @@ class Drive:
         gathering: Gathering | None = None,
     ):
         self._plan = plan
+        self._workload = find_workload(order["workload"])
         self._merger = Merger(writer)
         self._within_s = gathering.within_s if gathering else 0
         if gathering:
@@ -123,7 +144,7 @@ class Drive:
                 elif kind == "ready":
                     self._welcome(fields["machines"], say)
                 else:
-                    raise StallmarkError(f"The load could not start: {_why(kind, fields)}.")
+                    raise StallmarkError(f"The load could not start: {_why(kind, fields, self._workload)}.")
         except Closed:
             raise StallmarkError("The load driver could not start; its message stands above.") from None
         self.start_ns = time.monotonic_ns()
@@ -179,6 +200,16 @@ class Drive:
             )
         if count := self._left["unfinished"]:
             notes.append(f"{count:,} transactions did not end, even cancelled: their outcome is unknown.")
+        if count := self._left["pending"]:
+            then = (
+                ": the next run begins by clearing away what they leave open"
+                if self._workload.opening
+                else ""
+            )
+            notes.append(
+                f"{count:,} transactions of {self._workload.attended_by} were not due yet, or not begun, when the run "
+                f"ended{then}."
+            )
         if count := self._left["silent"]:
             notes.append(
                 f"{count:,} executor processes had to be killed at the end: what their users did last is unknown."
@@ -204,7 +235,7 @@ class Drive:
                         f"the server lost data: {row['message']} ({row['code']}); check its storage"
                     )
         elif kind == "bye":
-            self._left.update({name: fields[name] for name in ("unserved", "unfinished")})
+            self._left.update({name: fields[name] for name in ("unserved", "unfinished", "pending")})
         elif kind == "clocks" and self.load_machines:
             self.load_machines[fields["machine"] - 1]["clock_within_ms"] = fields["within_ms"]
         elif kind == "silent":
@@ -212,7 +243,7 @@ class Drive:
         elif kind == "finished":
             self._ended = True
         elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):
-            raise Interrupted(_why(kind, fields))
+            raise Interrupted(_why(kind, fields, self._workload))
 
     def _welcome(self, machines: list[dict[str, Any]], say: Callable[[str], None]) -> None:
         """The name of a machine is said and not kept: a record tells what it was, not whose."""
@@ -221,13 +252,17 @@ class Drive:
         self.load_machines = machines
 
 
-def _why(kind: str, fields: dict[str, Any]) -> str:
+def _why(kind: str, fields: dict[str, Any], workload: Workload) -> str:
     machine = fields.get("machine")
     where = f" on load machine {machine}" if machine else ""
     if kind == "died":
-        return f"executor process {fields['pid']}{where} was killed, and its users with it"
+        by_itself = (fields["code"] or 0) > 0
+        how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
+        part = f" and its part of {workload.attended_by}" if workload.attendants else ""
+        return f"executor process {fields['pid']}{where} {how}, and its users{part} with it"
     if kind == "lost":
-        return f"virtual user {fields['user']}{where} lost the server: {fields['message']}"
+        who = workload.attended_by if fields["user"] is None else f"virtual user {fields['user']}"
+        return f"{who}{where} lost the server: {fields['message']}"
     if kind == "lost machine":
         return (
             f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines "

@@ -1,4 +1,4 @@
-"""The executor: a plain process whose threads are virtual users.
+"""The executor: a plain process whose threads are virtual users, and attendants for what they give rise to.
 
 Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
 about four times a second. It ends when its parent does.
@@ -11,25 +11,30 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from stallmark.driver.deck import deal
+from stallmark.driver.attendants import Agenda, Attendant, Task
+from stallmark.driver.client import Client, Failure
+from stallmark.driver.deck import Dealer
 from stallmark.driver.engines import open_engine
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.tally import (
     SECOND_NS,
+    agenda_rows,
     as_table,
     error_rows,
+    own_io_rows,
     parts_by_second,
     transaction_rows,
     user_rows,
 )
-from stallmark.driver.virtual_user import Failure, VirtualUser
+from stallmark.driver.virtual_user import VirtualUser
 from stallmark.driver.wire import Channel, Closed, inherited_channel
 from stallmark.transactions import find_workload
+from stallmark.transactions.workload import Surroundings
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
@@ -49,27 +54,46 @@ class Executor:
         self._machine: int = order["machine"]
         self._engine = open_engine(order["engine"])
         self._workload = find_workload(order["workload"])
-        self._scale = order["scale"]
         self._call_timeout_s = order["call_timeout_s"]
         self._arrivals = Arrivals(**order["arrivals"])
         self._seed = order["seed"]
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
-            self._queue = OpenLoop(self._arrivals, random.Random(f"{self._seed}/executor {self._number}"))
+            self._queue = OpenLoop(self._arrivals, self._random("executor"))
+        self._agenda = Agenda()
+        self._shared = self._workload.share(
+            Surroundings(
+                order["scale"],
+                self._seed,
+                self._engine.query,
+                self._agenda.post,
+                process=self._number,
+                processes=order["processes"],
+                machine=self._machine,
+                machines=order["machines"],
+                locality=order["locality"],
+            )
+        )
+        deck = {kind: order["deck"].get(kind.name, 0) for kind in self._workload.deck}
+        self._dealer = Dealer(deck, self._random("deck"))
+        self._samples: deque[tuple[int, ...]] = deque()
+        self._attended: deque[tuple[int, ...]] = deque()
+        self._failures: deque[Failure] = deque()
+        self._own_io: deque[tuple] = deque()
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
-        self._samples: deque[tuple[int, ...]] = deque()
-        self._failures: deque[Failure] = deque()
-        self._names = [transaction.name for transaction in self._workload.deck]
+        self._attendants = [self._attendant(number) for number in range(order["attendants"])]
+        self._names = [transaction.name for transaction in self._workload.transactions]
 
     def run(self) -> None:
         """Until told to quit; nothing is measured before "go" says when the run started."""
         kind, fields = self._channel.receive()
         if kind == "quit":
-            self._channel.send("bye", unfinished=0, unserved=0)
+            self._channel.send("bye", unfinished=0, unserved=0, pending=0)
             return
         self._start_ns = self._reported_ns = fields["start_ns"]
         self._cpu_ns = time.process_time_ns()
+        self._attend()
         self._follow_orders()
         self._finish()
 
@@ -83,6 +107,10 @@ class Executor:
                     return
                 self._obey(kind, fields)
             if time.monotonic() >= next_report:
+                if not self._agenda.works():
+                    raise RuntimeError(
+                        "The agenda has ended: users would go on without what they give rise to."
+                    )
                 self._send_report()
                 next_report += REPORT_EVERY_S
 
@@ -94,24 +122,38 @@ class Executor:
         elif kind == "share" and self._queue:
             self._queue.take_share(fields["share"], time.monotonic_ns())
 
+    def _attend(self) -> None:
+        for attendant in self._attendants:
+            attendant.start()
+        if self._number == 0:
+            for kind, every_s in self._workload.timers.items():
+                self._agenda.add(Task(self._start_ns, kind, every_s=every_s))
+
+    def _attendant(self, number: int) -> Attendant:
+        rng = self._random(f"attendant {number} of")
+        return Attendant(number, self._agenda, *self._client(rng, self._attended.append))
+
     def _start(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
-        cards = deal(self._workload.deck, rng)
-        user = VirtualUser(
-            number,
-            self._engine,
-            self._workload,
-            self._scale,
-            self._call_timeout_s,
-            pacing,
-            cards,
-            rng,
-            self._samples.append,
-            self._failures.append,
-        )
+        user = VirtualUser(number, pacing, self._dealer.next_card, *self._client(rng, self._samples.append))
         self._users[number] = user
         user.start()
+
+    def _client(self, rng: random.Random, report_sample: Callable[[tuple[int, ...]], None]) -> tuple:
+        return (
+            self._engine,
+            self._workload,
+            self._shared,
+            self._call_timeout_s,
+            rng,
+            report_sample,
+            self._failures.append,
+            self._own_io.append,
+        )
+
+    def _random(self, whose: str) -> random.Random:
+        return random.Random(f"{self._seed}/{whose} executor {self._number}")
 
     def _stop(self, number: int) -> None:
         if user := self._users.pop(number, None):
@@ -122,30 +164,50 @@ class Executor:
         for number in list(self._users):
             self._stop(number)
         unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
-        _join(self._leaving, LAST_CALL_S)
+        self._agenda.close(len(self._attendants))
+        for attendant in self._attendants:
+            attendant.stop()
+        leaving: list[Client] = [*self._leaving, *self._attendants]
+        _join(leaving, LAST_CALL_S)
         self._send_report()
-        for (
-            user
-        ) in self._leaving:  # each in a thread of its own: a server that hangs may not answer this either
-            threading.Thread(target=user.cancel, daemon=True).start()
-        _join(self._leaving, CANCELLED_WITHIN_S)
+        leaving = [client for client in leaving if client.is_alive() and not client.lost]
+        for client in leaving:  # each in a thread of its own: a server that hangs may not answer this either
+            threading.Thread(target=client.cancel, daemon=True).start()
+        _join(leaving, CANCELLED_WITHIN_S)
         self._send_report()
-        self._channel.send("bye", unfinished=len(self._leaving), unserved=unserved)
+        unfinished = sum(client.is_alive() for client in leaving)
+        self._channel.send("bye", unfinished=unfinished, unserved=unserved, pending=self._agenda.left)
 
     def _send_report(self) -> None:
-        samples = as_table([self._samples.popleft() for _ in range(len(self._samples))])
+        samples, attended = _taken(self._samples), _taken(self._attended)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
+        looks = [self._own_io.popleft() for _ in range(len(self._own_io))]
         self._channel.send(
             "report",
-            transactions=transaction_rows(samples, self._names, self._start_ns),
+            transactions=transaction_rows(np.concatenate([samples, attended]), self._names, self._start_ns),
             users=self._user_rows(samples),
             errors=error_rows(failures, self._start_ns),
+            agenda=self._agenda_rows(attended),
+            transaction_io=own_io_rows(looks, self._names, self._start_ns),
         )
         for user in [*self._users.values(), *self._leaving]:
             if user.lost:
                 self._users.pop(user.number, None)
                 self._channel.send("lost", user=user.number, message=str(user.lost))
+        for attendant in [each for each in self._attendants if each.lost]:
+            self._attendants.remove(attendant)
+            self._channel.send("lost", user=None, message=str(attendant.lost))
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
+
+    def _agenda_rows(self, attended: np.ndarray) -> list[dict[str, Any]]:
+        if not self._attendants:
+            return []
+        second = (time.monotonic_ns() - self._start_ns) // SECOND_NS
+        waiting = {second: self._agenda.waiting()}
+        return [
+            {"machine": self._machine, "executor": self._number} | row
+            for row in agenda_rows(attended, waiting, self._start_ns)
+        ]
 
     def _user_rows(self, samples: np.ndarray) -> list[dict[str, Any]]:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
@@ -168,10 +230,16 @@ class Executor:
         ]
 
 
-def _join(users: Iterable[VirtualUser], patience_s: float) -> None:
+def _taken(samples: deque[tuple[int, ...]]) -> np.ndarray:
+    return as_table([samples.popleft() for _ in range(len(samples))])
+
+
+def _join(clients: Iterable[Client], patience_s: float) -> None:
+    """Attendants that were never started have nothing to end."""
     deadline = time.monotonic() + patience_s
-    for user in users:
-        user.join(max(0.0, deadline - time.monotonic()))
+    for client in clients:
+        if client.ident is not None:
+            client.join(max(0.0, deadline - time.monotonic()))
 
 
 def keep_to_one_core(index: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from subprocess import TimeoutExpired
 from typing import Any
 
 import gevent
@@ -13,6 +14,7 @@ from stallmark.driver.plan import Plan
 from stallmark.driver.wire import Closed
 
 LAST_WORD_S = 15  # after "quit": executors give their users 12 s
+EXIT_WITHIN_S = 1  # of one whose channel has closed: it is ending
 
 
 class Fleet:
@@ -22,15 +24,22 @@ class Fleet:
     def __init__(self, plan: Plan, order: dict, deliver: Callable[..., None], place: Place = ALONE):
         self._deliver = deliver
         self._place = place
-        executors = range(plan.executors(place.machines))
-        self._children = [start_child("stallmark.driver.executor") for _ in executors]
+        executors = plan.executors(place.machines)
+        self._children = [start_child("stallmark.driver.executor") for _ in range(executors)]
         self._users: list[set[int]] = [set() for _ in self._children]
         self._numbers: set[int] = set()
         self._elsewhere = 0
         self._quitting = False
         self._open_loop = plan.arrivals.kind != "closed"
         for index, (_, channel) in enumerate(self._children):
-            numbers = {"index": index, "number": place.number(index), "machine": place.machine}
+            numbers = {
+                "index": index,
+                "number": place.number(index),
+                "processes": executors * place.machines,
+                "machine": place.machine,
+                "machines": place.machines,
+                "attendants": plan.attendants(executors * place.machines),
+            }
             channel.send("order", **numbers, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
         for _, channel in self._children:
             channel.receive()  # "ready"
@@ -105,4 +114,6 @@ class Fleet:
             if self._quitting:
                 self._deliver("silent")
             else:
+                with suppress(TimeoutExpired):
+                    process.wait(EXIT_WITHIN_S)
                 self._deliver("died", executor=executor, pid=process.pid, code=process.poll())

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +35,15 @@ class Plan:
     steps: tuple[Step, ...]
     arrivals: Arrivals
     seed: int
+    attendants_each: float = 0.0
+    """Sessions beside each user's, for what no user starts."""
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Plan":
         """The plan that `dataclasses.asdict` made `fields` of, in another process."""
         steps = tuple(Step(**step) for step in fields["steps"])
-        return cls(steps, Arrivals(**fields["arrivals"]), fields["seed"])
+        arrivals = Arrivals(**fields["arrivals"])
+        return cls(steps, arrivals, fields["seed"], fields["attendants_each"])
 
     @property
     def end_s(self) -> float:
@@ -55,6 +58,15 @@ class Plan:
         """Executor processes on this one of `machines`: no more than cores, and few users in each."""
         users_here = math.ceil(self.most_users / machines)
         return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
+
+    def attendants(self, executors: int) -> int:
+        """In each of all the `executors`."""
+        return math.ceil(self.most_users * self.attendants_each / executors)
+
+    def all_attendants(self, executors: Sequence[int]) -> int:
+        """On machines that have so many executors each."""
+        machines = len(executors)
+        return sum(here * self.attendants(here * machines) for here in executors)
 
     def step_at(self, second: float) -> Step:
         """The step in force; the last one after the end."""

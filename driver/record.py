@@ -55,6 +55,17 @@ USERS = pa.schema(
         ("cpu_us", pa.int64()),  # CPU time of the executor process
     ]
 )
+AGENDA = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("machine", pa.int16()),
+        ("executor", pa.int16()),
+        ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
+        ("late_us", pa.int64()),  # sum of started − due
+        ("late_max_us", pa.int64()),
+        ("waiting", pa.int32()),  # most that were due and that no attendant had taken
+    ]
+)
 ERRORS = pa.schema(
     [
         ("second", pa.int32()),
@@ -66,13 +77,30 @@ ERRORS = pa.schema(
         ("message", pa.string()),  # the first of the second
     ]
 )
+TRANSACTION_IO = pa.schema(
+    [
+        ("second", pa.int32()),  # in which they ended
+        ("transaction", pa.string()),
+        (
+            "sampled",
+            pa.int32(),
+        ),  # of those that were not given up, how many were looked at; the rest are their sums
+        ("reads", pa.int64()),  # I/Os of the operating system: one may bring several blocks
+        ("read_bytes", pa.int64()),
+        ("hits", pa.int64()),  # blocks that were in the pool
+        ("read_us", pa.int64()),  # time in these reads; null where the server does not take it
+        ("writes", pa.int64()),  # pages written out to make room, without the log
+    ]
+)
 COLLECTOR_COST = pa.schema(
     [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
 )
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "users": USERS,
+    "agenda": AGENDA,
     "errors": ERRORS,
+    "transaction_io": TRANSACTION_IO,
     "collector_cost": COLLECTOR_COST,
 }
 

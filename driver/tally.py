@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from stallmark.driver import hdr
-from stallmark.driver.virtual_user import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
+from stallmark.driver.engines.base import OwnIO
 
 SECOND_NS = 1_000_000_000
 USER_SUMS = ("busy_us", "think_us", "lag_us")
@@ -18,7 +19,7 @@ SAMPLE = np.dtype(
         for name in ("transaction", "scheduled", "started", "ended", "free_since", "outcome", "retries")
     ]
 )
-"""A virtual user's sample; times are monotonic ns."""
+"""A client's sample; times are monotonic ns."""
 
 
 def as_table(samples: Sequence[tuple]) -> np.ndarray:
@@ -69,6 +70,40 @@ def user_rows(samples: np.ndarray, start_ns: int) -> dict[int, dict[str, Any]]:
             "lag_max_us": int(lag.max()),
         }
     return rows
+
+
+def agenda_rows(attended: np.ndarray, waiting: dict[int, int], start_ns: int) -> list[dict[str, Any]]:
+    """Per second: how many tasks were taken up and how late, in µs. `waiting`: due and not taken, by second. Keys as in
+    the record's `agenda` table."""
+    rows: dict[int, dict[str, Any]] = defaultdict(
+        lambda: {"taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 0}
+    )
+    for second, count in waiting.items():
+        rows[second]["waiting"] = count
+    for second, group in _by_second(attended, start_ns):
+        late = (group["started"] - group["scheduled"]) // 1000
+        rows[second] |= {"taken": len(group), "late_us": int(late.sum()), "late_max_us": int(late.max())}
+    return [{"second": second} | row for second, row in rows.items()]
+
+
+def own_io_rows(looks: Iterable[tuple], names: Sequence[str], start_ns: int) -> list[dict[str, Any]]:
+    """Rows of the record's `transaction_io` table. A look: the transaction, when it ended, and what is in an OwnIO."""
+    groups: dict[tuple[int, int], list[OwnIO]] = defaultdict(list)
+    for index, ended, *io in looks:
+        groups[(ended - start_ns) // SECOND_NS, index].append(OwnIO(*io))
+    return [
+        {"second": second, "transaction": names[index], "sampled": len(group)}
+        | summed([io._asdict() for io in group])
+        for (second, index), group in groups.items()
+    ]
+
+
+def summed(rows: Sequence[dict[str, Any]], names: Sequence[str] = OwnIO._fields) -> dict[str, int | None]:
+    """By column; None where one of the rows has none."""
+    return {
+        name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows)
+        for name in names
+    }
 
 
 def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:

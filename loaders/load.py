@@ -26,7 +26,7 @@ class Workload(Protocol):
     def version(self) -> int: ...
     @property
     def metadata(self) -> sa.MetaData: ...
-    def sql(self, name: str, dialect: str) -> str: ...
+    def procedures(self, dialect: str) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _finish(
     if not (entry and entry.complete):  # as it may be, when another part ended just before
         total = sum(plan.rows.values())
         sent = sum(size for _, size in loaded.values())
-        procedures = workload.sql("procedures", engine.dialect)
+        procedures = workload.procedures(engine.dialect)
         deploy.finish(
             engine,
             parts,

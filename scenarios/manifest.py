@@ -1,6 +1,6 @@
 """What a run record says of itself: everything that decides its figures, and no secret."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.plan import Plan
 from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.model import Scenario, Variant
-from stallmark.transactions.workload import Workload
+from stallmark.transactions.workload import Transaction, Workload
 
 
 def manifest(
@@ -33,7 +33,7 @@ def manifest(
         "variant": variant.model_dump(mode="json"),
         "started": now(),
         "steps": _steps(scenario.plan()),
-        "workload": scenario.workload.model_dump(mode="json") | {"version": workload.version},
+        "workload": _workload(scenario, workload),
         "server": {
             "product": identity.product,
             "version": identity.version_text,
@@ -58,6 +58,41 @@ def manifest(
 def now() -> str:
     """UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _workload(scenario: Scenario, workload: Workload) -> dict[str, Any]:
+    """Without what is known only when the database is ready: "opening" and "counted"."""
+    choice, plan = scenario.workload, scenario.plan()
+    asked = choice.model_dump(mode="json")
+    return {name: value for name, value in asked.items() if value or name not in ("mix", "locality")} | {
+        "version": workload.version,
+        "transactions": _transactions(workload, choice.deck()),
+        "primary": workload.primary.name if workload.primary else None,
+        "nominal_rate": workload.nominal_rate(choice.scale),
+        "attendants": plan.all_attendants([plan.executors()]),
+    }
+
+
+def _transactions(workload: Workload, deck: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What may happen in a run. `cards` of those that others give rise to: how many come of one whole deck."""
+
+    def described(kind: type[Transaction], source: str, cards: float, **more: Any) -> dict[str, Any]:
+        known = {"name": kind.name, "cards": cards, "source": source}
+        return known | {"limit_s": kind.limit_s, "reads_only": kind.reads_only} | more
+
+    return [
+        *(described(kind, "users", deck[kind.name]) for kind in workload.deck),
+        *(
+            described(
+                kind,
+                "followers",
+                round(deck[of.name] * each, 2),
+                follows={"transaction": of.name, "each": each},
+            )
+            for kind, (of, each) in workload.followers.items()
+        ),
+        *(described(kind, "timer", 0, every_s=every_s) for kind, every_s in workload.timers.items()),
+    ]
 
 
 def _steps(plan: Plan) -> list[dict[str, Any]]:

@@ -13,8 +13,10 @@ from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions.mix import deck_of
 
 Observation = Literal["query_store", "io_latency"]
+Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _Strict(BaseModel):
@@ -22,11 +24,17 @@ class _Strict(BaseModel):
 
 
 class WorkloadChoice(_Strict):
-    """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank."""
+    """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank.
+
+    `mix` has weights of the transactions that users start, or a `read_share`; `locality` is the share of its customers
+    that each of several load machines takes from a part that is its own.
+    """
 
     name: Literal[WORKLOADS]  # type: ignore[valid-type]
     scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
+    locality: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     @field_validator("scale")
     @classmethod
@@ -46,6 +54,29 @@ class WorkloadChoice(_Strict):
             return checked_seed(given)
         except StallmarkError as error:
             raise ValueError(str(error)) from None
+
+    @field_validator("mix")
+    @classmethod
+    def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
+        if "name" in info.data:
+            try:
+                deck_of(find_workload(info.data["name"]), given)
+            except StallmarkError as error:
+                raise ValueError(str(error)) from None
+        return given
+
+    @field_validator("locality")
+    @classmethod
+    def _in_parts(cls, given: float, info: ValidationInfo) -> float:
+        if given and "name" in info.data and not find_workload(info.data["name"]).has_parts:
+            raise ValueError(
+                f"{info.data['name']} has no customers of which a load machine could have a part: remove it"
+            )
+        return given
+
+    def deck(self) -> dict[str, int]:
+        """Cards of each transaction that users may start."""
+        return deck_of(find_workload(self.name), self.mix)
 
     def __str__(self) -> str:
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
@@ -136,7 +167,8 @@ class Scenario(_Strict):
 
     def plan(self) -> Plan:
         steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=self.warm_up, measure_s=self.measure)
-        return Plan(steps, self.arrival_plan(), self.workload.seed)
+        attendants = find_workload(self.workload.name).attendants
+        return Plan(steps, self.arrival_plan(), self.workload.seed, attendants)
 
     def pool_of(self, variant: Variant):
         return variant.buffer_pool or self.buffer_pool

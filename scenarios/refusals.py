@@ -16,26 +16,14 @@ from stallmark.transactions import find_workload
 _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp_configure; a restart)"}
 
 
-def refuse_what_cannot_be(scenario: Scenario, engine: Engine, out: Path, web_port: int | None) -> None:
-    """Everything that can be known before the first byte is loaded."""
-    if not find_workload(scenario.workload.name).deck:
-        raise StallmarkError(
-            f"{scenario.workload.name} has no transactions yet: it can be built and checked, not driven."
-        )
+def refuse_what_cannot_be(
+    scenario: Scenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
+) -> None:
+    """Everything that can be known before the first byte is loaded. The load comes from so many machines."""
     _refuse_what_the_engine_cannot(scenario, engine)
     refuse_restoring_others(scenario, engine)
     refuse_small_pools(scenario, engine)
-    most = engine.most_users()
-    if most is not None and (users := max(scenario.users)) > most:
-        remedy = (
-            "name a larger server with --server"
-            if engine.is_local
-            else f"raise its {_MOST_USERS[engine.dialect]}"
-        )
-        raise StallmarkError(
-            f"{scenario.name} asks for {users:,} users, but the server takes {most:,} beside our own sessions: "
-            f"ask for fewer, or {remedy}."
-        )
+    _refuse_more_users_than_sessions(scenario, engine, machines)
     if web_port:
         _refuse_port_in_use("127.0.0.1", web_port, "the web page")
     _refuse_unwritable(out)
@@ -114,6 +102,24 @@ def _refuse_what_the_engine_cannot(scenario: Scenario, engine: Engine) -> None:
                 f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
                 "server with --server."
             )
+
+
+def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
+    most, plan = engine.most_users(), scenario.plan()
+    users, attendants = plan.most_users, plan.all_attendants([plan.executors(machines)] * machines)
+    if most is None or users + attendants <= most:
+        return
+    remedy = (
+        "name a larger server with --server"
+        if engine.is_local
+        else f"raise its {_MOST_USERS[engine.dialect]}"
+    )
+    attended_by = find_workload(scenario.workload.name).attended_by
+    beside = f" and {attendants:,} sessions of {attended_by}" if attendants else ""
+    raise StallmarkError(
+        f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "
+        f"ask for fewer, or {remedy}."
+    )
 
 
 def _refuse_port_in_use(host: str, port: int, purpose: str) -> None:

@@ -1,6 +1,6 @@
 """One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.manifest import manifest, now
 from stallmark.scenarios.model import Scenario, Variant
+from stallmark.scenarios.opening import counted, open_run
 from stallmark.scenarios.refusals import refuse_restoring_others
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped, later
@@ -27,7 +28,7 @@ from stallmark.transactions import checks, find_workload
 
 class Run:
     """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
-    StallmarkError when the server is not held for us any more."""
+    StallmarkError when the server is not held for us any more; `notes` are for the record."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Run:
         loaded: Entry,
         original_pool_bytes: int | None,
         look: Callable[[], None],
+        notes: Sequence[str],
         show: Show,
         web_port: int | None,
         gathering: Gathering | None,
@@ -59,7 +61,9 @@ class Run:
         self._show = show
         self._web_port = web_port
         self._gathering = gathering
-        self._not_emptied: list[str] = []
+        self._notes = list(notes)
+        self._opening: dict[str, Any] | None = None
+        self._counted: dict[str, int] = {}
         self.conditions_hold = True
 
     def go(self) -> str | None:
@@ -88,6 +92,9 @@ class Run:
             self._restore()
         drop_left_behind(engine)
         ledger.note_driven(engine)
+        choice = scenario.workload
+        self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
+        self._counted = counted(engine, self._workload)
         engine.emulate(scenario.devices_of(self._variant))
         wanted = None
         if pool := scenario.pool_of(self._variant):
@@ -96,7 +103,7 @@ class Run:
         else:
             engine.uncap_memory()
         if scenario.start_cache == "cold":
-            self._not_emptied.extend(engine.drop_caches())
+            self._notes.extend(engine.drop_caches())
         elif scenario.start_cache == "prefilled":
             engine.prefill(str(self._workload.metadata.schema))
         engine.checkpoint()
@@ -131,7 +138,11 @@ class Run:
                 collectors,
             ),
         )
-        writer.manifest["notes"].extend(self._not_emptied)
+        writer.manifest["notes"].extend(self._notes)
+        writer.manifest["workload"]["opening"] = self._opening
+        writer.manifest["workload"]["counted"] = {
+            name: {"before": number, "after": None} for name, number in self._counted.items()
+        }
         known = writer.manifest["collectors"]
         self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
         for collector in self._collectors:
@@ -144,6 +155,8 @@ class Run:
             "engine": self._engine.spec(),
             "workload": choice.name,
             "scale": choice.scale,
+            "deck": choice.deck(),
+            "locality": choice.locality,
             "call_timeout_s": self._scenario.call_timeout,
         }
         drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
@@ -157,6 +170,9 @@ class Run:
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
                 writer.manifest["load_machines"] = drive.load_machines
+                if drive.load_machines:
+                    executors = [machine["executors"] for machine in drive.load_machines]
+                    writer.manifest["workload"]["attendants"] = self._plan.all_attendants(executors)
                 self._engine.engage_devices()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
@@ -197,6 +213,8 @@ class Run:
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None]
         writer.manifest["conditions"] = [vars(finding) for finding in findings]
+        for name, number in counted(self._engine, self._workload).items():
+            writer.manifest["workload"]["counted"][name]["after"] = number
         writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
         self.conditions_hold = all(finding.holds for finding in findings)
 

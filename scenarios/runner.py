@@ -13,6 +13,7 @@ from stallmark.driver.joining import Gathering
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
+from stallmark.scenarios.advice import advice
 from stallmark.scenarios.build import show_build
 from stallmark.scenarios.load_worker import facts_of
 from stallmark.scenarios.model import Scenario
@@ -69,9 +70,13 @@ class Runner:
         return finished
 
     def _run(self, look: Callable[[], None]) -> Finished:
-        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port)
+        machines = self._gathering.count if self._gathering else 1
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
         if self._gathering:
             refuse_load_machines(self._scenario, self._engine, self._gathering)
+        said = advice(self._scenario, machines)
+        for sentence in said:
+            self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()
@@ -95,6 +100,7 @@ class Runner:
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,
+                notes=said,
                 show=self._show,
                 web_port=self._web_port,
                 gathering=gathering,

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stallmark.schema.arrays import Ints
-from stallmark.schema.hashing import below, hashed
+from stallmark.schema.draw import percent, whole
+from stallmark.schema.hashing import Numbers, below, hashed, unit
 
 Number = TypeVar("Number", int, Ints)
 
@@ -25,6 +26,8 @@ TICKER_LETTERS = 4  # at least
 MOST_HELD = 18  # securities that an account trades
 FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
 
+PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
+
 TRADES_PER_DAY = (
     8 * 3600 * UNIT // 500
 )  # of a load unit: an initial trade day has eight hours, the scale factor is 500
@@ -35,6 +38,10 @@ BURNT_EVERY = 101  # one trade id in so many belongs to a trade that was rolled 
 
 # Tiers follow a customer's rank in the load unit: the first 200 ranks are tier 1, the next 600 tier 2, the rest tier 3.
 TIER_ENDS = (200, 800, UNIT)
+# How busy a customer is grows with the rank, straight between these at the ends of the tiers: tier 1 (20 % of the
+# customers) places 10 % of the orders, tier 2 (60 %) 60 %, tier 3 (20 %) 30 %.
+_BUSY = (0.3, 0.7, 1.3, 1.7)
+_TIER_SHARES = (10, 60, 30)
 # Ranks are spread over the keys, else the busy customers would be neighbours.
 _SPREAD, _SHIFT = 617, 379
 _UNSPREAD = pow(_SPREAD, -1, UNIT)
@@ -94,6 +101,20 @@ def customer_at(unit: Ints | int, rank: Ints) -> Ints:
 def rank_of(customer: Ints) -> Ints:
     unit, place = np.divmod(customer, UNIT)
     return (place - (unit + 1) * _SHIFT) * _UNSPREAD % UNIT
+
+
+def busy_rank(bits: Numbers) -> Ints:
+    """Ranks of the customers who place orders: the tier by its share, and inside it along the straight ramp of how
+    busy they are, which makes the rank the square root of an even number."""
+    within = unit(bits)
+    upto = np.cumsum(_TIER_SHARES) / 100
+    tier = np.searchsorted(upto, within, side="right")
+    starts = np.array([0, *TIER_ENDS[:2]])
+    width = np.diff([0, *TIER_ENDS])[tier]
+    low, high = np.array(_BUSY[:3])[tier], np.array(_BUSY[1:])[tier]
+    share = (within - (upto - np.array(_TIER_SHARES) / 100)[tier]) / (np.array(_TIER_SHARES) / 100)[tier]
+    along = (np.sqrt(low**2 + share * (high**2 - low**2)) - low) / (high - low)
+    return starts[tier] + np.minimum((along * width).astype(np.int64), width - 1)
 
 
 def tier_of(customer: Ints) -> Ints:
@@ -182,18 +203,37 @@ def customer_key(customer: Number) -> Number:
 TAX_ID_DIGITS = 12
 
 
-def tax_number(customer: Ints) -> Ints:
+def tax_number(customer: Number) -> Number:
     """What the customer's tax id says as a number: no two have the same, and neighbours are far apart."""
     return (customer * 618_033_989 + 271_828_182_845) % 10**TAX_ID_DIGITS
 
 
 def tax_id(customer: int) -> str:
-    return f"{tax_number(np.int64(customer)):0{TAX_ID_DIGITS}}"  # type: ignore[arg-type]
+    return f"{tax_number(customer):0{TAX_ID_DIGITS}}"
 
 
 def account_key(customer: Ints, number: Ints) -> Ints:
     """Of a customer's account; `number` is below `accounts_of`."""
     return (KEY + customer) * MOST_ACCOUNTS + number + 1
+
+
+def owner_of(account_key: Ints) -> Ints:
+    """The customer whose account it is."""
+    return (account_key - 1) // MOST_ACCOUNTS - KEY
+
+
+def others_permitted(seed: int, account_key: Ints) -> Ints:
+    """How many may trade in an account beside its owner: none, one or two other customers."""
+    return percent(seed, "permissions", account_key, PERMISSIONS_PERCENT)
+
+
+def permitted(seed: int, population: Population, account_key: Ints, which: Ints | int) -> Ints:
+    """The customer who may trade in an account: 0 is the owner, the others are 1 and 2. No two are the same."""
+    # One of the others is among the customers of the half that follows the owner's number, one of the rest.
+    half = (population.customers - 1) // 2
+    away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", account_key * 4 + which, half)
+    owner = owner_of(account_key)
+    return np.where(which == 0, owner, (owner + away) % population.customers)
 
 
 def broker_key(broker: Number) -> Number:
@@ -204,7 +244,7 @@ def company_key(company: Number) -> Number:
     return KEY + company + 1
 
 
-def trade_key(population: Population, unit: int, number: Ints) -> Ints:
+def trade_key(population: Population, unit: Ints | int, number: Ints) -> Ints:
     """The id of trade `number` (from 0, in the order of submission) of a load unit; one id in 101 is left out."""
     block, place = np.divmod(number, BURNT_EVERY - 1)
     burnt = below(BURNT_EVERY, hashed(4, (unit * 2**32 + block).astype(np.uint64)))

@@ -16,11 +16,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from synthetic_brokerage import Brokerage
 from synthetic_rows import BLOCK, COLLECTOR_TABLES, Tables, histogram
 
 from stallmark.driver.record import RecordWriter
 
-__all__ = ["BLOCK", "EMULATED", "MIB", "Step", "Truth", "histogram", "make_experiment", "make_run"]
+__all__ = [
+    "BLOCK",
+    "EMULATED",
+    "MIB",
+    "Brokerage",
+    "Step",
+    "Truth",
+    "histogram",
+    "make_experiment",
+    "make_run",
+]
 
 MIB = 1 << 20
 EMULATED = {"spindles": 8, "read_ms": 8.0, "write_ms": 4.0, "sync_ms": 2.0, "mb_per_s": 200}
@@ -86,6 +97,9 @@ class Truth:
     falls_at: float | None = None  # the same, unannounced: the epoch stays
     cut_at: float | None = None  # the tool was killed: streams without end, status running
     off: tuple[str, ...] = ()  # collectors that measured nothing
+    brokerage: Brokerage | None = (
+        None  # its transactions instead of the bank's; `tps` are then those of users
+    )
     seed: int = 1
 
     @property
@@ -171,7 +185,10 @@ def make_run(folder: Path, truth: Truth, scenario: str = "buffer-pool") -> Path:
         if name not in truth.off:
             writer.add_table(name, schema)
     end = truth.seconds if truth.cut_at is None else min(truth.seconds, math.ceil(truth.cut_at))
-    Tables(truth, writer).write(end)
+    tables = Tables(truth, writer)
+    tables.write(end)
+    if truth.brokerage:
+        writer.manifest["workload"] = truth.brokerage.declared(tables.trading.results)
     if truth.cut_at is None:
         writer.close()
     else:

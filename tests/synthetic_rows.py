@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from synthetic_brokerage import CARDS, Brokerage, Trading
 
 from stallmark.driver import hdr
 from stallmark.driver.record import RecordWriter
@@ -98,6 +99,7 @@ class Tables:
         mixed = truth.coupling * -slow + (1 - abs(truth.coupling)) * own
         tps = np.array([step.tps for step in steps]) * np.clip(1 + truth.noise * mixed, 0.2, None)
         self.committed = np.rint(tps).astype(int)
+        self.trading = Trading(truth.brokerage or Brokerage(), truth.seed)
         self.read_ms = truth.read_ms * np.clip(1 + 2 * truth.noise * slow, 0.2, None)
 
     def write(self, end: int) -> None:
@@ -116,25 +118,10 @@ class Tables:
             usable = users * 1e6 * (1 - truth.overhead_share)
             think_us = int(think * 1000 * committed)
             latency_us = max(1.0, (usable - think_us) / max(committed, 1))
-            values = self.rng.lognormal(math.log(latency_us) - 0.125, 0.5, committed)
-            values = np.maximum(1, values * latency_us / values.mean()).astype(int) if committed else values
-            failed = int(truth.failed_per_second)
-            self.writer.append(
-                "transactions",
-                [
-                    {
-                        "second": second,
-                        "transaction": "transfer",
-                        "committed": committed,
-                        "rolled_back": 0,
-                        "failed": failed,
-                        "retries": failed * 3,
-                        "latency_us": int(values.sum()),
-                        "service_us": int(values.sum()),
-                        "latency": histogram(values),
-                        "service": histogram(values),
-                    }
-                ],
+            busy_us = (
+                self._trade(second, committed, latency_us)
+                if truth.brokerage
+                else self._transfer(second, committed, latency_us)
             )
             lag = int(truth.lag_ms * 1000 * committed)
             self.writer.append(
@@ -144,7 +131,7 @@ class Tables:
                         "second": second,
                         "executor": executor,
                         "running": users / 2,
-                        "busy_us": int(values.sum()) // 2,
+                        "busy_us": busy_us // 2,
                         "think_us": think_us // 2,
                         "lag_us": lag // 2,
                         "lag_max_us": int(truth.lag_ms * 4000),
@@ -153,21 +140,52 @@ class Tables:
                     for executor in range(2)
                 ],
             )
-            if failed:
-                self.writer.append(
-                    "errors",
-                    [
-                        {
-                            "second": second,
-                            "transaction": "transfer",
-                            "error_class": "deadlock",
-                            "code": "40P01",
-                            "attempts": failed * 4,
-                            "given_up": failed,
-                            "message": "deadlock detected",
-                        }
-                    ],
-                )
+
+    def _trade(self, second: int, count: int, mean_us: float) -> int:
+        """Returns the time that users spent, in µs."""
+        rows = self.trading.second(second, count, mean_us)
+        for name, some in rows.items():
+            self.writer.append(name, some)
+        return sum(row["service_us"] for row in rows["transactions"] if row["transaction"] in CARDS)
+
+    def _transfer(self, second: int, committed: int, latency_us: float) -> int:
+        """Returns the time that users spent, in µs."""
+        values = self.rng.lognormal(math.log(latency_us) - 0.125, 0.5, committed)
+        values = np.maximum(1, values * latency_us / values.mean()).astype(int) if committed else values
+        failed = int(self.truth.failed_per_second)
+        self.writer.append(
+            "transactions",
+            [
+                {
+                    "second": second,
+                    "transaction": "transfer",
+                    "committed": committed,
+                    "rolled_back": 0,
+                    "failed": failed,
+                    "retries": failed * 3,
+                    "latency_us": int(values.sum()),
+                    "service_us": int(values.sum()),
+                    "latency": histogram(values),
+                    "service": histogram(values),
+                }
+            ],
+        )
+        if failed:
+            self.writer.append(
+                "errors",
+                [
+                    {
+                        "second": second,
+                        "transaction": "transfer",
+                        "error_class": "deadlock",
+                        "code": "40P01",
+                        "attempts": failed * 4,
+                        "given_up": failed,
+                        "message": "deadlock detected",
+                    }
+                ],
+            )
+        return int(values.sum())
 
     def _collectors(self, end: int) -> dict[str, list[dict[str, Any]]]:
         truth = self.truth

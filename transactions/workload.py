@@ -1,18 +1,21 @@
 """What a workload declares: its tables, its transactions, and the conditions that must hold.
 
-A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round
-trip each through a `Session`. It never catches errors: the virtual user classifies, counts and retries them.
+A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round trip each
+through a `Session`. It never catches errors: whoever executes it classifies, counts and retries them. Its procedures
+stand beside it, `<name>.<dialect>.sql`, twins that do the same in the same order and neither begin nor commit.
 
-One frame is a transaction by itself, with its isolation in its SQL: on SQL Server a batch that sets it, begins, calls
-and commits; on PostgreSQL a function, or, at another level than READ COMMITTED, a procedure that first says ROLLBACK
-and SET TRANSACTION. Several frames are one inside `session.transaction`.
+One frame is a transaction by itself. Where it writes, its isolation is in its SQL: on SQL Server a batch
+(`<frame>.call.mssql.sql`) that sets it, begins, calls and commits. Several frames, or one at another isolation, are one
+inside `session.transaction`.
 """
 
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sqlalchemy import MetaData
@@ -28,21 +31,52 @@ class Outcome(StrEnum):
 
 
 class Transaction(ABC):
-    """One transaction type; an instance belongs to one virtual user and may keep its own state."""
+    """One transaction type; an instance belongs to one session and may keep its own state."""
 
     name: ClassVar[str]
-    frames: ClassVar[Sequence[str]]
-    """Statement names; `<frame>.<dialect>.sql` beside the module holds the call of each."""
+    frames: ClassVar[Mapping[str, int]]
+    """Procedures, and how many parameters each takes."""
 
-    def __init__(self, scale: Mapping[str, Any]):
-        self.scale = scale
+    reads_only: ClassVar[bool] = False
+    limit_s: ClassVar[float | None] = None
+    """90 % of them should take no longer."""
+
+    def __init__(self, shared: Any):
+        """`shared` is what the workload's `share` made for all transactions of this process."""
+        self.shared = shared
 
     @abstractmethod
     def inputs(self, rng: random.Random) -> tuple:
-        """Draw one set of inputs, a pure function of `rng` and the scale."""
+        """Draw one set of inputs, a pure function of `rng` and what is shared."""
 
     @abstractmethod
     def execute(self, session: Session, inputs: tuple) -> Outcome: ...
+
+
+class Opening(Transaction):
+    """One that is executed once, before a run; `done` says afterwards what it did, for the record."""
+
+    done: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a load process (an executor) can tell its transactions, and do for them.
+
+    Processes are counted from 0 over all load machines, these from 1 (0: there is one alone). `locality` is the share
+    of customers that a machine takes from its own part of them, where there are several. `post` has a transaction
+    executed with these inputs that many seconds later, by a session that is no virtual user's.
+    """
+
+    scale: Mapping[str, Any]
+    seed: int
+    query: Callable[[str], list[tuple]]
+    post: Callable[[type[Transaction], tuple, float], None]
+    process: int = 0
+    processes: int = 1
+    machine: int = 0
+    machines: int = 1
+    locality: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,12 +109,49 @@ class Workload:
     version: int
     metadata: MetaData
     deck: Mapping[type[Transaction], int]
-    """How many cards of each transaction the shuffled deck holds."""
+    """How many cards of each transaction the shuffled deck of the virtual users holds."""
     conditions: Sequence[Condition]
     package: str
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
+    share: Callable[[Surroundings], Any] = attrgetter("scale")
+    """What the transactions of one process have in common; made before the load begins, and may ask the database."""
+    followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
+    """Transactions that others give rise to (`Surroundings.post`): of which, and how many for each of it."""
+    attendants: float = 0.0
+    """Sessions that execute followers and what the timers bring, for each virtual user."""
+    attended_by: str = "the attendants"
+    """These sessions in words."""
+    timers: Mapping[type[Transaction], float] = field(default_factory=dict)
+    """Transactions that one process of all executes every so many seconds."""
+    opening: type[Opening] | None = None
+    primary: type[Transaction] | None = None
+    """The one whose rate is the result; None: all count."""
+    nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
+    """Of the primary transaction, per second, at that scale, where the workload has one."""
+    counted: Mapping[type[Transaction], str] = field(default_factory=dict)
+    """A number in the database (as a query) that grows by one with each commit of a transaction."""
+    has_parts: bool = False
+    """Whether a load machine can have customers of its own (`Surroundings.locality`)."""
+    crowded: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
+    """A sentence where so many users are too many for the scale: they would wait for each other, not for storage."""
 
-    def sql(self, name: str, dialect: str) -> str:
-        """The text of `<name>.<dialect>.sql` beside the workload's transactions."""
-        return sql_file.read(self.package, f"{name}.{dialect}")
+    @property
+    def transactions(self) -> tuple[type[Transaction], ...]:
+        opening = (self.opening,) if self.opening else ()
+        return *self.deck, *self.followers, *self.timers, *opening
+
+    def procedures(self, dialect: str) -> str:
+        """What is deployed for all transactions, in batches."""
+        return "\nGO\n".join(
+            sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions
+        )
+
+    def call(self, frame: str, parameters: int, dialect: str) -> str:
+        """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""
+        if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
+            return sql_file.read(self.package, name)
+        procedure = f"{self.metadata.schema}.{frame}"
+        if dialect == "mssql":
+            return f"{{CALL {procedure}({', '.join('?' * parameters)})}}"
+        return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(parameters))})"

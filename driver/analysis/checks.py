@@ -1,7 +1,6 @@
 """What makes a step invalid, as sentences."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from stallmark.driver.analysis.counters import Counters, Delta
 from stallmark.driver.analysis.driver_bound import little_gap
@@ -21,7 +20,7 @@ from stallmark.driver.record import Record
 
 
 def invalid_sentences(
-    load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool, manifest: Mapping[str, Any]
+    load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool
 ) -> Iterator[str]:
     """Why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
@@ -46,9 +45,6 @@ def invalid_sentences(
         )
     elif arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
         yield gap
-    for condition in manifest.get("conditions") or []:
-        if not condition.get("holds", True):
-            yield f"The data were wrong after the run: the condition “{condition['name']}” does not hold."
 
 
 def storage_sentences(record: Record) -> Iterator[str]:

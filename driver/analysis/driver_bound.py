@@ -32,10 +32,10 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> str | None:
         cpu = max(interval.of(load.users[executor]["cpu_us"]).mean() / 1e6 for executor in executors)
         if cpu > EXECUTOR_CPU:
             reasons.append(f"an executor{where} used {percent(cpu)} of a CPU core")
-    done = interval.of(load.all("committed") + load.all("rolled_back")).sum()
+    done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
     if done:
         lag_ms = interval.of(load.user_sum("lag_us")).sum() / done / 1000
-        latency_ms = interval.of(load.all("latency_us")).sum() / done / 1000
+        latency_ms = interval.of(load.of_users("latency_us")).sum() / done / 1000
         if lag_ms > max(LAG_SHARE * latency_ms, LAG_FLOOR_MS):
             reasons.append(
                 f"transactions started {number(lag_ms)} ms late on average, of {number(latency_ms)} ms "
@@ -49,7 +49,7 @@ def little_gap(load: Load, interval: Interval) -> str | None:
     users = interval.of(load.user_sum("running")).mean()
     if not users:
         return None
-    accounted = interval.of(load.all("latency_us") + load.user_sum("think_us")).mean() / 1e6
+    accounted = interval.of(load.of_users("latency_us") + load.user_sum("think_us")).mean() / 1e6
     if abs(accounted / users - 1) <= LITTLE:
         return None
     return (

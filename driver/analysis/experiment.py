@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from stallmark.driver.analysis.agenda import read_agenda
 from stallmark.driver.analysis.cautions import cautions
+from stallmark.driver.analysis.errors import read_errors
 from stallmark.driver.analysis.findings import findings
 from stallmark.driver.analysis.foreign import read_foreign
 from stallmark.driver.analysis.interval import measured_intervals, recorded_seconds
@@ -13,7 +15,9 @@ from stallmark.driver.analysis.series import make_series
 from stallmark.driver.analysis.server_views import read_server_views
 from stallmark.driver.analysis.steps import summarise_step
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.driver.analysis.validity import Validity
 from stallmark.driver.analysis.waits import read_waits
+from stallmark.driver.analysis.workload import read_workload
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import Record
 
@@ -48,11 +52,16 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     seconds = recorded_seconds(record)
     intervals = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in intervals)])
-    load = read_load(record, seconds, intervals)
+    workload = read_workload(manifest)
+    load = read_load(record, seconds, intervals, workload.attended)
+    conditions = list(manifest.get("conditions") or [])
+    validity = Validity(
+        workload, load, read_errors(record, seconds), read_agenda(record, seconds), conditions
+    )
     io = read_io(record)
     waits = read_waits(record, intervals)
     views = read_server_views(record)
-    series = make_series(load, io)
+    series = make_series(load, io, workload.primary)
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,
@@ -61,7 +70,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=[
-            summarise_step(record, f"{key}-step{i.index + 1}", i, load, io, waits.get(i.index), views)
+            summarise_step(record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity)
             for i in intervals
         ],
         series=series,
@@ -72,7 +81,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         },
         collector_cost_share=_collector_cost(record, seconds),
         growth_share=_growth(record),
-        conditions=list(manifest.get("conditions") or []),
+        conditions=conditions,
         foreign=read_foreign(record, series.tps, intervals),
     )
 

@@ -21,7 +21,7 @@ def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
     if not steps:
         yield "Nothing was measured: no run reached the end of its warm-up."
         return
-    valid = [step for step in steps if not step.invalid and step.tps > 0]
+    valid = [step for step in steps if not step.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield f"{len(steps) - len(valid)} of {len(steps)} measured steps are not compared; each says why."
     found = points(valid)
@@ -33,6 +33,7 @@ def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
         yield from _devices(found)
     if axis == "variant":
         yield from _variants(found)
+    yield from _limits(found)
     yield from _bottleneck(found)
     if bound := [point for point in found if any(step.driver_bound for step in point.steps)]:
         names = listed(labels(bound, found))
@@ -72,7 +73,7 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
         for (slow_name, slow), (fast_name, fast) in pairwise(by_device):
             a, b = slow[0], fast[0]
             yield (
-                f"With the same buffer pool of {a.pool}, {fast_name} gave {per_second(b.tps)} against "
+                f"With the same buffer pool of {a.pool}, {fast_name} gave {_result(b)} against "
                 f"{per_second(a.tps)} on {slow_name} ({factor(b.tps / a.tps)})."
             )
             before, after = a.reads_per_transaction, b.reads_per_transaction
@@ -100,7 +101,7 @@ def _users(found: Sequence[Point]) -> Iterator[str]:
         who = f"{same[0].first.variant}: " if len(variants) > 1 else ""
         few, best = same[0], max(same, key=lambda point: point.tps)
         yield (
-            f"{who}{_count(few)} committed {per_second(few.tps)}; the most was {per_second(best.tps)} with "
+            f"{who}{_count(few)} committed {_result(few)}; the most was {per_second(best.tps)} with "
             f"{_count(best)} ({factor(best.tps / few.tps)})."
         )
         knee = next(point for point in same if point.tps >= best.tps * (1 - SAME))
@@ -119,14 +120,14 @@ def _users(found: Sequence[Point]) -> Iterator[str]:
 def _variants(found: Sequence[Point]) -> Iterator[str]:
     if len(found) < 2:
         for point in found:
-            yield f"{point.first.variant} committed {per_second(point.tps)}."
+            yield f"{point.first.variant} committed {_result(point)}."
         return
     worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
     if best.tps <= worst.tps * (1 + SAME):
-        yield f"All variants committed alike: {per_second(worst.tps)} to {per_second(best.tps)}."
+        yield f"All variants committed alike: {per_second(worst.tps)} to {_result(best)}."
         return
     yield (
-        f"{best.first.variant} committed most, {per_second(best.tps)}; {worst.first.variant} least, "
+        f"{best.first.variant} committed most, {_result(best)}; {worst.first.variant} least, "
         f"{per_second(worst.tps)} ({factor(best.tps / worst.tps)} between them)."
     )
 
@@ -145,6 +146,15 @@ def _bottleneck(found: Sequence[Point]) -> Iterator[str]:
             yield f"{labels([point], found)[0]}: {sentence[0].lower()}{sentence[1:]}"
 
 
+def _limits(found: Sequence[Point]) -> Iterator[str]:
+    """Where transactions took longer than the workload allows, which leaves a step comparable."""
+    slow = [p for p in found if any(g.passed is False and not g.voids for s in p.steps for g in s.gates)]
+    if slow:
+        yield (
+            f"In {listed(labels(slow, found))} more than a tenth of a type of transaction took longer than its limit."
+        )
+
+
 def _certainty(found: Sequence[Point]) -> Iterator[str]:
     fewest = min(len(point.steps) for point in found)
     if fewest == 1:
@@ -157,11 +167,9 @@ def _certainty(found: Sequence[Point]) -> Iterator[str]:
 
 def _throughput(a: Point, b: Point) -> str:
     verb = "raised" if b.tps > a.tps else "lowered"
-    change = (
-        f"committed transactions from {per_second(a.tps)} to {per_second(b.tps)} ({factor(b.tps / a.tps)})"
-    )
+    change = f"{a.counted} from {per_second(a.tps)} to {per_second(b.tps)} ({factor(b.tps / a.tps)})"
     if abs(b.tps / a.tps - 1) <= SAME:
-        return f"hardly changed committed transactions ({per_second(a.tps)} and {per_second(b.tps)})"
+        return f"hardly changed {a.counted} ({per_second(a.tps)} and {per_second(b.tps)})"
     return f"{verb} {change}"
 
 
@@ -178,6 +186,12 @@ def _reads(a: Point, b: Point) -> str:
 
 def _by_device(found: Sequence[Point]) -> dict[str, list[Point]]:
     return {same[0].first.device: same for same in group(found, lambda point: point.first.device)}
+
+
+def _result(point: Point) -> str:
+    """The rate and what it counts: "45.0/s" of all, "4.50 Trade-Results/s"."""
+    name = f" {point.counted}" if point.first.primary else ""
+    return f"{number(point.tps)}{name}/s"
 
 
 def _count(point: Point) -> str:

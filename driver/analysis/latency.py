@@ -43,6 +43,11 @@ class Latencies:
         rank = math.ceil(round(share * size, 6))
         return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
+    def share_over(self, limit_ms: float) -> float | None:
+        """Of those that took longer than the limit, as far as the histogram's digits tell; None when there are none."""
+        within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
+        return float(self.counts[within:].sum() / self.size) if self.size else None
+
     def max_ms(self) -> float | None:
         used = np.flatnonzero(self.counts)
         return self._value_ms(int(used[-1])) if len(used) else None

@@ -1,4 +1,4 @@
-"""What the driver counted: transactions, users and errors, per second and per measured interval."""
+"""What the driver counted: transactions and users, per second and per measured interval."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.latency import Latencies
-from stallmark.driver.analysis.summary import ErrorSummary
 from stallmark.driver.record import Record
 
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
+_OWN_IO = ("sampled", "reads", "read_bytes", "hits", "read_us")
 _USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
 
 
@@ -27,10 +27,23 @@ class Load:
     executors: dict[int, list[int]] = field(
         default_factory=dict
     )  # by load machine; 0: the load came from one
+    own_io: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    """By transaction and column of `transaction_io`; NaN in seconds for which the server does not tell."""
+    attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
     def all(self, column: str) -> np.ndarray:
         """A count per second over all transaction types."""
         return self._sum([counts[column] for counts in self.counts.values()])
+
+    def of_users(self, column: str) -> np.ndarray:
+        """The same over those that virtual users start."""
+        counts = self.counts.items()
+        return self._sum([columns[column] for name, columns in counts if name not in self.attended])
+
+    def ended(self, transaction: str) -> np.ndarray:
+        """Per second: committed, rolled back or given up."""
+        counts = self.counts.get(transaction)
+        return self._sum([counts[name] for name in ("committed", "rolled_back", "failed")] if counts else [])
 
     def user_sum(self, column: str, machine: int | None = None) -> np.ndarray:
         """A column of the users' table per second over all executors, or those of one load machine."""
@@ -41,9 +54,11 @@ class Load:
         return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
 
 
-def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Load:
+def read_load(
+    record: Record, seconds: int, intervals: Sequence[Interval], attended: frozenset[str] = frozenset()
+) -> Load:
     """One pass over the driver's tables; each histogram inside a measured interval is decoded once."""
-    load = Load(seconds)
+    load = Load(seconds, attended=attended)
     interval_of = np.full(seconds, -1)
     for interval in intervals:
         interval_of[interval.begin : interval.end] = interval.index
@@ -59,6 +74,11 @@ def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Lo
         where = interval_of[second]
         _merge(load.latency, where, names, batch.column("latency"))
         _merge(load.service, where, names, batch.column("service"))
+    for batch in record.batches("transaction_io", ["second", "transaction", *_OWN_IO]):
+        for row in _within(batch, seconds).to_pylist():
+            looks = load.own_io.setdefault(row["transaction"], {name: np.zeros(seconds) for name in _OWN_IO})
+            for name in _OWN_IO:
+                looks[name][row["second"]] += np.nan if row[name] is None else row[name]
     for batch in record.batches("users", ["second", "machine", "executor", *_USER_SUMS]):
         batch = _within(batch, seconds)
         second, executor = batch.column("second").to_numpy(), batch.column("executor").to_numpy()
@@ -76,23 +96,6 @@ def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Lo
 def _machine(batch: pa.RecordBatch, row: int) -> int:
     """The load machine of a row; 0 in records from before there were any."""
     return (batch.column("machine")[row].as_py() or 0) if "machine" in batch.schema.names else 0
-
-
-def read_errors(record: Record, interval: Interval) -> list[ErrorSummary]:
-    """Errors of an interval by class and code, most frequent first."""
-    found: dict[tuple[str, str], ErrorSummary] = {}
-    for batch in record.batches(
-        "errors", ["second", "error_class", "code", "attempts", "given_up", "message"]
-    ):
-        second = batch.column("second").to_numpy()
-        inside = np.flatnonzero((second >= interval.begin) & (second < interval.end))
-        for row in batch.take(pa.array(inside)).to_pylist():
-            key = row["error_class"], row["code"]
-            before = found.get(key) or ErrorSummary(*key, attempts=0, given_up=0, message=row["message"])
-            found[key] = ErrorSummary(
-                *key, before.attempts + row["attempts"], before.given_up + row["given_up"], before.message
-            )
-    return sorted(found.values(), key=lambda error: (-error.attempts, error.error_class, error.code))
 
 
 def _within(batch: pa.RecordBatch, seconds: int) -> pa.RecordBatch:

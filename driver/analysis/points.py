@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stallmark.driver.analysis.summary import StepSummary
-from stallmark.driver.analysis.words import percent, size
+from stallmark.driver.analysis.words import percent, plural, size
 
 T = TypeVar("T")
 
@@ -21,7 +21,13 @@ class Point:
 
     @property
     def tps(self) -> float:
-        return sum(step.tps for step in self.steps) / len(self.steps)
+        """The result: of the primary transaction where there is one."""
+        return sum(step.result_tps for step in self.steps) / len(self.steps)
+
+    @property
+    def counted(self) -> str:
+        """What `tps` counts."""
+        return plural(self.first.primary) if self.first.primary else "committed transactions"
 
     @property
     def latency_mean_ms(self) -> float | None:
@@ -34,8 +40,8 @@ class Point:
     @property
     def spread(self) -> float:
         """Largest over smallest throughput of the repeats, less 1."""
-        slowest = min(step.tps for step in self.steps)
-        return max(step.tps for step in self.steps) / slowest - 1 if slowest else 0.0
+        slowest = min(step.result_tps for step in self.steps)
+        return max(step.result_tps for step in self.steps) / slowest - 1 if slowest else 0.0
 
     @property
     def pool(self) -> str:

@@ -7,7 +7,7 @@ from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.summary import Series
 
 
-def make_series(load: Load, io: Io) -> Series:
+def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
     """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
     measured."""
     seconds = load.seconds
@@ -31,4 +31,10 @@ def make_series(load: Load, io: Io) -> Series:
         latency_mean_ms=per_second_mean(load.all("latency_us") / 1000, done),
         data_iops=reads + writes,
         data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
+        primary_tps=_committed(load, primary) if primary else None,
     )
+
+
+def _committed(load: Load, transaction: str) -> np.ndarray:
+    counts = load.counts.get(transaction)
+    return counts["committed"] if counts else np.zeros(load.seconds)

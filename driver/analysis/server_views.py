@@ -15,6 +15,7 @@ from stallmark.driver.analysis.io import SERVER, over, summarise_io
 from stallmark.driver.analysis.io_latency import Histogram, read_io_latency
 from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.query_store import QueryStore, read_query_store
+from stallmark.driver.analysis.row_waits import RowWaits, read_row_waits
 from stallmark.driver.analysis.server_state import StateViews, read_state_views
 from stallmark.driver.analysis.summary import FileSummary, ProcedureSummary, ServerWait
 from stallmark.driver.record import Record
@@ -40,6 +41,7 @@ class ServerViews:
     io_latency: Mapping[str, Histogram] = field(default_factory=dict)  # by operation
     query_store: QueryStore = field(default_factory=QueryStore)
     state: StateViews = field(default_factory=StateViews)
+    row_waits: RowWaits = field(default_factory=RowWaits)
 
     def file_summaries(self, interval: Interval) -> list[FileSummary]:
         """Our own files and those in which something was read or written, ours first."""
@@ -104,6 +106,7 @@ def read_server_views(record: Record) -> ServerViews:
         io_latency=read_io_latency(record),
         query_store=read_query_store(record),
         state=read_state_views(record),
+        row_waits=read_row_waits(record),
     )
 
 
@@ -119,10 +122,16 @@ def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
     transaction = transaction_of(procedure, list(load.counts))
     if transaction is None:
         return None
+    ended = ended_between(load, transaction, delta)
+    return delta["executions"] / ended if ended else None
+
+
+def ended_between(load: Load, transaction: str, delta: Delta) -> float:
+    """Committed or rolled back in the time that a delta covers, taken evenly within seconds."""
     counts = load.counts[transaction]
     ended = np.concatenate([[0], np.cumsum(counts["committed"] + counts["rolled_back"])])
     begin, end = np.interp([delta.begin, delta.end], np.arange(len(ended)), ended)
-    return float(delta["executions"] / (end - begin)) if end > begin else None
+    return float(end - begin)
 
 
 def _growths(record: Record) -> dict[str, np.ndarray]:

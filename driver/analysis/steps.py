@@ -24,18 +24,22 @@ from stallmark.driver.analysis.io import (
 )
 from stallmark.driver.analysis.io_latency import summarise_io_latency
 from stallmark.driver.analysis.latency import Latencies
-from stallmark.driver.analysis.load import Load, read_errors
+from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.server_views import ServerViews
 from stallmark.driver.analysis.summary import (
     Correlation,
     IoSummary,
     ServerState,
     StepSummary,
+    TransactionReads,
     TransactionSummary,
 )
 from stallmark.driver.analysis.thresholds import LATE_FLOOR_PER_S
+from stallmark.driver.analysis.transaction_reads import transaction_reads
+from stallmark.driver.analysis.validity import Validity
 from stallmark.driver.analysis.verdict import device_verdict
 from stallmark.driver.analysis.waits import Waits
+from stallmark.driver.analysis.workload import Workload
 from stallmark.driver.record import Record
 
 
@@ -43,15 +47,16 @@ def summarise_step(
     record: Record,
     key: str,
     interval: Interval,
-    load: Load,
     io: Io,
     waits: Waits | None,
     views: ServerViews,
+    validity: Validity,
 ) -> StepSummary:
     manifest = record.manifest
+    workload, load, errors = validity.workload, validity.load, validity.errors
     step = manifest["steps"][interval.index]
     arrivals = step.get("arrivals") or "closed"
-    transactions = [_transaction(load, interval, name) for name in sorted(load.counts)]
+    transactions = _transactions(validity, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
     total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
     tps = total["committed"] / interval.seconds
@@ -76,6 +81,8 @@ def summarise_step(
     bound = driver_bound(load, interval, arrivals)
     pool = (manifest.get("memory") or {}).get("reached_bytes")
     size = (manifest.get("database") or {}).get("bytes_before")
+    primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
+    gates = validity.judge(interval, transactions, wait_share)
     return StepSummary(
         key=key,
         run=record.folder.name,
@@ -109,11 +116,12 @@ def summarise_step(
         top_waits=waits.top() if waits else [],
         cpu_busy_share=cpu,
         correlations=list(_correlations(load, io, interval)),
-        errors=read_errors(record, interval),
+        errors=errors.summaries(interval),
         driver_bound=bound,
         device_verdict=verdict.sentence if verdict else None,
         invalid=[
-            *invalid_sentences(load, io, interval, arrivals, bound is not None, manifest),
+            *invalid_sentences(load, io, interval, arrivals, bound is not None),
+            *(gate.sentence for gate in gates if gate.passed is False and gate.voids),
             *storage_sentences(record),
         ],
         foreign_io_share=foreign_share(io, interval),
@@ -128,6 +136,13 @@ def summarise_step(
         io_latency=summarise_io_latency(views.io_latency, interval, data, wal),
         query_store=views.query_store.summaries(interval),
         server_state=state,
+        primary=workload.primary,
+        primary_tps=primary if workload.primary else None,
+        nominal_tps=workload.nominal_rate,
+        gates=gates,
+        bursts=list(errors.bursts(load, interval)),
+        reads=_in_order(workload, transaction_reads(views, load, interval)),
+        row_waits=views.row_waits.summaries(interval),
     )
 
 
@@ -144,20 +159,47 @@ def cpu_busy(host: Delta | None) -> float | None:
     return 1 - idle / total if total else None
 
 
-def _transaction(load: Load, interval: Interval, name: str) -> TransactionSummary:
-    total = {column: int(interval.of(load.counts[name][column]).sum()) for column in _TOTALS}
-    key = interval.index, name
-    return TransactionSummary(
-        name=name,
-        committed=total["committed"],
-        rolled_back=total["rolled_back"],
-        failed=total["failed"],
-        retries=total["retries"],
-        tps=total["committed"] / interval.seconds,
-        latency_mean_ms=_mean_ms(total),
-        latency_ms=load.latency.get(key, Latencies.empty()).summary(),
-        service_ms=load.service.get(key, Latencies.empty()).summary(),
-    )
+def _transactions(validity: Validity, interval: Interval) -> list[TransactionSummary]:
+    """In the order of the deck. What was never executed within the interval is left out."""
+    workload, load = validity.workload, validity.load
+    of_users = [kind.name for kind in workload.of_users()]
+    done = {
+        name: int(interval.of(counts["committed"] + counts["rolled_back"]).sum())
+        for name, counts in load.counts.items()
+    }
+    total = sum(done.get(name, 0) for name in of_users)
+    found = []
+    for name in workload.in_order(load.counts):
+        sums = {column: int(interval.of(load.counts[name][column]).sum()) for column in _TOTALS}
+        if workload.kinds and not interval.of(load.ended(name)).any():
+            continue
+        kind = workload.find(name)
+        latency = load.latency.get((interval.index, name), Latencies.empty())
+        found.append(
+            TransactionSummary(
+                name=name,
+                committed=sums["committed"],
+                rolled_back=sums["rolled_back"],
+                failed=sums["failed"],
+                retries=sums["retries"],
+                tps=sums["committed"] / interval.seconds,
+                latency_mean_ms=_mean_ms(sums),
+                latency_ms=latency.summary(),
+                service_ms=load.service.get((interval.index, name), Latencies.empty()).summary(),
+                source=kind.source,
+                share=done[name] / total if name in of_users and total else None,
+                deck_share=workload.deck_share(kind) if name in of_users else None,
+                limit_s=kind.limit_s,
+                over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000),
+                aborted=int(interval.of(validity.errors.aborted(name)).sum()),
+            )
+        )
+    return found
+
+
+def _in_order(workload: Workload, reads: list[TransactionReads]) -> list[TransactionReads]:
+    order = workload.in_order(one.transaction for one in reads)
+    return sorted(reads, key=lambda one: order.index(one.transaction))
 
 
 def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:

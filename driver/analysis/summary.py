@@ -24,6 +24,21 @@ class TransactionSummary:
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
     service_ms: dict[str, float | None]  # the same: started to ended
+    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
+    share: float | None = None  # of the users' transactions that ended
+    deck_share: float | None = None  # what that should be
+    limit_s: float | None = None  # 90 % should take no longer
+    over_limit: float | None = None  # share that took longer
+    aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
+
+    @property
+    def done(self) -> int:
+        return self.committed + self.rolled_back
+
+    @property
+    def ended(self) -> int:
+        """With those given up."""
+        return self.done + self.failed
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,24 @@ class ErrorSummary:
     attempts: int
     given_up: int
     message: str
+    transaction: str = ""
+    most_in_a_second: int = 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Something that must hold for a step's figures to stand for its load, and whether it does."""
+
+    name: str
+    asks: str  # what must hold, in words
+    figure: str  # what was found, and what is allowed, in words
+    allowed: str
+    value: float | None  # the same as a number, and what it may be at most
+    limit: float | None
+    unit: str
+    passed: bool | None  # None: not known
+    sentence: str  # the reason, for one that failed
+    voids: bool = True  # a step that fails it must not be compared
 
 
 @dataclass(frozen=True)
@@ -116,6 +149,33 @@ class ProcedureSummary:
     logical_reads: float | None
     logical_writes: float | None
     elapsed_ms: float | None  # per execution
+
+
+@dataclass(frozen=True)
+class TransactionReads:
+    """What one transaction of a type read on average. `reads` are physical: I/Os that its session asked for where
+    sessions were looked at (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
+
+    transaction: str
+    counted: int  # transactions that were looked at, or that ended
+    sampled: bool
+    reads: float
+    read_bytes: float
+    hits: float  # blocks or pages that were in the pool
+    read_ms: float | None  # time in these reads
+    share: float | None = None  # of the physical reads of all types
+
+
+@dataclass(frozen=True)
+class RowWait:
+    """Sessions that waited for one table, on average; fields that the server does not tell are None."""
+
+    table: str
+    waiting: float  # for locks on its rows or pages
+    waits_per_s: float | None = None
+    wait_ms: float | None = None  # of each such wait
+    latched: float | None = None  # for a page in memory that another session is changing or reading
+    reading: float | None = None  # for a page to be read from disk
 
 
 @dataclass(frozen=True)
@@ -244,6 +304,18 @@ class StepSummary:
     io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
     query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
     server_state: ServerState | None = None
+    primary: str | None = None  # the transaction whose rate is the result; None: all are
+    primary_tps: float | None = None
+    nominal_tps: float | None = None  # what the database's size stands for
+    gates: list[Gate] = field(default_factory=list)
+    bursts: list[str] = field(default_factory=list)  # sentences: errors that came many at once
+    reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
+    row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
+
+    @property
+    def result_tps(self) -> float:
+        """Per second: of the primary transaction where there is one, else of all."""
+        return self.tps if self.primary_tps is None else self.primary_tps
 
 
 @dataclass(frozen=True)
@@ -259,6 +331,7 @@ class Series:
     latency_mean_ms: np.ndarray
     data_iops: np.ndarray
     data_mb_per_s: np.ndarray
+    primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,39 @@ HISTOGRAM_LOST = 0.001
 ROUNDING = 1e-9
 """Relative fall of a counter that is no fall but the rounding of what it was computed from: doubles have 16 digits."""
 
+# Is the load the workload's? (gates.py) ---------------------------------------------------------------------
+
+MIX = 0.01
+"""Relative deviation of each of the users' transactions from its share of the deck."""
+
+FOLLOWED = 0.01
+"""Relative deviation of how many transactions others gave rise to."""
+
+CHANCE = 3.0
+"""Standard deviations within which a deviation is chance: of eight types in a sound run, one in fifty is beyond."""
+
+ABORTED = 0.01
+"""Calls per transaction that the server ended because of others. With too few customers for its users the brokerage
+aborted 28 % (reference/brokerage.md): then contention is measured, and work done twice counts as reads."""
+
+LOCKED = 0.20
+"""Share of the users' time. Who waits for a lock asks the storage for nothing: at one fifth only four fifths of the
+users press on it, and without locks the throughput could be up to 1 / (1 − 0.2) = 1.25 times as high, as much as
+DEVICE_FREE lets a device count for. Not less, because on a slow device a lock's holder waits for I/O himself, and those
+behind him wait for that device too."""
+
+OVER_LIMIT = 0.10
+"""Share of a type that may take longer than its limit: the limits are of 90th percentiles."""
+
+LATE_START_S = 0.1
+"""Mean start delay of what the market and the timers bring. An order is answered after 2 s on average: a twentieth of
+that changes how many are under way by as much as we do not report elsewhere."""
+
+BURST = 0.10
+BURST_CALLS = 5
+"""A second is one of a burst of errors when more than this share of a transaction's calls failed in it, and at least so
+many: one or two of a rare transaction are none."""
+
 # What is the bottleneck? ------------------------------------------------------------------------------------
 
 DEVICE_LIMITS = 0.5

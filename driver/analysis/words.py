@@ -39,3 +39,15 @@ def factor(ratio: float) -> str:
 def listed(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
     return humanize.natural_list(list(names)).replace(", and ", " and ")
+
+
+def spoken(transaction: str) -> str:
+    """A transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
+    return (
+        "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction
+    )
+
+
+def plural(transaction: str) -> str:
+    name = spoken(transaction)
+    return f"{name}es" if name.endswith("s") else f"{name}s"

@@ -16,6 +16,7 @@ from stallmark.driver.collectors.mssql.counters import (
     SessionWaits,
     TempDb,
 )
+from stallmark.driver.collectors.mssql.counters import RowLocks as MssqlRowLocks
 from stallmark.driver.collectors.mssql.counters import ServerIO as MssqlServerIO
 from stallmark.driver.collectors.mssql.error_log import ErrorLog
 from stallmark.driver.collectors.mssql.io_latency import IoLatency
@@ -33,6 +34,7 @@ from stallmark.driver.collectors.postgres.counters import (
     UserIO,
     Wal,
 )
+from stallmark.driver.collectors.postgres.row_locks import RowLocks
 from stallmark.driver.collectors.postgres.waits import Waits
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -40,10 +42,10 @@ from stallmark.driver.engines.mssql.engine import MssqlEngine
 __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
-    "postgresql": (ServerIO, Wal, Waits, UserIO, Database, Checkpoints, Relations, Host, Device),
+    "postgresql": (ServerIO, Wal, Waits, RowLocks, UserIO, Database, Checkpoints, Relations, Host, Device),
     "mssql": (
         *(MssqlServerIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures),
-        *(PendingIO, Schedulers, Cpu, LogSpace, TempDb, BufferPool, ErrorLog, Host, Device),
+        *(MssqlRowLocks, PendingIO, Schedulers, Cpu, LogSpace, TempDb, BufferPool, ErrorLog, Host, Device),
     ),
 }
 """By the engine's dialect."""

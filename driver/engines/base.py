@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -25,11 +25,24 @@ class Isolation(StrEnum):
     SERIALIZABLE = "SERIALIZABLE"
 
 
+class OwnIO(NamedTuple):
+    """What a session has read and written itself, in tables, their indexes and temporary tables."""
+
+    reads: int  # I/Os of the operating system: one may bring several blocks
+    read_bytes: int
+    hits: int  # blocks that were in the pool
+    read_us: int | None  # time in these reads; None where the server does not take it
+    writes: int  # without the log
+
+
 class Session(Protocol):
     """One virtual user's connection: prepared statements, one round trip each, autocommit.
 
     After a CallFailed no transaction is open, whatever was under way.
     """
+
+    dialect: str
+    """As its engine's."""
 
     server_pid: int
 
@@ -69,6 +82,10 @@ class Session(Protocol):
 
     def roll_back(self) -> None:
         """Nothing where no transaction was begun, or where it has ended."""
+
+    def own_io(self) -> OwnIO | None:
+        """Since it was opened, outside a transaction; None where the server does not say. Raises CallFailed."""
+        return None
 
     def cancel(self) -> None:
         """Ask the server to give up the call under way; from any thread."""

@@ -9,6 +9,10 @@ def read(package: str, name: str) -> str:
     return files(package).joinpath(f"{name}.sql").read_text()
 
 
+def exists(package: str, name: str) -> bool:
+    return files(package).joinpath(f"{name}.sql").is_file()
+
+
 def versions(package: str, name: str) -> list[int]:
     """The major versions of the server from which on there is a statement of its own: `<name>.<major>.sql` each."""
     named = re.compile(rf"{re.escape(name)}\.(\d+)\.sql")

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.driver.analysis.words import plural, spoken
 from stallmark.driver.report import units
-from stallmark.driver.report.columns import doubtful, rate
+from stallmark.driver.report.columns import doubtful, primary_of, rate
 from stallmark.driver.report.labels import EMULATED, Axis, Panel, panels, step_labels
 from stallmark.driver.report.look import (
     NEUTRAL,
@@ -56,11 +57,13 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
     """What the experiment asks: each quantity against the axis; none when no step was reached."""
     if not experiment.steps:
         return []
+    primary = primary_of(experiment)
     return [
+        *([_primary_figure(experiment, plural(primary))] if primary else []),
         axis_figure(
             experiment,
             "tps",
-            "Transactions per second",
+            "All transactions per second" if primary else "Transactions per second",
             "committed per second",
             [Metric("TPS", lambda s: s.tps)],
             "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
@@ -116,6 +119,24 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
     ]
 
 
+def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
+    """The result. What the database's size stands for is said and not drawn: it may lie far from what is reached."""
+    nominal = {s.nominal_tps for s in experiment.steps if s.nominal_tps}
+    size = (
+        f" The size of the database stands for {' or '.join(units.number(n) for n in sorted(nominal))} per second."
+        if nominal
+        else ""
+    )
+    return axis_figure(
+        experiment,
+        "primary",
+        f"{name} per second",
+        "committed per second",
+        [Metric(name, lambda s: s.result_tps)],
+        f"{name} committed within the measured interval divided by its seconds.{size}",
+    )
+
+
 def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Latency of every transaction type; none when there is one type, whose latency is that of the step."""
     names = list(dict.fromkeys(t.name for s in experiment.steps for t in s.transactions))
@@ -125,13 +146,14 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     def of(name: str) -> Callable[[StepSummary], dict[str, float | None]]:
         return lambda s: next((t.latency_ms for t in s.transactions if t.name == name), {})
 
+    limits = {t.name: t.limit_s for s in experiment.steps for t in s.transactions}
     return [
         axis_figure(
             experiment,
             f"transaction-{number}",
-            name,
+            spoken(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
             "ms",
-            percentiles(of(name)),
+            percentiles(of(name), "p90" if limits[name] else "p95"),
             "Latency of this transaction type, scheduled to ended, retries included (HDR histogram).",
             height=250,
         )
@@ -139,10 +161,10 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     ]
 
 
-def percentiles(of: Callable[[StepSummary], dict[str, float | None]]) -> list[Metric]:
+def percentiles(of: Callable[[StepSummary], dict[str, float | None]], high: str = "p95") -> list[Metric]:
     return [
         Metric("p50", lambda s: of(s).get("p50"), "solid", 1.0),
-        Metric("p95", lambda s: of(s).get("p95"), "dash", 0.75),
+        Metric(high, lambda s: of(s).get(high), "dash", 0.75),
         Metric("p99", lambda s: of(s).get("p99"), "dot", 0.5),
     ]
 

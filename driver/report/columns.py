@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, StepSummary
+from stallmark.driver.analysis.words import plural
 from stallmark.driver.report import units
 
 
@@ -17,6 +18,7 @@ class Column:
     write: Callable[[StepSummary], str]
     importance: int
     percentile: str | None = None
+    main: bool = False
 
     def missing_percentile(self, step: StepSummary) -> bool:
         return self.percentile is not None and step.latency_ms.get(self.percentile) is None
@@ -33,11 +35,12 @@ def _latency(name: str, importance: int) -> Column:
     )
 
 
-SUMMARY: tuple[Column, ...] = (
+SETTING: tuple[Column, ...] = (
     Column("Setting", "users", "", lambda s: units.count(s.users), 6),
     Column("Setting", "pool", "", lambda s: units.size(s.buffer_pool_bytes), 7),
     Column("Setting", "of data", "", lambda s: units.portion(s.buffer_pool_share), 8),
-    Column("Throughput", "TPS", "", lambda s: units.number(s.tps), 0),
+)
+RESPONSE: tuple[Column, ...] = (
     _latency("p50", 5),
     _latency("p95", 1),
     _latency("p99", 4),
@@ -50,6 +53,33 @@ SUMMARY: tuple[Column, ...] = (
     Column("Busy", "CPU", "host", lambda s: units.share(s.cpu_busy_share), 11),
     Column("Busy", "device", "data", lambda s: units.share(s.device_busy_share), 13),
 )
+
+
+def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
+    """Throughput is that of the primary transaction where the workload has one; beside it what the database's size
+    stands for, and all transactions."""
+    return *SETTING, *_throughput(experiment), *RESPONSE
+
+
+def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
+    group, primary = "Throughput", primary_of(experiment)
+    if primary is None:
+        return (Column(group, "TPS", "", lambda s: units.number(s.tps), 0, main=True),)
+    nominal = {step.nominal_tps for step in experiment.steps}
+    alike = units.number(nominal.pop()) if len(nominal) == 1 else None
+    unit = f"nominal {alike}" if alike and alike != units.NONE else ""
+    each = [] if alike else [Column(group, "nominal", "per s", lambda s: units.number(s.nominal_tps), 5)]
+    return (
+        Column(group, f"{plural(primary)}/s", unit, lambda s: units.number(s.result_tps), 0, main=True),
+        *each,
+        Column(group, "all tx", "per s", lambda s: units.number(s.tps), 2),
+    )
+
+
+def primary_of(experiment: ExperimentSummary) -> str | None:
+    """The transaction whose rate is the result of every step; None where it is all, or not the same."""
+    found = {step.primary for step in experiment.steps}
+    return found.pop() if len(found) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -71,6 +101,8 @@ def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
     if run.incomplete_because:
         result.append(Mark("incomplete", run.incomplete_because, True))
     result += [Mark("invalid", sentence, True) for sentence in step.invalid]
+    result += [Mark(g.name, g.sentence, True) for g in step.gates if g.passed is False and not g.voids]
+    result += [Mark("bursts of errors", sentence, False) for sentence in step.bursts]
     if step.driver_bound:
         result.append(Mark("driver-bound", step.driver_bound, True))
     if step.device_verdict:

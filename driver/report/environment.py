@@ -31,7 +31,11 @@ def _sections(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     server = manifest.get("server") or {}
     ratio = (manifest.get("database") or {}).get("compressibility")
     return {
-        "Workload": (manifest.get("workload") or {})
+        "Workload": {
+            name: value
+            for name, value in (manifest.get("workload") or {}).items()
+            if name not in ("transactions", "counted")  # shown where they matter
+        }
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {k: v for k, v in server.items() if k != "settings"},
         "Machine": manifest.get("machine") or {},

@@ -12,7 +12,17 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.driver.report import columns, environment, foreign, labels, server_tables, tables, units
+from stallmark.driver.report import (
+    columns,
+    environment,
+    foreign,
+    labels,
+    server_tables,
+    tables,
+    transactions,
+    units,
+    validity,
+)
 from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
 from stallmark.driver.report.columns import Mark
 from stallmark.driver.report.look import KeyItem, Look, looks
@@ -60,7 +70,8 @@ def render(experiment: ExperimentSummary) -> str:
             experiment=experiment,
             headline=headline(experiment),
             banner=banner(experiment),
-            columns=columns.SUMMARY,
+            columns=columns.summary(experiment),
+            primary=columns.primary_of(experiment),
             rows=rows,
             missing_percentile=any(missing for row in rows for _, missing in row.cells),
             explained=explained(rows),
@@ -68,6 +79,8 @@ def render(experiment: ExperimentSummary) -> str:
             doubtful=columns.doubtful(experiment),
             groups=groups,
             tables=tables,
+            transactions=transactions,
+            validity=validity,
             server_tables=server_tables,
             foreign=foreign,
             environment=environment,
@@ -130,6 +143,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
 
 def summary_rows(experiment: ExperimentSummary) -> list[Row]:
     names, seen = labels.step_labels(experiment), looks([s.variant for s in experiment.steps])
+    shown = columns.summary(experiment)
 
     def row(step: StepSummary) -> Row:
         return Row(
@@ -138,7 +152,7 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
             _settings(step),
             step.emulated,
             seen[step.variant],
-            [(c.write(step), c.missing_percentile(step)) for c in columns.SUMMARY],
+            [(c.write(step), c.missing_percentile(step)) for c in shown],
             columns.marks(experiment, step),
         )
 

@@ -178,6 +178,47 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
     )
 
 
+def row_waits(experiment: ExperimentSummary) -> Table | None:
+    """None where nobody looked; without rows where nobody waited."""
+    labels = step_labels(experiment)
+    looked = [step for step in experiment.steps if step.row_waits is not None]
+    if not looked:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            wait.table,
+            units.number(wait.waiting),
+            units.share(wait.waiting / step.users) if step.users else units.NONE,
+            units.number(wait.waits_per_s),
+            units.number(wait.wait_ms),
+            units.number(wait.latched),
+            units.number(wait.reading),
+        ]
+        for step in looked
+        for wait in step.row_waits or []
+    ]
+    counted = any(wait.waits_per_s is not None for step in looked for wait in step.row_waits or [])
+    width = 8 if counted else 4
+    header = [
+        "step",
+        "table",
+        "sessions waiting",
+        "per user",
+        "waits/s",
+        "ms each",
+        "for latches",
+        "for reads",
+    ]
+    note = (
+        "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
+        "share of the virtual users, beside whom attendants wait too."
+    )
+    if counted:
+        note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+    return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
+
+
 def procedures(experiment: ExperimentSummary) -> Table | None:
     """None where the server does not count by procedure."""
     labels = step_labels(experiment)

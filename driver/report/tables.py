@@ -1,4 +1,4 @@
-"""The report's plain tables: transactions, agreement of server and device, errors, consistency."""
+"""The report's plain tables: agreement of server and device, errors, consistency."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from stallmark.driver.analysis.summary import (
     IoSummary,
     RunSummary,
     StepSummary,
-    TransactionSummary,
 )
+from stallmark.driver.analysis.words import spoken
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label
 from stallmark.driver.report.labels import EMULATED, step_labels
@@ -41,57 +41,6 @@ class Table:
 
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
-
-
-def transactions(experiment: ExperimentSummary) -> Table:
-    labels = step_labels(experiment)
-    several = len({t.name for s in experiment.steps for t in s.transactions}) > 1
-    rows: list[Sequence[str | Cell]] = []
-    for step in experiment.steps:
-        parts: list[StepSummary | TransactionSummary] = [*step.transactions]
-        if several:
-            parts.append(step)
-        for part in parts:
-            rows.append(
-                [
-                    emulated_label(step, labels),
-                    "all" if isinstance(part, StepSummary) else part.name,
-                    *(units.count(n) for n in (part.committed, part.rolled_back, part.failed, part.retries)),
-                    units.number(part.tps),
-                    units.number(part.latency_mean_ms),
-                    *(percentile(part.latency_ms.get(p)) for p in PERCENTILES),
-                ]
-            )
-    return Table(
-        [
-            "step",
-            "transaction",
-            "committed",
-            "rolled back",
-            "failed",
-            "retries",
-            "TPS",
-            "mean ms",
-            *PERCENTILES,
-        ],
-        rows,
-        frozenset({0, 1}),
-        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.latency_ms)),
-    )
-
-
-def service_times(experiment: ExperimentSummary) -> Table:
-    labels = step_labels(experiment)
-    return Table(
-        ["step", "transaction", *PERCENTILES],
-        [
-            [emulated_label(s, labels), t.name, *(percentile(t.service_ms.get(p)) for p in PERCENTILES)]
-            for s in experiment.steps
-            for t in s.transactions
-        ],
-        frozenset({0, 1}),
-        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.service_ms)),
-    )
 
 
 def percentile(value: float | None) -> Cell | str:
@@ -210,9 +159,11 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         [
             emulated_label(s, labels),
+            spoken(e.transaction) or units.NONE,
             e.error_class,
             e.code,
             units.count(e.attempts),
+            units.count(e.most_in_a_second),
             units.count(e.given_up),
             e.message,
         ]
@@ -221,8 +172,14 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    header = ["step", "class", "code", "failed calls", "given up", "first message"]
-    return Table(header, rows, frozenset({0, 1, 2, 5}))
+    header = [
+        *("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message"),
+    ]
+    bursts = [f"{emulated_label(s, labels)}: {burst}" for s in experiment.steps for burst in s.bursts]
+    tried = (
+        "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
+    )
+    return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
 
 
 def consistency(experiment: ExperimentSummary) -> Table | None:

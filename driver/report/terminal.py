@@ -11,8 +11,9 @@ from rich.text import Text
 
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
-from stallmark.driver.report.columns import SUMMARY, Column, marks
+from stallmark.driver.report.columns import Column, marks, summary
 from stallmark.driver.report.labels import EMULATED, device, step_labels
+from stallmark.driver.report.validity import Verdict, verdicts
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34
@@ -36,12 +37,13 @@ class _Line:
 class _Summary:
     def __init__(self, experiment: ExperimentSummary):
         self.experiment = experiment
+        self.columns = summary(experiment)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         sentences = self._sentences()
         letters = {sentence: _letter(i) for i, sentence in enumerate(sentences)}
         lines = self._lines(letters)
-        shown, name_width = fit(lines, SUMMARY, options.max_width)
+        shown, name_width = fit(lines, self.columns, options.max_width)
         parts: list[RenderableType] = [
             Text(self.experiment.title, style="bold"),
             Text(self.experiment.answers, style="dim"),
@@ -50,8 +52,10 @@ class _Summary:
         ]
         if any(units.NONE + "*" in line.cells[i] for line in lines for i in shown):
             parts.append(Text(f"{units.NONE}* {units.TOO_SMALL}", style="dim"))
-        if len(shown) < len(SUMMARY):
-            hidden = ", ".join(_title(c).replace("\n", " ") for i, c in enumerate(SUMMARY) if i not in shown)
+        if len(shown) < len(self.columns):
+            hidden = ", ".join(
+                _title(c).replace("\n", " ") for i, c in enumerate(self.columns) if i not in shown
+            )
             parts.append(Text(f"Not shown at this width: {hidden}.", style="dim"))
         parts += self._below(letters)
         yield Group(*parts)
@@ -61,7 +65,7 @@ class _Summary:
         return [
             _Line(
                 names[s.key],
-                [c.write(s) + "*" * c.missing_percentile(s) for c in SUMMARY],
+                [c.write(s) + "*" * c.missing_percentile(s) for c in self.columns],
                 s.emulated,
                 "".join(dict.fromkeys(letters[m.word, m.sentence] for m in marks(self.experiment, s))),
             )
@@ -79,7 +83,7 @@ class _Summary:
         if any(line.emulated for line in lines):
             result.add_column("device", width=len(EMULATED), no_wrap=True, style="yellow")
         for i in shown:
-            result.add_column(_title(SUMMARY[i]), justify="right", no_wrap=True)
+            result.add_column(_title(self.columns[i]), justify="right", no_wrap=True)
         if any(line.flags for line in lines):
             result.add_column("", no_wrap=True, style="dim")
         emulated, flagged = any(line.emulated for line in lines), any(line.flags for line in lines)
@@ -97,6 +101,8 @@ class _Summary:
             parts.append(Text(""))
             for finding in self.experiment.findings:
                 parts.append(_item("•", Text(finding)))
+        if found := verdicts(self.experiment):
+            parts += [Text(""), self._gates(found)]
         if letters:
             parts.append(Text(""))
         for (word, sentence), letter in letters.items():
@@ -112,6 +118,21 @@ class _Summary:
                 )
             )
         return parts
+
+    def _gates(self, found: Sequence[Verdict]) -> RenderableType:
+        """Of each what was found in the step that is nearest to failing it, or failed it by most."""
+        names, steps = step_labels(self.experiment), self.experiment.steps
+        grid = Table.grid(padding=(0, GUTTER, 0, 0))
+        for wide in (False, False, True, True):
+            grid.add_column(no_wrap=not wide)
+        for verdict in found:
+            style = {"FAILED": "bold red", "passed": "green"}.get(verdict.word, "dim")
+            some = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
+            figure = verdict.gate.figure + (f", in {', '.join(some)}" if some else "")
+            grid.add_row(
+                Text(verdict.word, style), verdict.gate.name, figure, Text(verdict.gate.allowed, "dim")
+            )
+        return grid
 
 
 def fit(lines: Sequence[_Line], columns: Sequence[Column], width: int) -> tuple[list[int], int]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.driver.analysis.words import plural
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import Figure
 from stallmark.driver.report.labels import EMULATED, Panel, panels
@@ -16,11 +17,25 @@ from stallmark.driver.report.look import DASHES, KeyItem, axis, layout, looks, n
 
 POINTS = 2000
 ROWS = 12
-LINES = (
-    ("tps", "TPS", "committed transactions per second"),
+RESPONSE = (
     ("read_ms", "read time", "read time, ms per read of a data file"),
     ("read_stall_ms_per_s", "read stall", "read stall, ms summed over all users per second"),
 )
+
+
+PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
+
+
+def lines(runs: Sequence[RunSummary]) -> list[tuple[str, str, str]]:
+    """What is drawn, from the top: its name in the series, in tables, and in words."""
+    found = [("tps", "TPS", "committed transactions per second")]
+    primary = {run.steps[0].primary for run in runs}
+    if len(primary) == 1 and (name := primary.pop()):
+        found = [
+            ("primary_tps", plural(name), f"{plural(name)} per second"),
+            ("tps", "all tx", "all committed transactions per second"),
+        ]
+    return [*found, *RESPONSE]
 
 
 @dataclass(frozen=True)
@@ -50,14 +65,16 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
     )
     bare = panel.title and not panel.emulated
     widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
-    figure = layout(570, margin={"l": 56, "r": 14, "t": 52, "b": 46})
+    drawn = lines(runs)
+    inner = len(drawn) * PLOT + (len(drawn) - 1) * GAP
+    figure = layout(HEAD + inner + FOOT, margin={"l": 56, "r": 14, "t": HEAD, "b": FOOT})
     figure["xaxis"] = axis(
         title={"text": f"{unit} since measuring began", "font": {"size": 11}, "standoff": 6},
-        anchor="y3",
+        anchor=f"y{len(drawn)}",
         zeroline=False,
     )
     data = []
-    tops = [0.0] * len(LINES)
+    tops = [0.0] * len(drawn)
     for run in runs:
         steps = [s for s in panel.steps if s.run == run.folder]
         look = seen[steps[0].variant]
@@ -66,7 +83,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
         for stretch in stretches(run):
             pick = slice(stretch.first, stretch.last)
             x = bucket_means(run.series.second[pick], widths[run.folder])
-            for row, (name, _, _) in enumerate(LINES):
+            for row, (name, _, _) in enumerate(drawn):
                 y = bucket_means(getattr(run.series, name)[pick], widths[run.folder])
                 known = y[np.isfinite(y)]
                 tops[row] = max(tops[row], float(known.max()) if len(known) else 0.0)
@@ -84,17 +101,17 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
                         "yaxis": f"y{row + 1}" if row else "y",
                     }
                 )
-    for row, (_, _, title) in enumerate(LINES):
-        top = 1 - row * 0.355
+    for row, (_, _, title) in enumerate(drawn):
+        top = 1 - row * (PLOT + GAP) / inner
         figure[f"yaxis{row + 1}" if row else "yaxis"] = value_axis(
-            tops[row], domain=[max(top - 0.29, 0), top], anchor="x", nticks=5
+            tops[row], domain=[max(top - PLOT / inner, 0), top], anchor="x", nticks=5
         )
         figure["annotations"].append(note(title, x=0, y=top, yshift=4 if row else 18))
     if panel.title:
         figure["annotations"].append(note(f"<b>{plain(panel.title, 44)}</b>", x=0, y=1, yshift=34))
-    _mark_warm_up(figure, runs, divisor)
+    _mark_warm_up(figure, runs, divisor, len(drawn))
     widest = max(widths.values())
-    drawn = f"Drawn as means of {units.seconds(widest)} each." if widest > 1 else "Every second is drawn."
+    density = f"Drawn as means of {units.seconds(widest)} each." if widest > 1 else "Every second is drawn."
     return Figure(
         id="time-emulated" if panel.emulated else "time",
         title="Throughput and read stall over time" + (f", {panel.title}" if bare else ""),
@@ -102,9 +119,9 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
         emulated=panel.emulated,
         summary=_summary(runs, panel),
         method="Per-second counters; all runs begin at the start of their first measured interval. Warm-up is "
-        "shaded and drawn thin, and is in none of the figures above. " + drawn,
+        "shaded and drawn thin, and is in none of the figures above. " + density,
         plotly={"data": data, "layout": figure},
-        header=["run", unit, "users", *(name for _, name, _ in LINES)],
+        header=["run", unit, "users", *(name for _, name, _ in drawn)],
         rows=list(_rows(panel, runs, divisor)),
         key=[
             KeyItem(
@@ -159,7 +176,7 @@ def stretches(run: RunSummary) -> list[Stretch]:
     ]
 
 
-def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: int) -> None:
+def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: int, plots: int) -> None:
     """Shade warm-ups where all runs share them, and name the steps; else only the thin lines tell."""
     plans = [[(s["begin_s"], s["measure_s"], s["end_s"]) for s in r.manifest.get("steps", [])] for r in runs]
     shared = min(plans, key=len)
@@ -185,7 +202,7 @@ def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: i
                     "opacity": 0.1,
                     "layer": "below",
                 }
-                for row in range(len(LINES))
+                for row in range(plots)
             ]
         if number == 0 and measure > begin:
             figure["annotations"].append(
@@ -220,7 +237,7 @@ def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[li
         name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
         columns = [
             bucket_means(getattr(run.series, n), width)
-            for n in ("second", "users", *(c for c, _, _ in LINES))
+            for n in ("second", "users", *(name for name, _, _ in lines(runs)))
         ]
         for second, users, *values in zip(*columns, strict=True):
             yield [
@@ -236,9 +253,12 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
     parts = []
     for run in runs:
         steps = run.steps
-        tps = units.number(steps[0].tps) if len(steps) == 1 else f"{len(steps)} steps"
         seconds = units.seconds(float(len(run.series.second)))
-        parts.append(f"{run.title}, {seconds}, {tps}" + (" TPS measured" if len(steps) == 1 else ""))
+        measured = f"{len(steps)} steps"
+        if len(steps) == 1:
+            measured = f"{units.number(steps[0].result_tps)} {lines(runs)[0][1]} measured"
+            measured += " per second" if steps[0].primary else ""
+        parts.append(f"{run.title}, {seconds}, {measured}")
     return where + "; ".join(parts) + "."
 
 

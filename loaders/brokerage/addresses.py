@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.columns import chosen
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
-from stallmark.loaders.brokerage.draw import whole
 from stallmark.loaders.text import digits
 from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import whole
 
 ZIP_CODES = FIXED_ROWS["zip_code"]
 _FLATS = 40

@@ -11,7 +11,6 @@ from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.columns import chosen, decimals
 from stallmark.loaders.brokerage.counts import COMPETITORS, QUARTERS
 from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
-from stallmark.loaders.brokerage.draw import whole
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.prose import short
@@ -25,6 +24,7 @@ from stallmark.schema.brokerage_population import (
     company_of,
     is_preferred,
 )
+from stallmark.schema.draw import whole
 
 _FIRST_YEAR = 2000  # of the figures
 _RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")

@@ -10,15 +10,12 @@ import pyarrow.compute as pc
 from stallmark.loaders.brokerage import taxes, words
 from stallmark.loaders.brokerage.addresses import addresses
 from stallmark.loaders.brokerage.columns import chosen
-from stallmark.loaders.brokerage.draw import percent, whole
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import (
-    KEY,
-    MOST_ACCOUNTS,
     MOST_WATCHED,
     TAX_ID_DIGITS,
     UNIT,
@@ -27,12 +24,15 @@ from stallmark.schema.brokerage_population import (
     accounts_of,
     address_key_of_customer,
     customer_key,
+    others_permitted,
+    owner_of,
+    permitted,
     tax_number,
     tier_of,
     watched_by,
 )
+from stallmark.schema.draw import percent, whole
 
-PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
 _RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
 _KINDS_OF_ACCOUNT = (
@@ -76,7 +76,7 @@ def account_names(seed: int, account_key: Ints) -> pa.StringArray:
     """The owner's name and what the account is for."""
     kind = whole(seed, "kind of account", account_key, len(_KINDS_OF_ACCOUNT))
     return pc.binary_join_element_wise(
-        names(seed, _owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " "
+        names(seed, owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " "
     )
 
 
@@ -89,10 +89,6 @@ def tax_rate_of(seed: int, customer: Ints) -> Ints:
     """Of all the customer's taxes together, in 0.00001."""
     country, state = taxes.rates_of(seed, customer)
     return taxes.RATES[country] + taxes.RATES[state]
-
-
-def _owner_of(account_key: Ints) -> Ints:
-    return (account_key - 1) // MOST_ACCOUNTS - KEY
 
 
 def _customers(seed: int, customer: Ints, address_key: Ints) -> pa.Table:
@@ -146,19 +142,15 @@ def _permissions(seed: int, population: Population, customer: Ints) -> pa.Table:
     """The owner may trade in every account; in some one or two other customers may as well."""
     owner, place = _numbered(customer, accounts_of(customer))
     key = account_key(owner, place)
-    others = percent(seed, "permissions", key, PERMISSIONS_PERCENT)
-    account, which = _numbered(np.arange(len(key)), 1 + others)
-    # One of the others is among the customers of the half that follows the owner's number, one of the rest.
-    half = (population.customers - 1) // 2
-    away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", key[account] * 4 + which, half)
-    permitted = np.where(which == 0, owner[account], (owner[account] + away) % population.customers)
+    account, which = _numbered(key, 1 + others_permitted(seed, key))
+    person = permitted(seed, population, account, which)
     return pa.table(
         {
-            "ap_ca_id": key[account],
+            "ap_ca_id": account,
             "ap_acl": chosen(_RIGHTS, which),
-            "ap_tax_id": _tax_ids(permitted),
-            "ap_l_name": _last_names(seed, permitted),
-            "ap_f_name": _first_names(seed, permitted),
+            "ap_tax_id": _tax_ids(person),
+            "ap_l_name": _last_names(seed, person),
+            "ap_f_name": _first_names(seed, person),
         }
     )
 

@@ -9,25 +9,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.loaders.brokerage.prices import (
+from stallmark.schema.arrays import Bools, Floats, Ints
+from stallmark.schema.brokerage_population import (
+    MOST_HELD,
+    UNIT,
+    Population,
+    account_key,
+    accounts_of,
+    busy_rank,
+    customer_at,
+    held_by,
+    security_of,
+)
+from stallmark.schema.brokerage_prices import (
     DAY_S,
     HIGH_CENTS,
     LOW_CENTS,
     PERIOD_S,
     price_cents,
     second_reached,
-)
-from stallmark.schema.arrays import Bools, Floats, Ints
-from stallmark.schema.brokerage_population import (
-    MOST_HELD,
-    TIER_ENDS,
-    UNIT,
-    Population,
-    account_key,
-    accounts_of,
-    customer_at,
-    held_by,
-    security_of,
 )
 from stallmark.schema.hashing import Numbers, below, hashed, unit
 
@@ -39,11 +39,6 @@ LIFO_PERCENT, MARGIN_PERCENT = 35, 8
 ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # of the market
 LONGEST_S = PERIOD_S + ANSWER_MOST_S  # from the placing of an order to its completion
 MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
-
-# How busy a customer is grows with the rank, straight between these at the ends of the tiers: tier 1 (20 % of the
-# customers) places 10 % of the orders, tier 2 (60 %) 60 %, tier 3 (20 %) 30 %.
-_BUSY = (0.3, 0.7, 1.3, 1.7)
-_TIER_SHARES = (10, 60, 30)
 
 
 @dataclass(frozen=True)
@@ -130,20 +125,6 @@ class OrderBook:
 
     def _bits(self, stream: int, number: Ints) -> Numbers:
         return hashed(self._seed * 8 + stream, number.astype(np.uint64))
-
-
-def busy_rank(bits: Numbers) -> Ints:
-    """Ranks of the customers who place orders: the tier by its share, and inside it along the straight ramp of how
-    busy they are, which makes the rank the square root of an even number."""
-    within = unit(bits)
-    upto = np.cumsum(_TIER_SHARES) / 100
-    tier = np.searchsorted(upto, within, side="right")
-    starts = np.array([0, *TIER_ENDS[:2]])
-    width = np.diff([0, *TIER_ENDS])[tier]
-    low, high = np.array(_BUSY[:3])[tier], np.array(_BUSY[1:])[tier]
-    share = (within - (upto - np.array(_TIER_SHARES) / 100)[tier]) / (np.array(_TIER_SHARES) / 100)[tier]
-    along = (np.sqrt(low**2 + share * (high**2 - low**2)) - low) / (high - low)
-    return starts[tier] + np.minimum((along * width).astype(np.int64), width - 1)
 
 
 def _limits(security: Ints, kind: Ints, placed: Floats, away: Ints) -> tuple[Ints, Floats]:

@@ -5,8 +5,8 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.columns import chosen
-from stallmark.loaders.brokerage.draw import whole
 from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import whole
 
 
 def people(seed: int, who: str, number: Ints) -> pa.StringArray:

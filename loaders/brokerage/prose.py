@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.draw import bits, whole
 from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import bits, whole
 from stallmark.schema.hashing import hashed
 
 WIDTH = 32  # of a phrase, with the blank after it

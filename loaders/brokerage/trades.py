@@ -24,7 +24,6 @@ from stallmark.loaders.brokerage.fixed import (
 )
 from stallmark.loaders.brokerage.matching import History
 from stallmark.loaders.brokerage.orders import LIMIT_BUY, QUANTITIES
-from stallmark.loaders.brokerage.prices import moment
 from stallmark.loaders.brokerage.simulation import STRETCH, Completed, Simulation
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
@@ -39,6 +38,7 @@ from stallmark.schema.brokerage_population import (
     customer_key,
     tier_of,
 )
+from stallmark.schema.brokerage_prices import moment
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
 SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count

@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,14 @@ from stallmark.driver.wire import Channel
 
 
 def order(bank: EmbeddedEngine) -> dict[str, Any]:
-    return {"engine": bank.spec(), "workload": "bank", "scale": {"branches": 1}, "call_timeout_s": 30.0}
+    return {
+        "engine": bank.spec(),
+        "workload": "bank",
+        "scale": {"branches": 1},
+        "deck": {"transfer": 1},
+        "locality": 0.0,
+        "call_timeout_s": 30.0,
+    }
 
 
 def plan(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Plan:
@@ -50,9 +58,9 @@ def total(record: Record, table: str, column: str) -> int:
 class Load:
     """A drive with its record, and what became of its processes."""
 
-    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan):
+    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan, **changes: Any):
         self.writer = RecordWriter(folder, {"started": "now"})
-        self.drive = Drive(load, order(bank), self.writer)
+        self.drive = Drive(load, order(bank) | changes, self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
         self.seen: set[psutil.Process] = {self.conductor}
         self.progress: list[Any] = []
@@ -84,11 +92,11 @@ class Load:
 
 
 @pytest.fixture
-def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[[Plan], Load]]:
+def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[..., Load]]:
     made: list[Load] = []
 
-    def make(load: Plan) -> Load:
-        made.append(Load(bank, tmp_path / "run", load))
+    def make(load: Plan, **changes: Any) -> Load:
+        made.append(Load(bank, tmp_path / "run", load, **changes))
         return made[-1]
 
     yield make
@@ -158,6 +166,74 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
 
+@pytest.fixture
+def market(monkeypatch) -> dict[str, Any]:
+    """What an order has for a workload in which transactions give rise to others."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return {"workload": "workloads.market", "deck": {"pay": 1, "look": 0}}
+
+
+def attended(users: int, seconds: float) -> Plan:
+    return replace(plan([users], seconds), attendants_each=0.5)
+
+
+def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(
+    bank, load, market
+):
+    before = history_rows(bank)
+    running = load(attended(20, 1.5), **market)
+    record = running.run()
+    assert record.manifest["status"] == "complete"
+    rows = record.table("transactions").to_pylist()
+    committed = {
+        name: sum(r["committed"] for r in rows if r["transaction"] == name)
+        for name in ("pay", "echo", "sweep")
+    }
+    assert {row["transaction"] for row in rows} == set(
+        committed
+    )  # none of the card that the deck has none of
+    assert sum(committed.values()) == history_rows(bank) - before
+    # Each payment was echoed, or is left over, which is said.
+    left = running.drive._left["pending"]
+    given_up = sum(row["failed"] for row in rows if row["transaction"] == "echo")
+    assert committed["pay"] == committed["echo"] + given_up + left and left > 0
+    assert any(
+        f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes()
+    )
+    assert committed["sweep"] >= 2
+    agenda = record.table("agenda").to_pylist()
+    assert sum(row["taken"] for row in agenda) == committed["echo"] + given_up + committed["sweep"]
+    assert {row["executor"] for row in agenda} == {0, 1}
+    # Who executes them is no user: neither the users' time nor their number has anything of it.
+    users = record.table("users").to_pylist()
+    busy, pays = sum(row["busy_us"] for row in users), [r for r in rows if r["transaction"] == "pay"]
+    assert busy == pytest.approx(sum(row["service_us"] for row in pays), abs=committed["pay"])
+    assert max(row["running"] for row in users) <= 10.001
+
+
+def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
+    record = load(attended(20, 600), **market).run(lambda running: running.executors()[0].kill())
+    assert "and its users and its part of the market with it" in record.incomplete_because
+
+
+def test_an_agenda_that_passes_on_nothing_ends_the_run(bank, load, market, tmp_path, monkeypatch):
+    """The users would go on, and the load would not be the workload's any more."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading, time\n"
+        "def breaking(run):\n"
+        "    def broken(self):\n"
+        "        if self.name == 'agenda':\n"
+        "            return time.sleep(2)\n"
+        "        return run(self)\n"
+        "    return broken\n"
+        "threading.Thread.run = breaking(threading.Thread.run)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
+    record = load(attended(2, 600), **market).run()
+    assert "ended by a fault of its own" in record.incomplete_because
+    assert "its users and its part of the market" in record.incomplete_because
+
+
 def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executors(bank, load):
     before = history_rows(bank)
 
@@ -182,7 +258,8 @@ def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
     finally:
         admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
     assert "lost the server" in record.incomplete_because
-    assert set(record.table("errors")["error_class"].to_pylist()) == {"unknown outcome"}
+    # Met at a commit, or by one that had nothing under way.
+    assert set(record.table("errors")["error_class"].to_pylist()) <= {"unknown outcome", "connection lost"}
     assert total(record, "transactions", "committed") > 0
 
 
@@ -336,8 +413,18 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fi
     [
         ("lost machine", {}, "load machine 2 was lost"),
         ("gap", {}, "messages of load machine 2 were lost"),
-        ("died", {"pid": 7}, "executor process 7 on load machine 2 was killed"),
+        (
+            "died",
+            {"pid": 7, "code": -9},
+            "executor process 7 on load machine 2 was killed, and its users with it",
+        ),
+        (
+            "died",
+            {"pid": 7, "code": 1},
+            "executor process 7 on load machine 2 ended by a fault of its own, whose",
+        ),
         ("lost", {"user": 3, "message": "gone"}, "virtual user 3 on load machine 2 lost the server: gone"),
+        ("lost", {"user": None, "message": "gone"}, "the attendants on load machine 2 lost the server: gone"),
     ],
 )
 def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, spoken_for):
@@ -354,13 +441,21 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
     class Noted:
         """Draws once, as the user with this number would."""
 
-        def __init__(self, number, engine, workload, scale, timeout, pacing, cards, rng, *reports):
+        def __init__(self, number, pacing, cards, engine, workload, shared, timeout, rng, *reports):
             seen[executor.number, number] = rng.random()
             self.start = lambda: None
 
     monkeypatch.setattr("stallmark.driver.executor.VirtualUser", Noted)
     for number in (0, 3):
-        numbers = {"number": number, "machine": 0, "seed": 1, "arrivals": vars(Arrivals())}
+        numbers = {
+            "number": number,
+            "processes": 4,
+            "machine": 0,
+            "machines": 1,
+            "attendants": 0,
+            "seed": 1,
+            "arrivals": vars(Arrivals()),
+        }
         executor = SimpleNamespace(number=number, it=Executor(Channel(here), order(bank) | numbers))
         for user in (0, 5):
             executor.it._start(user)

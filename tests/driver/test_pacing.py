@@ -7,33 +7,50 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.deck import deal
+from stallmark.driver.deck import Dealer
 from stallmark.driver.pacing import SECOND_NS, Arrivals, OpenLoop, ThinkTime
 
 DECKS = st.dictionaries(st.text(max_size=3), st.integers(1, 20), min_size=1, max_size=6)
 
 
+def dealt(dealer: Dealer, cards: int) -> list:
+    return [dealer.next_card() for _ in range(cards)]
+
+
 @given(deck=DECKS, seed=st.integers(), decks=st.integers(1, 5))
 def test_every_full_deck_holds_each_card_exactly_as_often_as_told(deck, seed, decks):
-    cards = deal(deck, random.Random(seed))
+    dealer = Dealer(deck, random.Random(seed))
     for _ in range(decks):
-        assert Counter(itertools.islice(cards, sum(deck.values()))) == deck
+        assert Counter(dealt(dealer, sum(deck.values()))) == deck
+
+
+def test_a_card_that_the_deck_has_none_of_is_never_dealt():
+    assert set(dealt(Dealer({"a": 2, "b": 0, "c": 1}, random.Random(1)), 30)) == {"a", "c"}
 
 
 def test_the_deck_is_shuffled_anew_each_time():
-    cards = deal({"a": 10, "b": 10}, random.Random(1))
-    orders = {tuple(itertools.islice(cards, 20)) for _ in range(5)}
-    assert len(orders) == 5
+    dealer = Dealer({"a": 10, "b": 10}, random.Random(1))
+    assert len({tuple(dealt(dealer, 20)) for _ in range(5)}) == 5
 
 
 def test_the_same_seed_deals_the_same_cards():
-    hands = [list(itertools.islice(deal({"a": 3, "b": 4}, random.Random(7)), 50)) for _ in range(2)]
+    hands = [dealt(Dealer({"a": 3, "b": 4}, random.Random(7)), 50) for _ in range(2)]
     assert hands[0] == hands[1]
+
+
+def test_all_users_together_are_dealt_whole_decks():
+    """However they take turns, what each got adds up to the mix."""
+    deck = {"a": 7, "b": 2, "c": 1}
+    dealer = Dealer(deck, random.Random(1))
+    hands = together(lambda: dealt(dealer, 5 * 1000), users=4)
+    assert Counter(itertools.chain(*hands)) == {card: 2000 * count for card, count in deck.items()}
 
 
 def test_constant_think_time_follows_the_end():
@@ -83,31 +100,28 @@ def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
 
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
 def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(kind):
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)  # threads get into each other's way wherever they can
-    try:
-        share_a_queue(kind)
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def share_a_queue(kind) -> None:
     alone, shared = (open_loop(Arrivals(kind, rate=1000)) for _ in range(2))
     expected = [alone.next_start(0) for _ in range(4 * 5000)]
-    taken: list[list[int]] = [[] for _ in range(4)]
-    together = threading.Barrier(4)
-
-    def take(mine: list[int]) -> None:
-        together.wait()
-        mine.extend(shared.next_start(0) for _ in range(5000))
-
-    threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    taken = together(lambda: [shared.next_start(0) for _ in range(5000)], users=4)
     assert sorted(itertools.chain(*taken)) == expected
     assert all(mine == sorted(mine) for mine in taken)
+
+
+def together(take: Callable[[], list], users: int) -> list[list]:
+    """What each of them took, while they got into each other's way wherever they could."""
+    at_once = threading.Barrier(users)
+
+    def taken(_: int) -> list:
+        at_once.wait()
+        return take()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(users) as pool:
+            return list(pool.map(taken, range(users)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 @given(rate=st.floats(1, 1000), kind=st.sampled_from(["fixed", "poisson"]), asked=st.integers(1, 50))

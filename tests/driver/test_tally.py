@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.driver import hdr
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
 from stallmark.driver.drive import Merger
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
 from stallmark.driver.tally import (
@@ -22,7 +23,6 @@ from stallmark.driver.tally import (
     transaction_rows,
     user_rows,
 )
-from stallmark.driver.virtual_user import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
 
 START = 1_000 * SECOND_NS
 NAMES = ["transfer", "order"]
@@ -130,7 +130,8 @@ def report(part: list[tuple[int, ...]], executor: int) -> dict[str, list[dict[st
         {"second": second, "executor": executor, "running": 0.5, "cpu_us": 7} | row
         for second, row in user_rows(as_table(part), START).items()
     ]
-    return {"transactions": transaction_rows(as_table(part), NAMES, START), "users": users, "errors": []}
+    transactions = transaction_rows(as_table(part), NAMES, START)
+    return {"transactions": transactions, "users": users, "errors": [], "agenda": [], "transaction_io": []}
 
 
 def comparable(row: dict) -> dict:

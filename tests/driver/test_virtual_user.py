@@ -6,26 +6,27 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import MetaData
 
-from stallmark.driver import virtual_user
-from stallmark.driver.deck import deal
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
-from stallmark.driver.virtual_user import (
+from stallmark.driver import client, own_io
+from stallmark.driver.client import (
     COMMITTED,
     GIVEN_UP,
     MOST_RECONNECTS,
     MOST_RETRIES,
     ROLLED_BACK,
     Failure,
-    VirtualUser,
 )
+from stallmark.driver.deck import Dealer
+from stallmark.driver.engines.base import OwnIO
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.virtual_user import VirtualUser
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 CALL_TIMEOUT_S = 12.5
@@ -46,7 +47,7 @@ class Sample(NamedTuple):
 
 class Pay(Transaction):
     name = "pay"
-    frames = ("pay",)
+    frames: ClassVar = {"pay": 1}
 
     def inputs(self, rng: random.Random) -> tuple:
         return (rng.randrange(10**9),)
@@ -57,8 +58,8 @@ class Pay(Transaction):
 
 @dataclass(frozen=True)
 class Payments(Workload):
-    def sql(self, name: str, dialect: str) -> str:
-        return f"{name} in {dialect}"
+    def call(self, frame: str, parameters: int, dialect: str) -> str:
+        return f"{frame} of {parameters} in {dialect}"
 
 
 WORKLOAD = Payments("payments", 1, MetaData(), {Pay: 1}, (), "")
@@ -82,6 +83,11 @@ class Server:
     is_lost = False
     loses: tuple[ErrorClass, ...] = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
     """With which errors the session is lost."""
+    tells_own_io: bool = True
+    refuses_own_io: bool = False
+    looks: list[tuple[int, int]] = field(default_factory=list)
+    own_ios: list[tuple] = field(default_factory=list)
+    """What was reported."""
 
     def session(self, call_timeout_s: float) -> "Server":
         assert call_timeout_s == CALL_TIMEOUT_S
@@ -107,14 +113,22 @@ class Server:
             raise answer
         return answer() if callable(answer) else answer
 
+    def own_io(self) -> OwnIO | None:
+        begin = time.monotonic_ns()
+        if self.refuses_own_io:
+            raise CallFailed(ErrorClass.OTHER, "42501", "refused")
+        self.looks.append((begin, time.monotonic_ns()))
+        done = len(self.calls)
+        return OwnIO(done, 8192 * done, 3, None, 0) if self.tells_own_io else None
+
     def close(self) -> None:
         self.closed += 1
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(virtual_user, "RETRY_PAUSE_S", 1e-6)
-    monkeypatch.setattr(virtual_user, "RECONNECT_PAUSE_S", 1e-6)
+    monkeypatch.setattr(client, "RETRY_PAUSE_S", 1e-6)
+    monkeypatch.setattr(client, "RECONNECT_PAUSE_S", 1e-6)
 
 
 def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, list[Sample], list[Failure]]:
@@ -122,8 +136,9 @@ def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, lis
     failures: list[Failure] = []
     rng = random.Random(1)
     server.user = VirtualUser(
-        0, server, WORKLOAD, {}, CALL_TIMEOUT_S, pacing or ThinkTime(Arrivals(), rng),
-        deal(WORKLOAD.deck, rng), rng, lambda sample: samples.append(Sample(*sample)), failures.append,
+        0, pacing or ThinkTime(Arrivals(), rng), Dealer(WORKLOAD.deck, rng).next_card,
+        server, WORKLOAD, {}, CALL_TIMEOUT_S, rng, lambda sample: samples.append(Sample(*sample)), failures.append,
+        server.own_ios.append,
     )  # type: ignore[arg-type]  # fmt: skip
     return server.user, samples, failures
 
@@ -145,7 +160,7 @@ def test_transactions_run_one_after_the_other_on_prepared_statements():
     samples, failures, user = run(server)
     assert outcomes(samples) == [COMMITTED, ROLLED_BACK, COMMITTED]
     assert failures == [] and user.lost is None
-    assert server.prepared == [("pay", "pay in spoken")]
+    assert server.prepared == [("pay", "pay of 1 in spoken")]
     assert (server.sessions, server.closed) == (1, 1)
     for before, after in itertools.pairwise(samples):
         assert before.free_since <= before.scheduled <= before.started <= before.ended == after.free_since
@@ -172,7 +187,7 @@ def test_retries_are_bounded_and_then_it_is_given_up():
 
 
 def test_the_pause_before_a_retry_doubles_and_has_jitter(monkeypatch):
-    monkeypatch.setattr(virtual_user, "RETRY_PAUSE_S", 0.002)
+    monkeypatch.setattr(client, "RETRY_PAUSE_S", 0.002)
     pauses: list[float] = []
     server = Server([ErrorClass.DEADLOCK] * 5 + [Outcome.COMMITTED])
     user, _, _ = make(server)
@@ -297,3 +312,38 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
     user.join(60)
     assert not user.is_alive() and samples == [] and failures == [] and server.calls == []
     assert len(given_back) == 1
+
+
+@pytest.fixture
+def looking_often(monkeypatch):
+    monkeypatch.setattr(own_io, "RUN", 2)
+    monkeypatch.setattr(own_io.OwnIOLooks, "pause", lambda looks: 1)
+
+
+def test_looks_are_in_no_time_that_is_measured(looking_often):
+    server = Server([Outcome.COMMITTED] * 40)
+    samples, failures, _ = run(server)
+    assert len(server.looks) >= 38 and not failures
+    for begin, end in server.looks:
+        for before, after in itertools.pairwise(samples):
+            assert not (begin < after.ended and end > after.started)
+            if before.ended < begin < after.ended:  # neither busy nor late for it
+                assert end <= after.free_since <= after.scheduled <= after.started
+    looked_at = [
+        sample.ended for number, sample in enumerate(samples) if number % 3
+    ]  # two after each that is not
+    assert server.own_ios == [(0, ended, 1, 8192, 0, None, 0) for ended in looked_at]
+
+
+@pytest.mark.parametrize("says", [{"tells_own_io": False}, {"refuses_own_io": True}])
+def test_a_server_that_does_not_say_what_it_read_disturbs_nobody(looking_often, says):
+    server = Server([Outcome.COMMITTED] * 20, **says)
+    samples, failures, user = run(server)
+    assert len(samples) == 20 and not failures and user.lost is None
+    assert server.own_ios == [] and len(server.looks) == ("tells_own_io" in says)
+
+
+def test_what_a_transaction_read_that_was_given_up_is_not_told(looking_often):
+    server = Server([Outcome.COMMITTED, ErrorClass.OTHER, Outcome.COMMITTED, Outcome.COMMITTED])
+    samples, _, _ = run(server)
+    assert server.own_ios == [(0, samples[2].ended, 1, 8192, 0, None, 0)]

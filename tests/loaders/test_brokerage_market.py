@@ -14,9 +14,9 @@ from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.market import market
 from stallmark.loaders.brokerage.orders import LONGEST_S
-from stallmark.loaders.brokerage.prices import DAY_S, moment, price_cents
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.brokerage_population import COMPANIES, KEY, SECURITIES, Population, symbol
+from stallmark.schema.brokerage_prices import DAY_S, moment, price_cents
 
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from stallmark.loaders.brokerage import orders
 from stallmark.loaders.brokerage.orders import (
     LIMIT_BUY,
     LIMIT_SELL,
@@ -11,7 +10,6 @@ from stallmark.loaders.brokerage.orders import (
     OrderBook,
     Orders,
 )
-from stallmark.loaders.brokerage.prices import DAY_S, price_cents
 from stallmark.loaders.brokerage.simulation import Simulation
 from stallmark.schema.brokerage_population import (
     MOST_HELD,
@@ -19,10 +17,12 @@ from stallmark.schema.brokerage_population import (
     Population,
     account_key,
     accounts_of,
+    busy_rank,
     held_by,
     rank_of,
     security_of,
 )
+from stallmark.schema.brokerage_prices import DAY_S, price_cents
 
 DAY = Population(2_000, 1.0)
 
@@ -135,6 +135,6 @@ def test_stretches_change_nothing(monkeypatch):
 
 
 def test_busy_rank_takes_all_ranks():
-    ranks = orders.busy_rank(np.linspace(0, 2**64 - 2**12, 100_001).astype(np.uint64))
+    ranks = busy_rank(np.linspace(0, 2**64 - 2**12, 100_001).astype(np.uint64))
     assert ranks.min() == 0 and ranks.max() == UNIT - 1 and (np.diff(ranks) >= 0).all()
     assert len(set(ranks)) == UNIT

@@ -66,6 +66,18 @@ WRONG = [
         "arrivals: {kind: fixed, rate: 1}\nthink_time: {mean: 1s}\ntakes:",
         ": think_time belongs to a closed loop: remove it, or set arrivals: closed.",
     ),
+    # a mix that cannot be
+    ("branches: 1}", "branches: 1}, mix: {transfr: 1}", ", line 6: workload.mix: transfr is no transaction of bank: "),
+    ("branches: 1}", "branches: 1}, mix: {transfer: 0}", ", line 6: workload.mix: transfer has the weight 0: give it "),
+    ("branches: 1}", "branches: 1}, mix: {transfer: many}", ", line 6: workload.mix.transfer must be a number, not "),
+    ("branches: 1}", "branches: 1}, mix: {transfer: true}", ", line 6: workload.mix.transfer must be a number, not "),
+    ("branches: 1}", "branches: 1}, mix: {transfer: .nan}", ", line 6: workload.mix.transfer must be a number, not "),
+    ("branches: 1}", "branches: 1}, mix: {}", ", line 6: workload.mix must have at least one item, not a mapping."),
+    ("branches: 1}", "branches: 1}, mix: reads", ", line 6: workload.mix must be written as {…}, not 'reads'."),
+    ("branches: 1}", "branches: 1}, mix: {read_share: 0.9}", ", line 6: workload.mix: read_share cannot be 0.9: no "),
+    ("branches: 1}", "branches: 1}, locality: 0.5", ", line 6: workload.locality: bank has no customers of which a "),
+    ("branches: 1}", "branches: 1}, locality: 50 %", ", line 6: workload.locality must be a number, not '50 %'."),
+    ("branches: 1}", "branches: 1}, locality: 1.5", ", line 6: workload.locality must be at most 1, not 1.5."),
     # wrong shapes
     ("{name: bank, scale: {branches: 1}}", "bank", ", line 6: workload must be written as {name: …, scale: …,"),
     ("scale: {branches: 1}", "scale: 1", ", line 6: workload.scale must be written as {…}, not 1."),

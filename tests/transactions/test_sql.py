@@ -1,51 +1,89 @@
-"""The SQL files: both engines have a twin of each, and a parser accepts PostgreSQL's. T-SQL: tests/tsql."""
+"""The SQL files of all workloads: each transaction has twins, which a parser takes and which neither begin nor commit.
+
+T-SQL is parsed in tests/tsql.
+"""
 
 import re
 
 import pytest
 from sqlfluff.core import Linter
 
-from stallmark.transactions.bank import WORKLOAD
+from stallmark.driver.engines import sql_file
+from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions.workload import Transaction, Workload
 
-FRAMES = [frame for transaction in WORKLOAD.deck for frame in transaction.frames]
-ENGINES = ("postgresql", "mssql")
+DIALECTS = ("postgresql", "mssql")
 POSTGRES = Linter(dialect="postgres")
+FOUND = [find_workload(name) for name in WORKLOADS]
+ALL = [(workload, kind) for workload in FOUND for kind in workload.transactions]
+NAMED = {"argvalues": ALL, "ids": [f"{workload.name} {kind.name}" for workload, kind in ALL]}
+IN_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 
 
-@pytest.mark.parametrize("name", [*FRAMES, "procedures"])
-def test_it_parses(name: str) -> None:
-    text = WORKLOAD.sql(name, "postgresql")
-    if name != "procedures":  # placeholders of the driver are no part of the language
-        text = re.sub(r"\$\d", "1", text)
-    assert not POSTGRES.parse_string(text).violations
+def code(workload: Workload, kind: type[Transaction], dialect: str) -> str:
+    """Without comments."""
+    text = sql_file.read(workload.package, f"{kind.name}.{dialect}")
+    return re.sub(r"--.*|/\*(?s:.*?)\*/", "", text)
 
 
-def test_conditions_parse() -> None:
-    for condition in WORKLOAD.conditions:
-        assert not POSTGRES.parse_string(condition.sql.replace(":branches", "2")).violations, condition.name
+@pytest.mark.parametrize(("workload", "kind"), **NAMED)
+def test_it_parses(workload, kind):
+    for batch in re.split(r"(?m)^GO$", sql_file.read(workload.package, f"{kind.name}.postgresql")):
+        assert not POSTGRES.parse_string(batch).violations
 
 
-@pytest.mark.parametrize("name", [*FRAMES, "procedures"])
-def test_every_engine_has_a_twin(name: str) -> None:
-    assert all(WORKLOAD.sql(name, dialect).strip() for dialect in ENGINES)
+@pytest.mark.parametrize("workload", FOUND, ids=WORKLOADS)
+def test_calls_of_frames_parse(workload):
+    for kind in workload.transactions:
+        for frame, parameters in kind.frames.items():
+            called = workload.call(frame, parameters, "postgresql")
+            # The placeholders are the driver's, and no part of the language.
+            assert not POSTGRES.parse_string(re.sub(r"\$\d+", "1", called)).violations
+            assert workload.call(frame, parameters, "mssql").count("?") == parameters
 
 
-def test_twins_do_the_same_in_the_same_order() -> None:
-    def statements(dialect: str) -> list[str]:
-        text = re.sub(r"--.*", "", WORKLOAD.sql("procedures", dialect))
-        return re.findall(r"(UPDATE bank\.\w+|FROM bank\.\w+|INSERT INTO bank\.\w+)", text)
-
-    assert statements("mssql") == statements("postgresql")
-    assert statements("postgresql") == [
-        "UPDATE bank.accounts",
-        "FROM bank.accounts",
-        "UPDATE bank.tellers",
-        "UPDATE bank.branches",
-        "INSERT INTO bank.history",
-    ]
+@pytest.mark.parametrize("workload", FOUND, ids=WORKLOADS)
+def test_conditions_parse(workload):
+    for condition in workload.conditions:
+        text = re.sub(r"(?<![:\w]):\w+", "2", condition.sql)
+        assert not POSTGRES.parse_string(text).violations, condition.name
 
 
-def test_procedures_neither_begin_nor_commit() -> None:
-    for dialect in ENGINES:
-        text = re.sub(r"--.*", "", WORKLOAD.sql("procedures", dialect)).upper()
-        assert not re.search(r"\b(COMMIT|ROLLBACK|BEGIN TRAN\w*|SET TRANSACTION)\b", text)
+@pytest.mark.parametrize(("workload", "kind"), **NAMED)
+def test_twins_define_the_frames_with_their_parameters(workload, kind):
+    schema = workload.metadata.schema
+    postgresql, mssql = (code(workload, kind, dialect) for dialect in DIALECTS)
+    functions = {
+        name: len(re.findall(r"(?:^|,)\s*(?!OUT\b)\w+ ", re.sub(IN_BRACKETS, "", given)))
+        for name, given in re.findall(
+            rf"CREATE OR REPLACE FUNCTION {schema}\.(\w+)\s*{IN_BRACKETS}", postgresql
+        )
+    }
+    procedures = {
+        name: len(re.findall(r"@\w+", given))
+        for name, given in re.findall(rf"(?s)CREATE PROCEDURE {schema}\.(\w+)(.*?)\bAS\b", mssql)
+    }
+    assert functions == procedures == dict(kind.frames)
+    assert set(re.findall(rf"DROP PROCEDURE IF EXISTS {schema}\.(\w+)", mssql)) == set(procedures)
+
+
+@pytest.mark.parametrize(("workload", "kind"), **NAMED)
+def test_procedures_neither_begin_nor_commit(workload, kind):
+    for dialect in DIALECTS:
+        found = re.findall(
+            r"\b(COMMIT|ROLLBACK|BEGIN TRAN\w*|SET TRANSACTION)\b", code(workload, kind, dialect).upper()
+        )
+        assert not found
+
+
+def test_the_banks_twins_do_the_same_in_the_same_order():
+    workload = find_workload("bank")
+    for dialect in DIALECTS:
+        text = code(workload, *workload.deck, dialect)
+        assert re.findall(r"(UPDATE bank\.\w+|FROM bank\.\w+|INSERT INTO bank\.\w+)", text) == [
+            "UPDATE bank.accounts",
+            "FROM bank.accounts",
+            "UPDATE bank.tellers",
+            "UPDATE bank.branches",
+            "INSERT INTO bank.history",
+        ]

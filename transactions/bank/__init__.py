@@ -27,4 +27,5 @@ WORKLOAD = Workload(
         _condition("belongs", "tellers and accounts belong to their branch"),
     ),
     package=__name__,
+    counted={Transfer: "SELECT COUNT(*) FROM bank.history"},
 )

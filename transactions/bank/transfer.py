@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from stallmark.driver.engines.base import Session
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
@@ -17,7 +17,7 @@ LARGEST_DELTA = 5_000
 
 class Transfer(Transaction):
     name = "transfer"
-    frames = ("transfer",)
+    frames: ClassVar = {"transfer": 4}
 
     def __init__(self, scale: Mapping[str, Any]):
         super().__init__(scale)

@@ -8,8 +8,21 @@ from functools import partial
 from typing import Any
 
 from stallmark.schema.brokerage import METADATA
-from stallmark.schema.brokerage_population import Population
-from stallmark.transactions.workload import Condition, Workload
+from stallmark.schema.brokerage_population import UNIT, Population
+from stallmark.transactions.brokerage.broker_volume import BrokerVolume
+from stallmark.transactions.brokerage.customer_position import CustomerPosition
+from stallmark.transactions.brokerage.data_maintenance import DataMaintenance
+from stallmark.transactions.brokerage.floor import Floor, open_floor
+from stallmark.transactions.brokerage.market_feed import MarketFeed
+from stallmark.transactions.brokerage.market_watch import MarketWatch
+from stallmark.transactions.brokerage.security_detail import SecurityDetail
+from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
+from stallmark.transactions.brokerage.trade_lookup import TradeLookup
+from stallmark.transactions.brokerage.trade_order import TradeOrder
+from stallmark.transactions.brokerage.trade_result import TradeResult
+from stallmark.transactions.brokerage.trade_status import TradeStatus
+from stallmark.transactions.brokerage.trade_update import TradeUpdate
+from stallmark.transactions.workload import Condition, Surroundings, Workload
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -77,12 +90,52 @@ CONDITIONS = (
     ),
 )
 
+# Customers of the population for each Trade-Result per second: what TPC-E scales by.
+CUSTOMERS_PER_RATE = 500
+
+
+def _crowded(scale: Mapping[str, Any], users: int) -> str | None:
+    """Each Trade-Result updates the row of the broker."""
+    brokers = Population.of(scale).brokers
+    if users <= brokers:
+        return None
+    units = -(-users * scale["customers"] // (brokers * UNIT))
+    return (
+        f"{users:,} users share {brokers:,} brokers, whose rows are updated by each trade: they wait for each other "
+        f"more than for storage; use at least {units * UNIT:,} customers."
+    )
+
+
+def _share(around: Surroundings) -> Floor:
+    return open_floor(around, TradeResult, MarketFeed)
+
+
 WORKLOAD = Workload(
     name="brokerage",
-    version=1,
+    version=2,
     metadata=METADATA,
-    deck={},
+    deck={
+        TradeOrder: 101,
+        TradeStatus: 190,
+        MarketWatch: 180,
+        SecurityDetail: 140,
+        CustomerPosition: 130,
+        TradeLookup: 80,
+        BrokerVolume: 49,
+        TradeUpdate: 20,
+    },
     conditions=CONDITIONS,
     package=__name__,
     numbers=_numbers,
+    share=_share,
+    followers={TradeResult: (TradeOrder, 100 / 101), MarketFeed: (TradeOrder, 10 / 101)},
+    attendants=0.5,
+    attended_by="the market emulator",
+    has_parts=True,
+    crowded=_crowded,
+    timers={DataMaintenance: 60.0},
+    opening=TradeCleanup,
+    primary=TradeResult,
+    nominal_rate=lambda scale: scale["customers"] / CUSTOMERS_PER_RATE,
+    counted={TradeResult: "SELECT SUM(b_num_trades) FROM brokerage.broker"},
 )

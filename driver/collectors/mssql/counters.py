@@ -148,6 +148,33 @@ class Procedures(MssqlCollector):
     )
 
 
+class RowLocks(MssqlCollector):
+    name = "row_locks"
+    title = "Waits for rows"
+    help = (
+        "How often and how long anybody waited for a row or page lock, for a latch on a page in memory, and for a page "
+        "to be read from disk, by index of our database's tables (sys.dm_db_index_operational_stats). An index that "
+        "falls out of the metadata cache begins to count anew."
+    )
+    interval_s = 15.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("entity", TEXT),  # "brokerage.last_trade/pk_last_trade"
+            ("relation", TEXT),
+            ("row_lock_waits", COUNT),
+            ("row_lock_wait_ms", COUNT),
+            ("page_lock_waits", COUNT),
+            ("page_lock_wait_ms", COUNT),
+            ("page_latch_waits", COUNT),
+            ("page_latch_wait_ms", COUNT),
+            ("page_io_latch_waits", COUNT),  # reads from disk that somebody waited for
+            ("page_io_latch_wait_ms", COUNT),
+        ]
+    )
+
+
 class LogSpace(MssqlCollector):
     name = "log_space"
     title = "Log space"

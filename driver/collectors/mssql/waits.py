@@ -6,7 +6,7 @@ from stallmark.driver.collectors.base import Row
 from stallmark.driver.collectors.mssql.collector import MssqlCollector
 from stallmark.driver.collectors.mssql.connection import CollectorConnection
 from stallmark.driver.collectors.mssql.wait_types import wait_class
-from stallmark.driver.collectors.polled_waits import COLUMNS, PolledWaits
+from stallmark.driver.collectors.polled import WAITS, Polled, polled_columns
 from stallmark.driver.engines.base import Engine
 
 # Before 2022 the finer permission is not known and asking for it gives NULL.
@@ -28,18 +28,18 @@ class Waits(MssqlCollector):
     interval_s = 0.5
     polling = True
     on_azure = True
-    columns = COLUMNS
+    columns = polled_columns(*WAITS)
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine, connection)
-        self._polled = PolledWaits()
+        self._polled = Polled(*WAITS)
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._hidden_users()
 
     def sample(self, now: float) -> list[Row]:
         sessions = self.connection.rows(self.sql)
-        users: Counter[tuple[str, str]] = Counter()
+        users: Counter[tuple[str | None, ...]] = Counter()
         for row in sessions:
             users[wait_class(row["status"], row["wait_type"])] += row["users"]
         return self._polled.add(now, users)

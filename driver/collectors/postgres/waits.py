@@ -3,7 +3,7 @@
 from collections import Counter
 
 from stallmark.driver.collectors.base import Row
-from stallmark.driver.collectors.polled_waits import COLUMNS, PolledWaits
+from stallmark.driver.collectors.polled import WAITS, Polled, polled_columns
 from stallmark.driver.collectors.postgres.connection import CollectorConnection
 from stallmark.driver.collectors.postgres.counters import PostgresCollector, no_privilege
 from stallmark.driver.engines.base import Engine
@@ -50,11 +50,11 @@ class Waits(PostgresCollector):
     )
     interval_s = 0.1
     polling = True
-    columns = COLUMNS
+    columns = polled_columns(*WAITS)
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine, connection)
-        self._polled = PolledWaits()
+        self._polled = Polled(*WAITS)
 
     def unavailable(self) -> str | None:
         return super().unavailable() or self._hidden_users()
@@ -63,7 +63,7 @@ class Waits(PostgresCollector):
         sessions = self.connection.rows(self.sql)
         if any(row["hidden"] for row in sessions):
             raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
-        users: Counter[tuple[str, str]] = Counter()
+        users: Counter[tuple[str | None, ...]] = Counter()
         for row in sessions:
             users[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
         return self._polled.add(now, users)

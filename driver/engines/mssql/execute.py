@@ -25,7 +25,7 @@ def execute(connection: Any, statement: str) -> None:
 
 
 def rows(cursor: Any) -> list[tuple]:
-    """Of what was executed, the rows of the first result that has any.
+    """Of what was executed, the rows of all results, one after the other.
 
     All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
     broken off, and what is unread keeps the connection busy.
@@ -34,7 +34,6 @@ def rows(cursor: Any) -> list[tuple]:
     more = True
     while more:
         if cursor.description:
-            fetched = cursor.fetchall()
-            found = found or [tuple(row) for row in fetched]
+            found += map(tuple, cursor.fetchall())
         more = cursor.nextset()
     return found

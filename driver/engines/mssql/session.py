@@ -28,6 +28,8 @@ class MssqlSession(Session):
     error left open is rolled back at once: its locks would hold up everybody else.
     """
 
+    dialect = "mssql"
+
     def __init__(self, connection: Any, calls_by_rpc: bool):
         self.is_lost = False
         self._connection = connection

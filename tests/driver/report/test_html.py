@@ -291,10 +291,13 @@ def test_a_device_that_holds_data_and_log_is_compared_with_both():
 
 
 def test_errors_and_broken_conditions_are_listed():
-    step = given.step(errors=[ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected")])
+    deadlocks = ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected", "trade_result", 77)
+    burst = "Trade-Result failed in bursts."
+    step = given.step(errors=[deadlocks], bursts=[burst])
     broken = [{"name": "balances", "holds": False, "offending": 7, "seconds": 0.2, "detail": "branch 3"}]
     text = page(given.experiment([given.run([step], conditions=broken)])).text
-    assert "deadlock 40P01 1,204 3 deadlock detected" in text
+    assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
+    assert f"bursts of errors {burst}" in text or burst in text
     assert "balances BROKEN 7" in text and "branch 3" in text
     assert "No call failed" in page(given.buffer_pool()).text
 

@@ -19,7 +19,7 @@ from stallmark.driver.engines.mssql.session import MssqlSession, as_exec
 from stallmark.transactions import find_workload
 
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
-TRANSFER = find_workload("bank").sql("transfer", "mssql")
+TRANSFER = find_workload("bank").call("transfer", 4, "mssql")
 
 
 def test_a_transaction_is_one_round_trip(engine: MssqlEngine, server: Responder, script: Script):
@@ -44,6 +44,17 @@ def test_procedures_keep_their_prepared_statements_beside_each_other(engine, ser
     server.forget()
     assert [session.call(name, (1,)) for name in "abab"] == [[("a",)], [("b",)]] * 2
     assert server.round_trips == 4
+    session.close()
+
+
+def test_the_rows_of_all_results_come_one_after_the_other(engine, server, script):
+    one, two = [Column("x", INT)], [Column("y", nvarchar(10)), Column("z", INT)]
+    script.procedure("detail", Rows(one, [(5,)]), Rows(one, []), Rows(two, [("a", 6), (None, 7)]))
+    session = engine.session(10)
+    session.prepare("detail", "{CALL detail(?)}")
+    server.forget()
+    assert [session.call("detail", (1,)) for _ in range(2)] == [[(5,), ("a", 6), (None, 7)]] * 2
+    assert server.round_trips == 2
     session.close()
 
 

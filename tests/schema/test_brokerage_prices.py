@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.loaders.brokerage.prices import (
+from stallmark.schema.brokerage_prices import (
     HIGH_CENTS,
     LOW_CENTS,
     PERIOD_S,

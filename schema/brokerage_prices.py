@@ -22,8 +22,13 @@ _CENTS_PER_S = (HIGH_CENTS - LOW_CENTS) / _HALF_S
 
 def price_cents(security: Ints, second: Floats) -> Ints:
     """The price at a trading second, in whole cents."""
-    within = (second + _phase_s(security)) % PERIOD_S
+    within = (second + phase_s(security)) % PERIOD_S
     return np.rint(HIGH_CENTS - _CENTS_PER_S * np.abs(within - _HALF_S)).astype(np.int64)
+
+
+def cents_at(phased_s: float) -> int:
+    """`price_cents` of one security, its phase added to the second. NumPy takes fifty times as long for one."""
+    return round(HIGH_CENTS - _CENTS_PER_S * abs(phased_s % PERIOD_S - _HALF_S))
 
 
 def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDArray[np.bool_]) -> Floats:
@@ -32,7 +37,7 @@ def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDAr
     there = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
     into = (np.clip(cents, LOW_CENTS, HIGH_CENTS) - LOW_CENTS) / _CENTS_PER_S  # into a rising half
     target = np.where(rising, into, PERIOD_S - into)
-    wait = (target - second - _phase_s(security)) % PERIOD_S
+    wait = (target - second - phase_s(security)) % PERIOD_S
     return np.where(there, second, second + wait)
 
 
@@ -45,5 +50,5 @@ def moment(second: Floats) -> npt.NDArray[np.datetime64]:
     return date.astype("datetime64[ms]") + _OPENING + within.astype("timedelta64[ms]")
 
 
-def _phase_s(security: Ints) -> Floats:
+def phase_s(security: Ints) -> Floats:
     return below(int(PERIOD_S * 1000), hashed(5, security.astype(np.uint64))) / 1000

@@ -1,0 +1,71 @@
+"""What a run says of its workload: which transactions there are, who starts them, and which of them is the result."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A transaction type. `source` is "users", "followers" or "timer"; with `follows`, `each` of these give rise to one
+    of that one."""
+
+    name: str
+    cards: int
+    source: str
+    limit_s: float | None
+    follows: str | None = None
+    each: float = 0.0
+
+
+@dataclass(frozen=True)
+class Workload:
+    """As the manifest has it; empty in records from before it said so."""
+
+    kinds: tuple[Kind, ...] = ()
+    primary: str | None = None
+    nominal_rate: float | None = None
+    counted: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+
+    def of_users(self) -> list[Kind]:
+        """What the deck holds."""
+        return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
+
+    @property
+    def attended(self) -> frozenset[str]:
+        """What no virtual user starts."""
+        return frozenset(kind.name for kind in self.kinds if kind.source != "users")
+
+    def deck_share(self, kind: Kind) -> float | None:
+        cards = sum(one.cards for one in self.of_users())
+        return kind.cards / cards if cards and kind.source == "users" else None
+
+    def find(self, name: str) -> Kind:
+        return next((kind for kind in self.kinds if kind.name == name), Kind(name, 0, "users", None))
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """As in the deck, then as they follow; what it does not know comes last."""
+        known = [kind.name for kind in self.kinds]
+        return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def read_workload(manifest: Mapping[str, Any]) -> Workload:
+    declared = manifest.get("workload") or {}
+    return Workload(
+        tuple(_kind(one) for one in declared.get("transactions") or []),
+        declared.get("primary"),
+        declared.get("nominal_rate"),
+        declared.get("counted") or {},
+    )
+
+
+def _kind(declared: Mapping[str, Any]) -> Kind:
+    follows = declared.get("follows") or {}
+    return Kind(
+        declared["name"],
+        declared.get("cards") or 0,
+        declared.get("source") or "users",
+        declared.get("limit_s"),
+        follows.get("transaction"),
+        follows.get("each") or 0.0,
+    )

@@ -1,0 +1,119 @@
+"""Who executes what no virtual user starts: transactions that others gave rise to, and those that come by the clock.
+
+An agenda knows what is due when. Attendants, clients with sessions of their own, take what is due. When they do not
+keep up, what is due waits: how many wait and for how long is measured, for then the load is not what it should be.
+"""
+
+import heapq
+import threading
+import time
+from contextlib import suppress
+from itertools import count
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from stallmark.driver.client import CODES, Client
+from stallmark.transactions.workload import Transaction
+
+
+class Task(NamedTuple):
+    """`inputs` of None are drawn when it is executed; with `every_s` it comes again."""
+
+    due_ns: int
+    kind: type[Transaction]
+    inputs: tuple | None = None
+    every_s: float | None = None
+
+
+class Agenda:
+    """One per executor. A thread of its own passes on what has become due, so that nobody else watches the clock."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        """Tasks that nobody will execute, those of timers apart, because the agenda was closed."""
+        self._later: list[tuple[int, int, Task]] = []
+        self._due: SimpleQueue[Task | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._order = count()  # of tasks that are due at once
+        self._closed = False
+        self._thread = threading.Thread(target=self._pass_on, name="agenda", daemon=True)
+        self._thread.start()
+
+    def post(self, kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+        self.add(Task(time.monotonic_ns() + int(after_s * 1e9), kind, inputs))
+
+    def add(self, task: Task) -> None:
+        with self._changed:
+            if self._closed:
+                self._leave(task)
+                return
+            heapq.heappush(self._later, (task.due_ns, next(self._order), task))
+            if self._later[0][2] is task:
+                self._changed.notify()
+
+    def take(self) -> Task | None:
+        """Waits for what is due; None when there will be nothing any more."""
+        return self._due.get()
+
+    def waiting(self) -> int:
+        """Tasks that are due and that nobody has taken."""
+        return self._due.qsize()
+
+    def works(self) -> bool:
+        """Whether what becomes due is passed on."""
+        return self._thread.is_alive()
+
+    def close(self, attendants: int) -> None:
+        """Pass on nothing any more, and release as many as wait in `take`."""
+        with self._changed:
+            self._closed = True
+            for _, _, task in self._later:
+                self._leave(task)
+            self._later.clear()
+            with suppress(Empty):
+                while due := self._due.get_nowait():  # attendants may take from it meanwhile
+                    self._leave(due)
+            self._changed.notify()
+        for _ in range(attendants):
+            self._due.put(None)
+
+    def _leave(self, task: Task) -> None:
+        self.left += task.every_s is None
+
+    def _pass_on(self) -> None:
+        with self._changed:
+            while not self._closed:
+                wait_ns = self._later[0][0] - time.monotonic_ns() if self._later else None
+                if wait_ns is not None and wait_ns <= 0:
+                    self._due.put(heapq.heappop(self._later)[2])
+                else:
+                    self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
+
+
+class Attendant(Client):
+    def __init__(self, number: int, agenda: Agenda, *client: Any):
+        """`client`: what a Client takes, after its name."""
+        super().__init__(f"attendant-{number}", *client)
+        self._agenda = agenda
+
+    def _kinds(self) -> list[type[Transaction]]:
+        return [*self._workload.followers, *self._workload.timers]
+
+    def _work(self) -> None:
+        now = time.monotonic_ns
+        free_since = now()
+        until_look = self._looks.pause()
+        while not self._stopping.is_set() and (task := self._agenda.take()):
+            index, transaction = self._mine[task.kind]
+            inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
+            started = now()
+            outcome, retries = self._execute(transaction, inputs)
+            ended = now()
+            self._report_sample((index, task.due_ns, started, ended, free_since, CODES[outcome], retries))
+            free_since = ended
+            until_look -= 1
+            if until_look < 1:
+                until_look = self._look(index, ended, outcome)
+                free_since = now()
+            if task.every_s:
+                self._agenda.add(task._replace(due_ns=task.due_ns + int(task.every_s * 1e9)))

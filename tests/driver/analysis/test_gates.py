@@ -1,0 +1,161 @@
+"""Each validity gate at both sides of its threshold."""
+
+import pytest
+
+from stallmark.driver.analysis import gates
+from stallmark.driver.analysis.agenda import Lateness
+from stallmark.driver.analysis.summary import TransactionSummary
+from stallmark.driver.analysis.workload import Kind, Workload
+
+ORDER, STATUS = Kind("trade_order", 101, "users", 2.0), Kind("trade_status", 303, "users", 1.0)
+RESULT = Kind("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
+FEED = Kind("market_feed", 0, "followers", 2.0, "trade_order", 10 / 101)
+TRADING = Workload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
+
+
+def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
+    return TransactionSummary(name, committed, more.pop("rolled_back", 0), 0, 0, 1.0, 1.0, {}, {}, **more)
+
+
+def of_mix(order: int, status: int, under_way: float = 0.0) -> gates.Gate:
+    gate = gates.mix(
+        TRADING, {"trade_order": order, "trade_status": status}, {"trade_order": under_way}, executors=2
+    )
+    assert gate
+    return gate
+
+
+def test_a_mix_within_a_percent_or_within_chance_passes():
+    assert of_mix(25_200, 74_800).passed and of_mix(25_200, 74_800).limit == 0.01
+    few = of_mix(27, 73)
+    assert few.passed and few.value > 0.01 and "(chance)" in few.allowed
+    failed = of_mix(24_600, 75_400)
+    assert failed.passed is False and failed.voids
+    assert failed.sentence == (
+        "The mix was not that of the deck: 1.6 % fewer Trade-Orders than its share (1 % allowed)."
+    )
+
+
+def test_more_under_way_at_the_ends_explain_more():
+    assert not of_mix(2_700, 7_300).passed
+    assert of_mix(2_700, 7_300, under_way=4_000).passed
+
+
+def test_a_single_type_or_none_that_ended_has_no_mix():
+    assert gates.mix(Workload((ORDER,)), {"trade_order": 10}, {}, 1) is None
+    assert gates.mix(TRADING, {}, {}, 1) is None
+    assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
+
+
+def following(
+    results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more
+) -> gates.Following:
+    return gates.Following(more.get("of", RESULT), orders, more.get("rolled_back", 100), results, *before)
+
+
+def test_followers_may_differ_by_what_is_under_way():
+    steady = gates.followers([following(10_000)], executors=2)
+    assert steady and steady.passed and steady.allowed.startswith("0.990 ±")
+    explained = gates.followers([following(100, orders=110)], executors=2)  # 100 under way, 108.9 due
+    assert explained and explained.passed and explained.limit > 0.3
+    lost = gates.followers([following(9_000)], executors=2)
+    assert lost and lost.passed is False
+    assert lost.sentence == (
+        "Trade-Results per Trade-Order: 0.891 where 0.990 are expected; 100 were under way when the measured interval "
+        "began and 1,100 when it ended."
+    )
+
+
+def test_the_followers_furthest_off_are_told():
+    feeds = following(600, of=FEED, before=(1_010, 99))
+    gate = gates.followers([following(10_000), feeds], executors=2)
+    assert gate and gate.passed is False and gate.sentence.startswith("Market-Feeds per Trade-Order: 0.059")
+    assert gates.followers([following(0, orders=0)], executors=2) is None
+
+
+def test_a_stuck_market_does_not_explain_itself():
+    """However many are under way at the end because none came: the deviation grows faster than its root."""
+    gate = gates.followers([following(0, orders=1_010)], executors=2)
+    assert gate and gate.passed is False
+
+
+@pytest.mark.parametrize(("aborted", "passes"), [(100, True), (102, False)])
+def test_aborts(aborted, passes):
+    gate = gates.aborts([kind("trade_result", 1_000, aborted=aborted), kind("trade_status", 9_050)])
+    assert gate and gate.passed is passes and "Trade-Result 1" in gate.figure
+    assert gates.aborts([]) is None
+
+
+def test_locks():
+    waits = dict.fromkeys(("io", "wal", "cpu", "client", "other"), 0.1)
+    assert gates.locks(None) is None
+    assert gates.locks(waits | {"lock": 0.2}).passed
+    assert gates.locks(waits | {"lock": 0.21}).passed is False
+
+
+def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
+    def judged(order: float, status: float, done: int = 1000) -> gates.Gate:
+        gate = gates.limits(
+            TRADING,
+            [
+                kind("trade_order", done, over_limit=order, limit_s=2.0),
+                kind("trade_status", done, over_limit=status, limit_s=1.0),
+                kind("data_maintenance", done),
+            ],
+        )
+        assert gate
+        return gate
+
+    assert judged(0.1, 0.05).passed
+    slow = judged(0.02, 0.101)
+    assert slow.passed is False and not slow.voids
+    assert "Trade-Status (10 % over 1 s)" in slow.sentence and "Trade-Order" not in slow.sentence
+    assert judged(0.3, 0.0, done=20).passed  # six of twenty
+    assert judged(0.5, 0.0, done=20).passed is False
+    assert gates.limits(TRADING, [kind("data_maintenance")]) is None
+
+
+def test_lag_is_lateness_or_a_queue_that_grows():
+    assert gates.lag(None) is None
+    assert gates.lag(Lateness(0.1, 3.0, 40.0, 2.0, 4.0)).passed
+    late = gates.lag(Lateness(0.3, 3.0, 40.0, 12.0, 13.0))
+    assert late.passed is False
+    assert late.sentence == "The market fell behind: its transactions started 0.300 s late on average."
+    grows = gates.lag(Lateness(0.05, 3.0, 40.0, 1.0, 9.0))
+    assert grows.passed is False and "queued up from 1.00 to 9.00" in grows.sentence
+
+
+def test_conditions_left_out_do_not_count():
+    assert gates.conditions([]) is None
+    assert gates.conditions([{"name": "fresh", "holds": None}]) is None
+    both = [{"name": "a", "holds": False}, {"name": "b", "holds": True}, {"name": "c", "holds": False}]
+    gate = gates.conditions(both)
+    assert (
+        gate.passed is False and "“a” and “c” do not hold" in gate.sentence and gate.figure == "1 of 3 hold"
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "unknown", "passes"),
+    [
+        (150, 0, True),
+        (149, 0, False),
+        (151, 0, False),
+        (150, 2, True),
+        (152, 2, True),
+        (153, 2, False),
+        (149, 2, False),
+    ],
+)
+def test_completed_lies_between_committed_and_that_with_unknown_outcomes(after, unknown, passes):
+    counted = {"trade_result": {"before": 100, "after": after}}
+    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown})
+    assert gate and gate.passed is passes
+    if after < 150:
+        assert gate.sentence.endswith("commits were lost.")
+
+
+def test_completed_is_not_known_of_a_run_that_was_cut():
+    gate = gates.completed({"trade_result": {"before": 100, "after": None}}, {"trade_result": 50}, {})
+    assert gate and gate.passed is None
+    assert gates.completed({}, {}, {}) is None

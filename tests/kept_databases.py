@@ -1,0 +1,173 @@
+"""Built databases that tests may change: brought back to what was built before a test process uses them again.
+
+They stay, one for each test process that runs at a time, until the code that builds them changes: the embedded ones in
+a folder for temporary files, the others on their server.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+import stallmark
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.loaders.load import build
+from stallmark.transactions.workload import Workload
+
+KEPT = "kept"
+"""The schema with a copy of each table as it was built."""
+
+
+@contextmanager
+def kept_database(
+    server: MssqlEngine | None, workload: Workload, scale: Mapping, seed: int
+) -> Iterator[Engine]:
+    """Without procedures. `server`: beside the database it names; None: embedded."""
+    where = "embedded" if server is None else hashlib.sha256(server.where.encode()).hexdigest()[:8]
+    with _place(server, f"{workload.name}_{where}", _key(workload, scale, seed)) as place:
+        engine = (
+            server.on_database(_database(server, place))
+            if server
+            else EmbeddedEngine(EmbeddedServer(place / "server"), "kept")
+        )
+        try:
+            if (built := place / "built").exists():
+                bring_back(engine, workload.metadata)
+            else:
+                _make(engine, workload, scale, seed)
+                built.touch()
+            yield engine
+        finally:
+            engine.close()
+
+
+def bring_back(engine: Engine, metadata: sa.MetaData) -> None:
+    """Undo what was done to the rows of all tables."""
+    with engine.cursor() as cursor:
+        changed = [table for table in metadata.sorted_tables if _is_changed(cursor, table)]
+        for table in reversed(changed):
+            cursor.execute(
+                f"DELETE FROM {table.fullname} WHERE NOT EXISTS "
+                f"(SELECT 1 FROM {_kept(table)} AS k WHERE {_same_key(table)})"
+            )
+        for table in changed:
+            if others := _others(table):
+                cursor.execute(
+                    f"UPDATE {table.fullname} SET {', '.join(f'{one.name} = k.{one.name}' for one in others)} "
+                    f"FROM {_kept(table)} AS k "
+                    f"WHERE {_same_key(table)} AND ({' OR '.join(_differs(one) for one in others)})"
+                )
+            names = ", ".join(column.name for column in table.columns)
+            cursor.execute(
+                f"INSERT INTO {table.fullname} ({names}) SELECT {names} FROM {_kept(table)} AS k "
+                f"WHERE NOT EXISTS (SELECT 1 FROM {table.fullname} WHERE {_same_key(table)})"
+            )
+
+
+def _is_changed(cursor: Any, table: sa.Table) -> bool:
+    key = next(iter(table.primary_key)).name
+    differs = [f"{table.fullname}.{key} IS NULL", f"k.{key} IS NULL", *map(_differs, _others(table))]
+    cursor.execute(
+        f"SELECT COUNT(*) FROM {table.fullname} FULL JOIN {_kept(table)} AS k ON {_same_key(table)} "
+        f"WHERE {' OR '.join(differs)}"
+    )
+    return cursor.fetchone()[0] > 0
+
+
+def _others(table: sa.Table) -> list[sa.Column]:
+    return [column for column in table.columns if not column.primary_key]
+
+
+def _kept(table: sa.Table) -> str:
+    """Of another name: Babelfish tells the tables of a statement apart by that alone."""
+    return f"{KEPT}.kept_{table.name}"
+
+
+def _same_key(table: sa.Table) -> str:
+    return " AND ".join(f"{table.fullname}.{key.name} = k.{key.name}" for key in table.primary_key)
+
+
+def _differs(column: sa.Column) -> str:
+    now, then = f"{column.table.fullname}.{column.name}", f"k.{column.name}"
+    differs = f"{now} <> {then}"
+    if column.nullable:
+        differs += f" OR {now} IS NULL AND {then} IS NOT NULL OR {now} IS NOT NULL AND {then} IS NULL"
+    return differs
+
+
+def _make(engine: Engine, workload: Workload, scale: Mapping, seed: int) -> None:
+    bare = replace(workload, deck={}, followers={}, timers={}, opening=None)
+    build(engine, bare, scale, seed, workers=2)
+    engine.execute(f"CREATE SCHEMA {KEPT}")
+    for table in workload.metadata.sorted_tables:
+        engine.execute(f"SELECT * INTO {_kept(table)} FROM {table.fullname}")
+        engine.settle(_kept(table))
+
+
+def _key(workload: Workload, scale: Mapping, seed: int) -> str:
+    """Of what decides which rows are built."""
+    digest = hashlib.sha256(json.dumps([workload.version, dict(scale), seed]).encode())
+    package = Path(stallmark.__file__).parent
+    for file in [Path(__file__), *(f for room in ("loaders", "schema") for f in _code(package / room))]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def _code(room: Path) -> list[Path]:
+    return sorted(file for file in room.rglob("*") if file.suffix in (".py", ".sql"))
+
+
+@contextmanager
+def _place(server: MssqlEngine | None, name: str, key: str) -> Iterator[Path]:
+    """The first of the folders for such databases that no other process is in; what is not built there is empty."""
+    folder = Path(tempfile.gettempdir()) / f"stallmark-tests-{os.getuid()}"
+    for number in count(1):
+        place = folder / f"{name}_{key}_{number}"
+        place.mkdir(parents=True, exist_ok=True)
+        with suppress(BlockingIOError), _alone(place):
+            if not (place / "built").exists():
+                _sweep(server, folder, name, key)
+                _drop(server, place)
+                if server:
+                    server.on_database("master").execute(f"CREATE DATABASE [{_database(server, place)}]")
+            yield place
+            return
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    with (place / "in-use").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _sweep(server: MssqlEngine | None, folder: Path, name: str, key: str) -> None:
+    """Drop what earlier code has built."""
+    for place in folder.glob(f"{name}_*"):
+        if not place.name.startswith(f"{name}_{key}_"):
+            with suppress(BlockingIOError), _alone(place):
+                _drop(server, place)
+                shutil.rmtree(place)
+
+
+def _drop(server: MssqlEngine | None, place: Path) -> None:
+    if server:
+        server.on_database("master").execute(f"DROP DATABASE IF EXISTS [{_database(server, place)}]")
+    else:
+        shutil.rmtree(place / "server", ignore_errors=True)
+
+
+def _database(server: MssqlEngine, place: Path) -> str:
+    return f"{server.address.database}_{place.name}"

@@ -1,0 +1,156 @@
+"""A small brokerage on every engine, its procedures as their files have them now, and a floor with its own clock."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import pytest
+from kept_databases import bring_back, kept_database
+
+from stallmark.driver.engines import sql_file
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed
+from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.loaders.brokerage import LOADER
+from stallmark.schema.deploy import batches
+from stallmark.transactions import checks
+from stallmark.transactions.brokerage import WORKLOAD
+from stallmark.transactions.brokerage.floor import Floor, open_floor
+from stallmark.transactions.brokerage.market_feed import MarketFeed
+from stallmark.transactions.brokerage.trade_result import TradeResult
+from stallmark.transactions.workload import Surroundings, Transaction
+
+SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
+SEED = 1
+
+_PROCEDURES = {
+    "postgresql": "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'brokerage'::regnamespace",
+    "mssql": "SELECT 'brokerage.' + name FROM sys.procedures WHERE schema_id = SCHEMA_ID('brokerage')",
+}
+_KIND = {"postgresql": "FUNCTION", "mssql": "PROCEDURE"}
+
+
+class Posted(NamedTuple):
+    kind: type[Transaction]
+    inputs: tuple
+    after_s: float
+
+
+@dataclass
+class SetClock:
+    """Stands still until a test sets it."""
+
+    moment: datetime
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+@pytest.fixture(scope="session", params=["embedded", "sqlserver"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The database as it was built; what one test does to it the next one finds, unless it asks for `untouched`."""
+    server = None
+    if request.param == "sqlserver":
+        if not (url := os.environ.get("STALLMARK_TEST_SQLSERVER")):
+            pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
+        server = MssqlEngine(url)
+    with kept_database(server, WORKLOAD, SCALE, SEED) as engine:
+        yield engine
+
+
+@pytest.fixture
+def untouched(engine: Engine) -> None:
+    """Makes the database what was built again; takes seconds."""
+    bring_back(engine, WORKLOAD.metadata)
+
+
+@pytest.fixture(scope="session")
+def not_deployed(engine: Engine) -> dict[str, str]:
+    """Deploys the procedures of every transaction; which could not be, and why."""
+    for (name,) in engine.query(_PROCEDURES[engine.dialect]):
+        engine.execute(f"DROP {_KIND[engine.dialect]} {name}")
+    failed = {}
+    for transaction in WORKLOAD.transactions:
+        try:
+            for batch in batches(sql_file.read(WORKLOAD.package, f"{transaction.name}.{engine.dialect}")):
+                engine.execute(batch)
+        except CallFailed as error:  # its own tests fail by it, and not those of all others
+            failed[transaction.name] = str(error)
+    return failed
+
+
+@pytest.fixture
+def open_session(engine: Engine, not_deployed: dict[str, str]) -> Iterator[Callable[[], Session]]:
+    """Opens one with all frames prepared, and closes it after the test."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(_prepared(engine))
+
+
+@pytest.fixture(scope="session")
+def session(engine: Engine, not_deployed: dict[str, str]) -> Iterator[Session]:
+    """One with all frames prepared that many tests share: it costs Babelfish seconds."""
+    with _prepared(engine) as session:
+        yield session
+
+
+@contextmanager
+def _prepared(engine: Engine) -> Iterator[Session]:
+    session = engine.session(60.0)
+    try:
+        for kind in WORKLOAD.transactions:
+            for frame, parameters in kind.frames.items():
+                with suppress(CallFailed):  # where it is not deployed, a call is a KeyError
+                    session.prepare(frame, WORKLOAD.call(frame, parameters, engine.dialect))
+        yield session
+    finally:
+        session.close()
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(datetime(2026, 11, 23, 10, 0, 0))
+
+
+@pytest.fixture
+def posted() -> list[Posted]:
+    """What the market has had executed."""
+    return []
+
+
+@pytest.fixture
+def floor(engine: Engine, clock: SetClock, posted: list[Posted]) -> Floor:
+    def post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+        posted.append(Posted(kind, inputs, after_s))
+
+    around = Surroundings(SCALE, SEED, engine.query, post)
+    return open_floor(around, TradeResult, MarketFeed, clock)
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    return random.Random(1)
+
+
+@pytest.fixture
+def broken(engine: Engine) -> Callable[[], list[checks.Finding]]:
+    """Asks which conditions do not hold."""
+    return lambda: [
+        found for found in checks.run(engine, WORKLOAD, SCALE, driven=True) if found.holds is False
+    ]
+
+
+@pytest.fixture
+def busy_account(engine: Engine) -> Iterator[int]:
+    """The key of an account that has been given the trades of others, some sixty in all."""
+    first = "t_id < 200000000000060"
+    [(account,)] = engine.query("SELECT MIN(t_ca_id) FROM brokerage.trade")
+    owners = engine.query(f"SELECT t_id, t_ca_id FROM brokerage.trade WHERE {first}")
+    engine.execute(f"UPDATE brokerage.trade SET t_ca_id = {account} WHERE {first}")
+    yield account
+    with engine.cursor() as cursor:
+        for trade, owner in owners:
+            cursor.execute(f"UPDATE brokerage.trade SET t_ca_id = {owner} WHERE t_id = {trade}")

@@ -1,0 +1,112 @@
+"""Customer-Position on every engine: whom it asks for, what it tells, and how often the history."""
+
+import random
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from answers import values
+
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed
+from stallmark.schema.brokerage_population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.transactions.brokerage.customer_position import CustomerPosition, Position
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome
+
+ACCOUNTS, HISTORY = CustomerPosition.frames
+
+
+def test_inputs(floor: Floor) -> None:
+    drawn, again = (
+        [position.inputs(rng) for _ in range(4_000)]
+        for position, rng in ((CustomerPosition(floor), random.Random(3)) for _ in range(2))
+    )
+    assert drawn == again
+    keys = {customer_key(number): tax_id(number) for number in range(floor.population.customers)}
+    assert all((by.customer is None) != (by.tax_id is None) for by in drawn)
+    assert {by.customer for by in drawn} - {None} <= keys.keys()
+    assert {by.tax_id for by in drawn} - {None} <= set(keys.values())
+    assert {by.history_of for by in drawn} == {None, *range(MOST_ACCOUNTS)}
+    kinds = Counter((by.customer is None, by.history_of is None) for by in drawn)
+    assert all(count / len(drawn) == pytest.approx(0.25, abs=0.03) for count in kinds.values())
+
+
+def test_accounts_by_what_they_are_worth(engine: Engine, session: Session) -> None:
+    [(customer, tax)] = engine.query(
+        "SELECT c_id, c_tax_id FROM brokerage.customer JOIN brokerage.customer_account ON ca_c_id = c_id "
+        "JOIN brokerage.holding_summary ON hs_ca_id = ca_id WHERE c_tier = 3 "
+        "GROUP BY c_id, c_tax_id ORDER BY COUNT(*) DESC, c_id OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
+    )
+    expected = []
+    for account, balance in engine.query(
+        f"SELECT ca_id, ca_bal FROM brokerage.customer_account WHERE ca_c_id = {customer}"
+    ):
+        held = engine.query(
+            "SELECT hs_qty, lt_price FROM brokerage.holding_summary JOIN brokerage.last_trade "
+            f"ON lt_s_symb = hs_s_symb WHERE hs_ca_id = {account}"
+        )
+        worth = sum((quantity * price for quantity, price in held), Decimal("0.00"))
+        expected.append((account, balance, worth))
+    expected.sort(key=lambda row: (row[2], row[0]))
+    assert len(expected) > 4 and len({worth for *_, worth in expected}) > 1
+    [about] = engine.query(
+        "SELECT c_id, c_st_id, c_l_name, c_f_name, c_m_name, c_gndr, c_tier, c_dob, c_ad_id, "
+        "c_ctry_1, c_area_1, c_local_1, c_ext_1, c_ctry_2, c_area_2, c_local_2, c_ext_2, "
+        "c_ctry_3, c_area_3, c_local_3, c_ext_3, c_email_1, c_email_2 "
+        f"FROM brokerage.customer WHERE c_id = {customer}"
+    )
+    rows = values((*row, *about) for row in expected)
+    assert values(session.call(ACCOUNTS, (customer, None))) == rows
+    assert values(session.call(ACCOUNTS, (None, tax))) == rows
+
+
+def test_states_of_the_ten_latest_trades(engine: Engine, session: Session, busy_account: int) -> None:
+    trades = engine.query(
+        f"SELECT t_id, t_s_symb, t_qty, t_dts FROM brokerage.trade WHERE t_ca_id = {busy_account}"
+    )
+    names = dict(engine.query("SELECT st_id, st_name FROM brokerage.status_type"))
+    expected = []
+    for trade, symbol, quantity, _ in sorted(trades, key=lambda row: (row[3], row[0]), reverse=True)[:10]:
+        states = engine.query(f"SELECT th_st_id, th_dts FROM brokerage.trade_history WHERE th_t_id = {trade}")
+        expected += [(trade, symbol, quantity, names[state], moment, state) for state, moment in states]
+    expected.sort(key=lambda row: (-row[4].timestamp(), row[0], row[5]))
+    assert 20 < len(expected) <= 30 < len(trades)
+    assert values(session.call(HISTORY, (busy_account,))) == values(row[:5] for row in expected)
+
+
+@pytest.mark.parametrize("history_of", [None, 0, MOST_ACCOUNTS - 1])
+def test_it_commits(session: Session, floor: Floor, history_of: int | None) -> None:
+    position = CustomerPosition(floor)
+    for customer in range(5):
+        by_key = Position(customer_key(customer), None, history_of)
+        assert position.execute(session, by_key) is Outcome.COMMITTED
+        assert position.execute(session, Position(None, tax_id(customer), history_of)) is Outcome.COMMITTED
+    for nobody in (Position(1, None, history_of), Position(None, "nobody's", history_of)):
+        with pytest.raises(CallFailed, match=r"there is no customer .*: run `stallmark check`"):
+            position.execute(session, nobody)
+    assert position.execute(session, by_key) is Outcome.COMMITTED
+
+
+def test_history_is_of_the_account_that_was_drawn(
+    session: Session, floor: Floor, busy_account: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    customer = customer_of(busy_account)
+    accounts = [row[0] for row in session.call(ACCOUNTS, (customer, None))]
+    asked = []
+    call = session.call
+
+    def noted(name: str, parameters: tuple) -> list[tuple]:
+        asked.append((name, *parameters))
+        return call(name, parameters)
+
+    monkeypatch.setattr(session, "call", noted)
+    for number in range(MOST_ACCOUNTS):
+        CustomerPosition(floor).execute(session, Position(customer, None, number))
+    assert [row for row in asked if row[0] == HISTORY] == [
+        (HISTORY, accounts[number % len(accounts)]) for number in range(MOST_ACCOUNTS)
+    ]
+
+
+def customer_of(account: int) -> int:
+    return (account - 1) // MOST_ACCOUNTS + 1

@@ -1,0 +1,179 @@
+"""Data-Maintenance: each table in turn is tweaked, all conditions hold, and the same tweak again undoes it."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import canonical
+import pytest
+import sqlalchemy as sa
+
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage import METADATA
+from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS, DataMaintenance, Inputs
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome
+
+EACH = 6  # tweaks of a table
+
+# How many rows one of them changes, where that is always the same.
+ROWS = {
+    "address": 1, "company": 1, "customer": 1, "customer_taxrate": 2, "exchange": 1, "financial": 20, "news_item": 2,
+    "security": 1, "taxrate": 2, "watch_item": 1,
+}  # fmt: skip
+
+
+def drawn(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    maintenance = DataMaintenance(floor)
+    return next(inputs for inputs in iter(lambda: maintenance.inputs(rng), None) if inputs.table == table)
+
+
+def checksum(engine: Engine, inputs: Inputs) -> tuple[int, int]:
+    """Of the table; of what is large, for the security or company."""
+    statement = canonical.statement(METADATA.tables[f"brokerage.{inputs.table}"], engine.dialect)
+    if inputs.table == "daily_market":
+        statement += f" WHERE dm_s_symb = '{inputs.symbol}'"
+    elif inputs.table == "news_item":
+        statement += (
+            f" WHERE ni_id IN (SELECT nx_ni_id FROM brokerage.news_xref WHERE nx_co_id = {inputs.key})"
+        )
+    [(rows, total)] = engine.query(statement)
+    return int(rows), int(total)
+
+
+def rows(engine: Engine, table: str) -> set[tuple]:
+    """Without the bodies of articles."""
+    columns = [each for each in METADATA.tables[f"brokerage.{table}"].columns if each.name != "ni_item"]
+    chosen = ", ".join(f"RTRIM({c.name})" if isinstance(c.type, sa.CHAR) else c.name for c in columns)
+    return {tuple(row) for row in engine.query(f"SELECT {chosen} FROM brokerage.{table}")}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_same_tweak_again_undoes_it(
+    engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str
+) -> None:
+    maintenance = DataMaintenance(floor)
+    for _ in range(EACH):
+        inputs = drawn(floor, rng, table)
+        before = checksum(engine, inputs)
+        assert maintenance.execute(session, inputs) is Outcome.COMMITTED
+        tweaked = checksum(engine, inputs)
+        assert tweaked[0] == before[0]
+        assert tweaked[1] != before[1]
+        maintenance.execute(session, inputs)
+        assert checksum(engine, inputs) == before
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "daily_market"])
+def test_rows_that_change(
+    engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str
+) -> None:
+    inputs = drawn(floor, rng, table)
+    before = rows(engine, table)
+    [(changed,)] = session.call("data_maintenance_tweak", inputs)
+    after = rows(engine, table)
+    session.call("data_maintenance_tweak", inputs)
+    assert changed == len(before - after) == len(after - before)
+    assert changed == ROWS.get(table, changed)
+
+
+def test_days_of_the_market_that_change(
+    engine: Engine, floor: Floor, session: Session, rng: random.Random
+) -> None:
+    inputs = drawn(floor, rng, "daily_market")
+    days = f"SELECT dm_date, dm_vol FROM brokerage.daily_market WHERE dm_s_symb = '{inputs.symbol}'"
+    before: dict[Any, int] = dict(map(tuple, engine.query(days)))
+    [(changed,)] = session.call("data_maintenance_tweak", inputs)
+    after: dict[Any, int] = dict(map(tuple, engine.query(days)))
+    session.call("data_maintenance_tweak", inputs)
+    touched = {day for day in before if before[day] != after[day]}
+    assert touched == {day for day in before if day.day == inputs.day}
+    assert {abs(before[day] - after[day]) for day in touched} == {1}
+    assert changed == len(touched)
+    assert 25 < changed <= 60  # of five years
+
+
+def test_all_conditions_hold_when_everything_is_tweaked(
+    engine: Engine, floor: Floor, session: Session, rng: random.Random, broken: Callable
+) -> None:
+    maintenance = DataMaintenance(floor)
+    tweaks = [maintenance.inputs(rng) for _ in range(8 * len(TABLES))]
+    for inputs in tweaks:
+        maintenance.execute(session, inputs)
+    found = broken()
+    for inputs in reversed(tweaks):
+        maintenance.execute(session, inputs)
+    assert found == []
+    assert broken() == []
+
+
+def test_sessions_go_through_the_tables_together(floor: Floor, rng: random.Random) -> None:
+    sessions = [DataMaintenance(floor) for _ in range(3)]
+    tables = [rng.choice(sessions).inputs(rng).table for _ in range(3 * len(TABLES))]
+    start = TABLES.index(tables[0])
+    assert tables == [TABLES[(start + n) % len(TABLES)] for n in range(3 * len(TABLES))]
+
+
+# Where what is drawn is a key: its column, and of which rows it is the first and the last.
+KEYS = {
+    "address": ("ad_id", "WHERE ad_id IN (SELECT c_ad_id FROM brokerage.customer)"),
+    "company": ("co_id", ""),
+    "customer": ("c_id", ""),
+    "customer_taxrate": ("cx_c_id", ""),
+    "financial": ("fi_co_id", ""),
+    "news_item": ("nx_co_id", ""),
+    "taxrate": ("cx_c_id", ""),
+    "watch_item": ("wi_wl_id", ""),
+}
+FOUND_IN = {"news_item": "news_xref", "taxrate": "customer_taxrate"}
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_first_and_the_last_can_be_drawn(engine: Engine, floor: Floor, last: bool) -> None:
+    class Edge(random.Random):
+        def randrange(self, end: int) -> int:  # type: ignore[override]
+            return end - 1 if last else 0
+
+        def choice(self, of: Any) -> Any:
+            return of[-1 if last else 0]
+
+    maintenance = DataMaintenance(floor)
+    for inputs in [maintenance.inputs(Edge()) for _ in TABLES]:
+        if inputs.table in KEYS:
+            column, where = KEYS[inputs.table]
+            found_in = FOUND_IN.get(inputs.table, inputs.table)
+            [(least, most)] = engine.query(
+                f"SELECT MIN({column}), MAX({column}) FROM brokerage.{found_in} {where}"
+            )
+            if inputs.table == "watch_item":
+                most -= WATCH_LISTS - 1
+            assert inputs.key == (most if last else least), inputs
+        elif inputs.table != "account_permission":
+            assert inputs.symbol == floor.symbols[-1 if last else 0]
+            assert inputs.day == ((28 if last else 1) if inputs.table == "daily_market" else None)
+
+
+def test_each_window_of_watch_lists_has_what_can_be_exchanged(engine: Engine, floor: Floor) -> None:
+    with_one = {
+        customer
+        for (customer,) in engine.query(
+            "SELECT DISTINCT i.wi_wl_id FROM brokerage.watch_item i "
+            "JOIN brokerage.security s ON s.s_symb = i.wi_s_symb "
+            "JOIN brokerage.security o ON o.s_co_id = s.s_co_id AND o.s_symb <> s.s_symb "
+            "LEFT JOIN brokerage.watch_item w ON w.wi_wl_id = i.wi_wl_id AND w.wi_s_symb = o.s_symb "
+            "WHERE w.wi_wl_id IS NULL"
+        )
+    }
+    first = min(with_one) // 1_000 * 1_000 + 1
+    for start in range(first, first + floor.population.customers - WATCH_LISTS + 1):
+        assert any(customer in with_one for customer in range(start, start + WATCH_LISTS))
+
+
+def test_what_is_not_there(floor: Floor, session: Session) -> None:
+    with pytest.raises(CallFailed, match="nothing to maintain") as failure:
+        DataMaintenance(floor).execute(session, Inputs("company", key=1))
+    assert failure.value.kind is ErrorClass.OTHER
+    with pytest.raises(CallFailed) as failure:
+        DataMaintenance(floor).execute(session, Inputs("trade", key=1))
+    assert failure.value.kind is ErrorClass.OTHER

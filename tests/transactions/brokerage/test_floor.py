@@ -1,0 +1,84 @@
+"""What the transactions of a process share: names, prices, and trade ids that nobody else gives out."""
+
+import dataclasses
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.driver.engines.base import Engine
+from stallmark.schema.brokerage_population import TRADE_KEY, symbol
+from stallmark.schema.brokerage_prices import price_cents
+from stallmark.transactions.brokerage.clock import Clock, price_second
+from stallmark.transactions.brokerage.floor import Floor, dollars, open_floor
+from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.brokerage.market_feed import MarketFeed
+from stallmark.transactions.brokerage.trade_result import TradeResult
+from stallmark.transactions.workload import Surroundings
+
+
+@pytest.fixture
+def around(engine: Engine, floor: Floor) -> Surroundings:
+    scale = {"customers": floor.population.customers, "days": floor.population.days}
+    return Surroundings(scale, 1, engine.query, lambda kind, inputs, after_s: None)
+
+
+@given(st.integers(0, 10**9))
+def test_dollars(cents: int) -> None:
+    assert round(float(dollars(cents)) * 100) == cents
+    assert dollars(cents)[-3] == "."
+
+
+def test_names_are_in_the_order_of_their_numbers(engine: Engine, floor: Floor) -> None:
+    companies = floor.population.companies
+    assert floor.symbols[0] == symbol(0)
+    for security in (0, companies - 1, companies, floor.population.securities - 1):
+        [(name,)] = engine.query(
+            f"SELECT co_name FROM brokerage.security JOIN brokerage.company ON co_id = s_co_id "
+            f"WHERE s_symb = '{floor.symbols[security]}'"
+        )
+        assert floor.company_names[security if security < companies else security - companies] == name
+    assert [len(names) for names in (floor.symbols, floor.company_names, floor.broker_names)] == [
+        685,
+        500,
+        10,
+    ]
+    assert (len(floor.sector_names), len(floor.industry_names)) == (12, 102)
+    [(last,)] = engine.query("SELECT b_name FROM brokerage.broker WHERE b_id = 4300000010")
+    assert floor.broker_names[-1] == last
+
+
+def test_no_two_processes_give_out_a_trade_id(engine: Engine, clock: Clock, around: Surroundings) -> None:
+    [(last,)] = engine.query("SELECT MAX(t_id) FROM brokerage.trade")
+    floors = [
+        open_floor(dataclasses.replace(around, process=process, processes=3), TradeResult, MarketFeed, clock)
+        for process in range(3)
+    ]
+    ids = [each.next_trade_id() for _ in range(10) for each in floors]
+    assert ids == list(range(last + 1, last + 31))
+    assert ids[0] > TRADE_KEY
+
+
+def test_prices_are_those_of_the_loaders(floor: Floor, clock: Clock) -> None:
+    for minutes in (0, 3, 777):
+        moment: datetime = clock.now() + timedelta(minutes=minutes, milliseconds=123)
+        securities = np.arange(floor.population.securities)
+        expected = price_cents(securities, np.full(len(securities), price_second(moment)))
+        assert [floor.price(security, moment) for security in securities.tolist()] == expected.tolist()
+        assert set(expected.tolist()) <= set(range(2_000, 3_001))
+
+
+def test_processes_have_markets_of_their_own(clock: Clock, around: Surroundings) -> None:
+    def answers(process: int) -> list[float]:
+        posted: list[float] = []
+        here = dataclasses.replace(
+            around, process=process, processes=2, post=lambda kind, inputs, after_s: posted.append(after_s)
+        )
+        floor = open_floor(here, TradeResult, MarketFeed, clock)
+        for trade in range(5):
+            floor.market.send(Order(trade, 1, 100))
+        return posted
+
+    assert answers(0) == answers(0) != answers(1)

@@ -1,0 +1,131 @@
+"""Market-Watch on every engine: what is watched how often, and how its change follows from the prices."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed
+from stallmark.schema.brokerage_population import Population, company_key, customer_key
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.market_watch import (
+    MOST_COMPANIES,
+    MarketWatch,
+    OfAccount,
+    OfIndustry,
+    OfList,
+)
+from stallmark.transactions.workload import Outcome
+
+SINCE = "2003-07-01"
+
+
+def test_inputs(engine: Engine, floor: Floor) -> None:
+    drawn, again = (
+        [watch.inputs(rng) for _ in range(8_000)]
+        for watch, rng in ((MarketWatch(floor), random.Random(3)) for _ in range(2))
+    )
+    assert drawn == again
+    kinds = Counter(map(type, drawn))
+    for kind, share in ((OfList, 0.60), (OfAccount, 0.35), (OfIndustry, 0.05)):
+        assert kinds[kind] / len(drawn) == pytest.approx(share, abs=0.02)
+
+    def there(column: str, table: str) -> set:
+        return {value for (value,) in engine.query(f"SELECT {column} FROM brokerage.{table}")}
+
+    assert {of.customer for of in drawn if isinstance(of, OfList)} <= there("c_id", "customer")
+    assert {of.account for of in drawn if isinstance(of, OfAccount)} <= there("ca_id", "customer_account")
+    assert {of.industry for of in drawn if isinstance(of, OfIndustry)} == there("in_name", "industry")
+    assert {(of.first, of.last) for of in drawn if isinstance(of, OfIndustry)} == {
+        (company_key(0), company_key(499))
+    }
+
+
+def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, floor: Floor) -> None:
+    watch, rng = MarketWatch(floor), random.Random(5)
+    drawn = Counter(watch.inputs(rng).since for _ in range(40_000))
+    [(symbol,)] = engine.query("SELECT MIN(s_symb) FROM brokerage.security")
+    days = sorted(
+        day.isoformat()
+        for (day,) in engine.query(f"SELECT dm_date FROM brokerage.daily_market WHERE dm_s_symb = '{symbol}'")
+    )
+    assert drawn.keys() <= set(days) and len(days) == 1_305
+    assert len(drawn) > 1_250
+    fifths = [sum(drawn[day] for day in days[first : first + 261]) / 40_000 for first in range(0, 1_305, 261)]
+    assert fifths == pytest.approx([0.04, 0.12, 0.20, 0.28, 0.36], abs=0.01)
+
+
+def test_an_industry_is_looked_for_among_some_of_many_companies(floor: Floor) -> None:
+    """Those of a large population: rows of it are not asked for."""
+    watch = MarketWatch(replace(floor, population=Population(40_000, 1)))
+    rng = random.Random(1)
+    asked = [of for of in (watch.inputs(rng) for _ in range(4_000)) if isinstance(of, OfIndustry)]
+    assert all(of.last - of.first == MOST_COMPANIES - 1 for of in asked)
+    assert all(company_key(0) <= of.first and of.last <= company_key(19_999) for of in asked)
+    assert max(of.first for of in asked) > company_key(14_000)
+
+
+def change(engine: Engine, symbols: str) -> tuple[int, Decimal]:
+    """How many securities, and their change in per cent since that day."""
+    then = dict(
+        engine.query(f"SELECT dm_s_symb, dm_close FROM brokerage.daily_market WHERE dm_date = '{SINCE}'")
+    )
+    now = dict(engine.query("SELECT lt_s_symb, lt_price FROM brokerage.last_trade"))
+    out = dict(engine.query("SELECT s_symb, s_num_out FROM brokerage.security"))
+    watched = [symbol for (symbol,) in engine.query(symbols)]
+    was, is_ = (sum(out[symbol] * price[symbol] for symbol in watched) for price in (then, now))
+    return len(watched), (100 * is_ / was - 100).quantize(Decimal("0.0001"), ROUND_HALF_UP)
+
+
+def told(session: Session, of: tuple, floor: Floor) -> tuple[int, Decimal]:
+    assert MarketWatch(floor).execute(session, of) is Outcome.COMMITTED
+    frame = {OfList: "list", OfAccount: "account", OfIndustry: "industry"}[type(of)]
+    [(securities, percent)] = session.call(f"market_watch_{frame}", of)
+    return securities, Decimal(percent)
+
+
+def test_of_a_watch_list(engine: Engine, session: Session, floor: Floor) -> None:
+    customer = customer_key(17)
+    expected = change(
+        engine,
+        "SELECT wi_s_symb FROM brokerage.watch_item JOIN brokerage.watch_list ON wl_id = wi_wl_id "
+        f"WHERE wl_c_id = {customer}",
+    )
+    assert expected[0] >= 50 and expected[1] != 0
+    assert told(session, OfList(customer, SINCE), floor) == expected
+
+
+def test_of_an_account(engine: Engine, session: Session, floor: Floor) -> None:
+    [(account, held)] = engine.query(
+        "SELECT hs_ca_id, COUNT(*) FROM brokerage.holding_summary GROUP BY hs_ca_id "
+        "ORDER BY COUNT(*) DESC, hs_ca_id OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
+    )
+    expected = change(engine, f"SELECT hs_s_symb FROM brokerage.holding_summary WHERE hs_ca_id = {account}")
+    assert expected[0] == held > 1 and expected[1] != 0
+    assert told(session, OfAccount(account, SINCE), floor) == expected
+
+
+def test_of_an_industry(engine: Engine, session: Session, floor: Floor) -> None:
+    first, last, industry = company_key(10), company_key(400), floor.industry_names[30]
+    expected = change(
+        engine,
+        "SELECT s_symb FROM brokerage.security JOIN brokerage.company ON co_id = s_co_id "
+        f"JOIN brokerage.industry ON in_id = co_in_id WHERE in_name = '{industry}' "
+        f"AND co_id BETWEEN {first} AND {last}",
+    )
+    assert expected[0] > 1 and expected[1] != 0
+    assert told(session, OfIndustry(industry, first, last, SINCE), floor) == expected
+
+
+def test_of_nothing(engine: Engine, session: Session, floor: Floor) -> None:
+    [(empty,)] = engine.query(
+        "SELECT MIN(ca_id) FROM brokerage.customer_account "
+        "WHERE NOT EXISTS (SELECT 1 FROM brokerage.holding_summary WHERE hs_ca_id = ca_id)"
+    )
+    assert told(session, OfAccount(empty, SINCE), floor) == (0, 0)
+    assert told(session, OfIndustry(floor.industry_names[0], 1, 2, SINCE), floor) == (0, 0)
+    with pytest.raises(CallFailed, match="customer 1 watches nothing: run `stallmark check`"):
+        MarketWatch(floor).execute(session, OfList(1, SINCE))

@@ -1,0 +1,114 @@
+"""Security-Detail on every engine: all that the tables say of a security, once with the articles."""
+
+import random
+from datetime import date, timedelta
+
+import pytest
+from answers import values
+
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.security_detail import Detail, SecurityDetail
+from stallmark.transactions.workload import Outcome
+
+
+def told(engine: Engine, asked: Detail) -> list[tuple]:
+    """What the tables say, each asked by itself."""
+
+    def rows(columns: str, table: str, where: str) -> list[tuple]:
+        return engine.query(f"SELECT {columns} FROM brokerage.{table} WHERE {where}")
+
+    def address(key: int) -> tuple:
+        [(line1, line2, code, country)] = rows(
+            "ad_line1, ad_line2, ad_zc_code, ad_ctry", "address", f"ad_id = {key}"
+        )
+        [(town, division)] = rows("zc_town, zc_div", "zip_code", f"zc_code = '{code}'")
+        return line1, line2, code, town, division, country
+
+    [(company, exchange)] = rows("s_co_id, s_ex_id", "security", f"s_symb = '{asked.symbol}'")
+    [security] = rows(
+        "s_name, s_num_out, s_start_date, s_exch_date, s_pe, s_52wk_high, s_52wk_high_date, s_52wk_low, "
+        "s_52wk_low_date, s_dividend, s_yield",
+        "security",
+        f"s_symb = '{asked.symbol}'",
+    )
+    [(*of_company, company_lives)] = rows(
+        "co_id, co_name, co_st_id, co_sp_rate, co_ceo, co_desc, co_open_date, co_ad_id",
+        "company",
+        f"co_id = {company}",
+    )
+    [(*of_exchange, exchange_lives)] = rows(
+        "ex_name, ex_desc, ex_num_symb, ex_open, ex_close, ex_ad_id", "exchange", f"ex_id = '{exchange}'"
+    )
+    [last] = rows("lt_price, lt_open_price, lt_vol", "last_trade", f"lt_s_symb = '{asked.symbol}'")
+    rivals = [
+        rows("co_name", "company", f"co_id = {rival}")[0]
+        + rows("in_name", "industry", f"in_id = '{industry}'")[0]
+        for rival, industry in rows(
+            "cp_comp_co_id, cp_in_id", "company_competitor", f"cp_co_id = {company} ORDER BY cp_comp_co_id"
+        )
+    ]
+    quarters = rows("*", "financial", f"fi_co_id = {company} ORDER BY fi_year, fi_qtr")
+    days = rows(
+        "*", "daily_market", f"dm_s_symb = '{asked.symbol}' AND dm_date >= '{asked.since}' ORDER BY dm_date"
+    )[: asked.days]
+    article = "ni_item" if asked.articles else "NULL"
+    news = [
+        rows(
+            f"ni_dts, ni_source, ni_author, ni_headline, ni_summary, {article}",
+            "news_item",
+            f"ni_id = {item}",
+        )[0]
+        for (item,) in rows("nx_ni_id", "news_xref", f"nx_co_id = {company} ORDER BY nx_ni_id")
+    ]
+    assert (len(rivals), len(quarters), len(days), len(news)) == (3, 20, asked.days, 2)
+    first = *security, *of_company, *address(company_lives), *of_exchange, *address(exchange_lives), *last
+    return [first, *rivals, *quarters, *days, *news]
+
+
+@pytest.mark.parametrize("articles", [True, False])
+@pytest.mark.parametrize(("security", "since", "days"), [(7, "2003-05-17", 20), (600, "2004-12-03", 5)])
+def test_what_the_tables_say(
+    engine: Engine, session: Session, floor: Floor, security: int, since: str, days: int, articles: bool
+) -> None:
+    asked = Detail(floor.symbols[security], since, days, articles)
+    assert SecurityDetail(floor).execute(session, asked) is Outcome.COMMITTED
+    answer = values(session.call("security_detail", asked))
+    assert answer == values(told(engine, asked))
+    longest = max(len(text or "") for text in answer)
+    assert (longest > 1_000) is articles
+
+
+def test_a_security_that_is_not_there(session: Session, floor: Floor) -> None:
+    with pytest.raises(CallFailed, match="there is no security NOSUCH: run `stallmark check`"):
+        SecurityDetail(floor).execute(session, Detail("NOSUCH", "2003-05-17", 20, False))
+
+
+def test_all_that_is_drawn_is_executed(session: Session, floor: Floor, rng: random.Random) -> None:
+    detail = SecurityDetail(floor)
+    assert {detail.execute(session, detail.inputs(rng)) for _ in range(30)} == {Outcome.COMMITTED}
+
+
+def test_what_is_drawn(engine: Engine, floor: Floor, rng: random.Random) -> None:
+    detail, draws = SecurityDetail(floor), 40_000
+    drawn = [detail.inputs(rng) for _ in range(draws)]
+    assert {each.symbol for each in drawn} == set(floor.symbols)
+    assert {each.days for each in drawn} == set(range(5, 21))
+    assert sum(each.articles for each in drawn) / draws == pytest.approx(0.01, abs=0.002)
+    dates = {each.since for each in drawn}
+    first, last = date.fromisoformat(min(dates)), date.fromisoformat(max(dates))
+    assert {(first + timedelta(day)).isoformat() for day in range((last - first).days + 1)} == dates
+    [(oldest,)] = engine.query("SELECT MIN(dm_date) FROM brokerage.daily_market")
+    [(follow,)] = engine.query(
+        f"SELECT COUNT(DISTINCT dm_date) FROM brokerage.daily_market WHERE dm_date >= '{last}'"
+    )
+    assert oldest == first and follow in (20, 21)
+
+
+def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+    one, two, other = (
+        [SecurityDetail(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)]
+        for seed in (3, 3, 4)
+    )
+    assert one == two != other

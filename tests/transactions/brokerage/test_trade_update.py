@@ -1,0 +1,165 @@
+"""Trade-Update on every engine: what each branch changes and takes back, what it tells, and many at once."""
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from answers import values
+
+from stallmark.driver.engines.base import Engine, Isolation, Session
+from stallmark.driver.engines.errors import CallFailed
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.past_trades import TRADES, Asked
+from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL
+from stallmark.transactions.brokerage.trade_update import CASH_NAME, CASH_TYPE, EXECUTOR, TradeUpdate
+from stallmark.transactions.workload import Outcome
+
+OPENING = "2005-01-03T09:00:00.000"
+TRADES_SAID = "SELECT t_id, t_exec_name FROM brokerage.trade ORDER BY t_id"
+TYPES_SAID = "SELECT se_t_id, se_cash_type FROM brokerage.settlement ORDER BY se_t_id"
+NAMES_SAID = "SELECT ct_t_id, ct_name FROM brokerage.cash_transaction ORDER BY ct_t_id"
+SAID = {EXECUTOR: TRADES_SAID, CASH_TYPE: TYPES_SAID, CASH_NAME: NAMES_SAID}
+LOOKUPS = {EXECUTOR: BY_ID, CASH_TYPE: BY_ACCOUNT, CASH_NAME: BY_SYMBOL}
+OTHER_TYPES = {"Cash Account": "Cash", "Margin": "Margin Account"}
+
+
+def busiest(engine: Engine, by: str) -> int | str:
+    [(one,)] = engine.query(
+        f"SELECT {by} FROM brokerage.trade WHERE t_is_cash = 'true' GROUP BY {by} ORDER BY COUNT(*) DESC, {by} "
+        "OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
+    )
+    return one
+
+
+@pytest.fixture(params=[EXECUTOR, CASH_TYPE, CASH_NAME])
+def asked(request: pytest.FixtureRequest, engine: Engine) -> Asked:
+    """One that finds trades, of each branch."""
+    if request.param == EXECUTOR:
+        trades = engine.query("SELECT t_id FROM brokerage.trade WHERE t_id < 200000000000050 ORDER BY t_id")
+        return Asked.by_id(EXECUTOR, [trade for (trade,) in trades[:TRADES]])
+    by = {CASH_TYPE: "t_ca_id", CASH_NAME: "t_s_symb"}[request.param]
+    return Asked(request.param, (busiest(engine, by), OPENING))
+
+
+def in_other_words(frame: str, text: str) -> str:
+    if frame == EXECUTOR:
+        return text.replace(" ", " X ")
+    return OTHER_TYPES[text] if frame == CASH_TYPE else text.replace(" shares of ", " shares in ")
+
+
+def test_what_is_changed_and_taken_back(
+    engine: Engine, session: Session, floor: Floor, asked: Asked, untouched: None, broken: Callable[[], list]
+) -> None:
+    update = TradeUpdate(floor)
+    chosen = {row[0] for row in session.call(LOOKUPS[asked.frame], asked.parameters)}
+    before = dict(engine.query(SAID[asked.frame]))
+    others = {frame: engine.query(said) for frame, said in SAID.items() if frame != asked.frame}
+    assert update.execute(session, asked) is Outcome.COMMITTED
+    after = dict(engine.query(SAID[asked.frame]))
+    assert after == {
+        trade: in_other_words(asked.frame, text) if trade in chosen else text
+        for trade, text in before.items()
+    }
+    assert after != before
+    assert others == {frame: engine.query(SAID[frame]) for frame in others}
+    assert broken() == []
+    assert update.execute(session, asked) is Outcome.COMMITTED
+    assert dict(engine.query(SAID[asked.frame])) == before
+
+
+def test_it_tells_what_is_afterwards(session: Session, asked: Asked) -> None:
+    with session.transaction(Isolation.REPEATABLE_READ):
+        told = session.call(asked.frame, asked.parameters)
+        looked_up = session.call(LOOKUPS[asked.frame], asked.parameters)
+        session.roll_back()
+    assert told and values(told) == values(looked_up)
+    assert values(told) != values(session.call(LOOKUPS[asked.frame], asked.parameters))
+
+
+def test_margin_is_settled_in_other_words_too(
+    engine: Engine, session: Session, floor: Floor, untouched: None
+) -> None:
+    [(trade, account)] = engine.query(
+        "SELECT t_id, t_ca_id FROM brokerage.trade WHERE t_id = "
+        "(SELECT MIN(se_t_id) FROM brokerage.settlement WHERE se_cash_type = 'Margin')"
+    )
+    said = f"SELECT se_cash_type FROM brokerage.settlement WHERE se_t_id = {trade}"
+    for words in ("Margin Account", "Margin"):
+        TradeUpdate(floor).execute(session, Asked(CASH_TYPE, (account, OPENING)))
+        assert engine.query(said) == [(words,)]
+
+
+def test_no_more_than_twenty(engine: Engine, session: Session, floor: Floor, untouched: None) -> None:
+    account, symbol = busiest(engine, "t_ca_id"), busiest(engine, "t_s_symb")
+    engine.execute(
+        f"UPDATE brokerage.trade SET t_ca_id = {account}, t_s_symb = '{symbol}' WHERE t_id < 200000000000060"
+    )
+    for frame, whose in ((CASH_TYPE, account), (CASH_NAME, symbol)):
+        before = engine.query(SAID[frame])
+        TradeUpdate(floor).execute(session, Asked(frame, (whose, OPENING)))
+        after = engine.query(SAID[frame])
+        rows = session.call(LOOKUPS[frame], (whose, OPENING))
+        changed = [one[0] for one, other in zip(before, after, strict=True) if one != other]
+        assert len(rows) == TRADES and {*changed} <= {row[0] for row in rows}
+        assert len(changed) == (TRADES if frame == CASH_TYPE else sum(row[-4] is not None for row in rows))
+
+
+def test_where_trades_are_missing_nothing_is_changed(engine: Engine, session: Session, floor: Floor) -> None:
+    before = engine.query(TRADES_SAID)
+    with pytest.raises(CallFailed, match="1 of 2 trades are not there: run `stallmark check`"):
+        TradeUpdate(floor).execute(session, Asked.by_id(EXECUTOR, [before[0][0], 5]))
+    assert engine.query(TRADES_SAID) == before
+
+
+def test_many_at_once_lose_nothing(
+    engine: Engine, open_session: Callable[[], Session], floor: Floor, asked: Asked, untouched: None
+) -> None:
+    """Some are turned away, and then try again; each that is committed has changed what the one before it left. They
+    do not wait for each other in a circle."""
+    users, times = 3, 4
+    before = engine.query(SAID[asked.frame])
+    failures: list[CallFailed] = []
+
+    def work(session: Session) -> None:
+        update, done = TradeUpdate(floor), 0
+        while done < times:
+            try:
+                update.execute(session, asked)
+                done += 1
+            except CallFailed as failure:
+                failures.append(failure)
+
+    sessions = [open_session() for _ in range(users)]
+    threads = [threading.Thread(target=work, args=(session,)) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert engine.query(SAID[asked.frame]) == before  # an even number of changes takes all back
+    assert all("serialize" in failure.message for failure in failures), failures
+
+
+def test_all_that_is_drawn_is_executed(
+    session: Session, floor: Floor, rng: random.Random, untouched: None, broken: Callable[[], list]
+) -> None:
+    update = TradeUpdate(floor)
+    assert {update.execute(session, update.inputs(rng)) for _ in range(60)} == {Outcome.COMMITTED}
+    assert broken() == []
+
+
+def test_shares_of_the_branches(floor: Floor, rng: random.Random) -> None:
+    update, draws = TradeUpdate(floor), 10_000
+    frames = Counter(update.inputs(rng).frame for _ in range(draws))
+    shares = {EXECUTOR: 0.33, CASH_TYPE: 0.33, CASH_NAME: 0.34}
+    assert set(frames) == set(shares)
+    assert all(frames[frame] / draws == pytest.approx(share, abs=0.015) for frame, share in shares.items())
+
+
+def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+    one, two, other = (
+        [update.inputs(rng) for _ in range(300)]
+        for update, rng in ((TradeUpdate(floor), random.Random(seed)) for seed in (3, 3, 4))
+    )
+    assert one == two != other

@@ -1,0 +1,24 @@
+-- Broker-Volume: what the limit orders are worth that wait with some brokers for securities of one sector, by broker.
+-- Only reads. Few orders wait at a time, and the plan may begin with them or with the securities of the sector.
+DROP PROCEDURE IF EXISTS brokerage.broker_volume;
+GO
+CREATE PROCEDURE brokerage.broker_volume
+    @brokers varchar(8000),
+    @sector varchar(30)
+AS
+BEGIN
+    SET NOCOUNT ON;
+    SET XACT_ABORT ON;
+
+    SELECT b.b_name, SUM(tr.tr_qty * tr.tr_bid_price) AS volume
+      FROM brokerage.sector AS sc
+      JOIN brokerage.industry AS i ON i.in_sc_id = sc.sc_id
+      JOIN brokerage.company AS co ON co.co_in_id = i.in_id
+      JOIN brokerage.security AS s ON s.s_co_id = co.co_id
+      JOIN brokerage.trade_request AS tr ON tr.tr_s_symb = s.s_symb
+      JOIN brokerage.broker AS b ON b.b_id = tr.tr_b_id
+     WHERE sc.sc_name = @sector
+       AND b.b_name IN (SELECT value FROM STRING_SPLIT(@brokers, ','))
+     GROUP BY b.b_id, b.b_name
+     ORDER BY volume DESC, b.b_id;
+END;

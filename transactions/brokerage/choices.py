@@ -1,0 +1,71 @@
+"""Who acts, and with what: customers by how busy they are, their accounts, and the securities that these trade.
+
+Drawn many at a time, because NumPy takes as long for one as for a hundred; a pure function of the generator.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from stallmark.schema.arrays import Ints
+from stallmark.schema.brokerage_population import (
+    Population,
+    account_key,
+    accounts_of,
+    busy_rank,
+    customer_at,
+    held_by,
+    security_of,
+)
+from stallmark.schema.hashing import Numbers, below, unit
+
+AT_ONCE = 64
+
+
+class Choice(NamedTuple):
+    """`customer` and `security` count from 0, `account` is a key."""
+
+    customer: int
+    account: int
+    security: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """The load units from `first` to before `end` are this load machine's own: it takes `locality` of its customers
+    from there, the others from everywhere."""
+
+    first: int
+    end: int
+    locality: float
+
+    @classmethod
+    def of(cls, units: int, machine: int, machines: int, locality: float) -> "Part":
+        """Of machine 1 to `machines`; one alone has all. More machines than units share these."""
+        if machines < 2:
+            return cls(0, units, 0.0)
+        first = (machine - 1) * units // machines
+        return cls(first, max(first + 1, machine * units // machines), locality)
+
+
+def choices(population: Population, part: Part, rng: random.Random) -> Iterator[Choice]:
+    """For ever."""
+    while True:
+        bits = np.frombuffer(rng.randbytes(8 * 4 * AT_ONCE), np.uint64).reshape(4, AT_ONCE)
+        customer = _customers(population, part, bits[0], bits[1])
+        account = account_key(customer, below(accounts_of(customer), bits[2]))
+        number = below(held_by(account), bits[3])
+        security = security_of(account, number, population.securities)
+        yield from map(Choice, customer.tolist(), account.tolist(), security.tolist())
+
+
+def _customers(population: Population, part: Part, where: Numbers, who: Numbers) -> Ints:
+    everywhere = below(population.units, where)
+    if part.locality:
+        here = part.first + below(part.end - part.first, where)
+        at_home = unit(where << np.uint64(32)) < part.locality
+        everywhere = np.where(at_home, here, everywhere)
+    return customer_at(everywhere, busy_rank(who))

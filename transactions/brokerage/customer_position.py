@@ -1,0 +1,60 @@
+"""Customer-Position: what a customer's accounts are worth, and what the last trades of one of them went through."""
+
+import random
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from stallmark.driver.engines.base import Isolation, Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage_population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.transactions.brokerage.choices import Choice
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome, Transaction
+
+BY_TAX_ID_SHARE = 0.5
+HISTORY_SHARE = 0.5
+
+
+class Position(NamedTuple):
+    """The customer is named by either of the first two. `history_of`: one of the accounts, counted from 0 and round
+    again, in the order of what they are worth; None: of none."""
+
+    customer: int | None
+    tax_id: str | None
+    history_of: int | None
+
+
+class CustomerPosition(Transaction):
+    """That an account has not traded yet is no failure."""
+
+    name = "customer_position"
+    frames: ClassVar = {"customer_position_accounts": 2, "customer_position_history": 1}
+    limit_s = 3.0
+    reads_only = True
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._choices: Iterator[Choice] | None = None
+
+    def inputs(self, rng: random.Random) -> Position:
+        draw = rng.random
+        self._choices = self._choices or self.shared.choices(rng)
+        customer = next(self._choices).customer
+        by_tax_id = draw() < BY_TAX_ID_SHARE
+        return Position(
+            None if by_tax_id else customer_key(customer),
+            tax_id(customer) if by_tax_id else None,
+            int(draw() * MOST_ACCOUNTS) if draw() < HISTORY_SHARE else None,
+        )
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        customer, tax, history_of = inputs
+        with session.transaction(Isolation.READ_COMMITTED):
+            accounts = session.call("customer_position_accounts", (customer, tax))  # frame 1
+            if not accounts:
+                who = f"{customer}" if customer else f"with tax id {tax}"
+                raise CallFailed(ErrorClass.OTHER, "", f"there is no customer {who}: run `stallmark check`")
+            if history_of is not None:
+                account = accounts[history_of % len(accounts)][0]
+                session.call("customer_position_history", (account,))  # frame 2
+        return Outcome.COMMITTED  # without history this is frame 3

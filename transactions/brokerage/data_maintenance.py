@@ -1,0 +1,99 @@
+"""Data-Maintenance: once a minute somebody corrects a little in one of twelve tables; a second time takes it back."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NamedTuple
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage_population import (
+    address_key_of_customer,
+    company_key,
+    customer_key,
+)
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome, Transaction
+
+# A watch list is looked for among so many that follow each other: not each has what can be exchanged.
+WATCH_LISTS = 10
+
+_DAYS = 28  # of every month
+
+
+class Inputs(NamedTuple):
+    """`key` is of what the table's row belongs to (account, address, company, customer); `symbol` of a security, where
+    the row is found by it, and `day` of the month."""
+
+    table: str
+    key: int | None = None
+    symbol: str | None = None
+    day: int | None = None
+
+
+class DataMaintenance(Transaction):
+    name = "data_maintenance"
+    frames: ClassVar = {"data_maintenance_tweak": 4}
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._floor = floor
+
+    def inputs(self, rng: random.Random) -> Inputs:
+        """The next table in rotation, which all sessions go through together."""
+        table = TABLES[self._floor.next_round() % len(TABLES)]
+        return _DRAWN[table](self._floor, rng, table)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        [(changed,)] = session.call("data_maintenance_tweak", inputs)
+        if not changed:
+            raise CallFailed(
+                ErrorClass.OTHER, "", f"there is nothing to maintain for {inputs}: run `stallmark check`"
+            )
+        return Outcome.COMMITTED
+
+
+def _account(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, next(floor.choices(rng)).account)
+
+
+def _address(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    customer = rng.randrange(floor.population.customers)
+    return Inputs(table, address_key_of_customer(floor.population, customer))
+
+
+def _company(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, company_key(rng.randrange(floor.population.companies)))
+
+
+def _customer(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, customer_key(rng.randrange(floor.population.customers)))
+
+
+def _watch_lists(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, customer_key(rng.randrange(floor.population.customers - WATCH_LISTS + 1)))
+
+
+def _security(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, symbol=rng.choice(floor.symbols))
+
+
+def _security_and_day(floor: Floor, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, symbol=rng.choice(floor.symbols), day=1 + rng.randrange(_DAYS))
+
+
+# By table, in the order of the rotation.
+_DRAWN: Mapping[str, Callable[[Floor, random.Random, str], Inputs]] = {
+    "account_permission": _account,
+    "address": _address,
+    "company": _company,
+    "customer": _customer,
+    "customer_taxrate": _customer,
+    "daily_market": _security_and_day,
+    "exchange": _security,
+    "financial": _company,
+    "news_item": _company,
+    "security": _security,
+    "taxrate": _customer,
+    "watch_item": _watch_lists,
+}
+TABLES = tuple(_DRAWN)

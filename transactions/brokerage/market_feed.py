@@ -1,0 +1,51 @@
+"""Market-Feed: the tape reports what was traded at which price, and limit orders whose price has come go to the market.
+
+Each ticker is a transaction by itself. One that failed is tried again, those before it stand: a second time they would
+add to the volume what was traded once.
+"""
+
+import random
+from typing import ClassVar
+
+from stallmark.driver.engines.base import Isolation, Session
+from stallmark.transactions.brokerage.clock import as_text
+from stallmark.transactions.brokerage.floor import Floor, dollars
+from stallmark.transactions.brokerage.market import Order, Report
+from stallmark.transactions.workload import Outcome, Transaction
+
+
+class MarketFeed(Transaction):
+    name = "market_feed"
+    frames: ClassVar = {"market_feed_ticker": 4}
+    limit_s = 2.0
+    isolation: ClassVar = {
+        "mssql": Isolation.REPEATABLE_READ,
+        # Above it PostgreSQL would abort where SQL Server waits. Why this is as good stands at the head of the SQL.
+        "postgresql": Isolation.READ_COMMITTED,
+    }
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._floor = floor
+        self._under_way: tuple[Report, ...] = ()
+        self._committed = 0  # of its tickers
+
+    def inputs(self, rng: random.Random) -> tuple[Report, ...]:
+        """None are drawn: the market gives them."""
+        raise NotImplementedError
+
+    def execute(self, session: Session, inputs: tuple[Report, ...]) -> Outcome:
+        if inputs is not self._under_way:
+            self._under_way, self._committed = inputs, 0
+        for report in inputs[self._committed :]:
+            triggered = self._ticker(session, report)
+            self._committed += 1
+            for trade, quantity in triggered:
+                self._floor.market.send(Order(trade, report.security, quantity))
+        self._under_way = ()
+        return Outcome.COMMITTED
+
+    def _ticker(self, session: Session, report: Report) -> list[tuple]:
+        symbol, now = self._floor.symbols[report.security], as_text(self._floor.clock.now())
+        with session.transaction(self.isolation[session.dialect]):
+            return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))

@@ -1,0 +1,90 @@
+"""Market-Watch: what a group of securities has won or lost since a day of the five years before trading began."""
+
+import random
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import ClassVar, NamedTuple
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage_population import company_key, customer_key
+from stallmark.transactions.brokerage.choices import Choice
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome, Transaction
+
+LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
+MOST_COMPANIES = 5_000  # among which those of an industry are looked for
+
+_FIRST, _LAST = date(2000, 1, 3), date(2004, 12, 31)
+_DATES = [
+    day.isoformat()
+    for day in (_FIRST + timedelta(days) for days in range((_LAST - _FIRST).days + 1))
+    if day.weekday() < 5
+]
+"""Those of daily_market."""
+
+
+class OfList(NamedTuple):
+    customer: int
+    since: str
+
+
+class OfAccount(NamedTuple):
+    account: int
+    since: str
+
+
+class OfIndustry(NamedTuple):
+    """Its companies from `first` to `last`."""
+
+    industry: str
+    first: int
+    last: int
+    since: str
+
+
+_FRAMES: dict[type[tuple], str] = {
+    OfList: "market_watch_list",
+    OfAccount: "market_watch_account",
+    OfIndustry: "market_watch_industry",
+}
+
+
+class MarketWatch(Transaction):
+    """That there is nothing in an account, or nothing of an industry among the companies, is no failure."""
+
+    name = "market_watch"
+    frames: ClassVar = {"market_watch_list": 2, "market_watch_account": 2, "market_watch_industry": 4}
+    limit_s = 3.0
+    reads_only = True
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._choices: Iterator[Choice] | None = None
+        self._companies = min(floor.population.companies, MOST_COMPANIES)
+
+    def inputs(self, rng: random.Random) -> OfList | OfAccount | OfIndustry:
+        """The day is the later one of two that are drawn evenly: the last ones are looked at most, which keeps some of
+        daily_market warm and leaves the rest to be read."""
+        draw = rng.random
+        since = _DATES[int(max(draw(), draw()) * len(_DATES))]
+        watch = draw()
+        if watch >= LIST_SHARE + ACCOUNT_SHARE:
+            industries = self.shared.industry_names
+            first = int(draw() * (self.shared.population.companies - self._companies + 1))
+            last = first + self._companies - 1
+            industry = industries[int(draw() * len(industries))]
+            return OfIndustry(industry, company_key(first), company_key(last), since)
+        self._choices = self._choices or self.shared.choices(rng)
+        choice = next(self._choices)
+        if watch < LIST_SHARE:
+            return OfList(customer_key(choice.customer), since)
+        return OfAccount(choice.account, since)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        [(securities, _)] = session.call(_FRAMES[type(inputs)], inputs)
+        if isinstance(inputs, OfList) and not securities:
+            raise CallFailed(
+                ErrorClass.OTHER, "", f"customer {inputs.customer} watches nothing: run `stallmark check`"
+            )
+        return Outcome.COMMITTED

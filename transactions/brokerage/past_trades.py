@@ -1,0 +1,100 @@
+"""Which trades of the initial days Trade-Lookup and Trade-Update are about: some by their ids, or those of an account
+or a security from some time on. Later ones more often, in a straight ramp: the last twice as often as the average.
+
+Drawn many at a time, as `choices` are; a pure function of the generator.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.arrays import Floats
+from stallmark.schema.brokerage_population import Population, trade_key
+from stallmark.schema.brokerage_prices import DAY_S, moment
+from stallmark.schema.hashing import Numbers, below, unit
+from stallmark.transactions.brokerage.choices import AT_ONCE
+from stallmark.transactions.brokerage.floor import Floor
+
+TRADES = 20
+"""Of one transaction; the procedures have this number too."""
+
+_SPARE = 12  # ids, for those that are drawn twice
+_TO_FIND_ONE = 5  # on average
+
+
+class Asked(NamedTuple):
+    """`expected` rows must come: an account or a security may have fewer trades than are looked for."""
+
+    frame: str
+    parameters: tuple[int | str, ...]
+    expected: int = 0
+
+    @classmethod
+    def by_id(cls, frame: str, trades: list[int]) -> "Asked":
+        return cls(frame, (",".join(map(str, trades)),), len(trades))
+
+
+def ask(session: Session, asked: Asked) -> None:
+    found = len(session.call(asked.frame, asked.parameters))
+    if found < asked.expected:
+        missing = f"{asked.expected - found} of {asked.expected} trades are not there"
+        raise CallFailed(ErrorClass.OTHER, "", f"{missing}: run `stallmark check`")
+
+
+class PastTrades:
+    """For one session. Times are as the server takes them."""
+
+    def __init__(self, floor: Floor, rng: random.Random):
+        population = floor.population
+        self._symbols = floor.symbols
+        self._choices = floor.choices(rng)
+        self._ids = ids(population, rng)
+        self._since_of_account = since(population, population.accounts, TRADES, rng)
+        self._since_of_security = since(population, population.securities, TRADES, rng)
+        self._since_of_first = since(population, population.accounts, _TO_FIND_ONE, rng)
+
+    def some(self) -> list[int]:
+        """Ids of different trades, in order."""
+        return next(self._ids)
+
+    def of_account(self) -> tuple[int, str]:
+        """The account, and a time from which on it normally has enough of them."""
+        return next(self._choices).account, next(self._since_of_account)
+
+    def of_security(self) -> tuple[str, str]:
+        """The symbol, and a time from which on it normally has enough of them."""
+        return self._symbols[next(self._choices).security], next(self._since_of_security)
+
+    def first_of_account(self) -> tuple[int, str]:
+        """The account, and a time from which on it normally has one."""
+        return next(self._choices).account, next(self._since_of_first)
+
+
+def ids(population: Population, rng: random.Random) -> Iterator[list[int]]:
+    """`TRADES` of them, unless there are hardly as many trades."""
+    while True:
+        bits = _bits(rng, 2 * AT_ONCE * (TRADES + _SPARE)).reshape(2, AT_ONCE, -1)
+        number = (_later(bits[0]) * population.unit_trades).astype(np.int64)
+        for keys in trade_key(population, below(population.units, bits[1]), number).tolist():
+            yield sorted(list(dict.fromkeys(keys))[:TRADES])
+
+
+def since(population: Population, among: int, following: int, rng: random.Random) -> Iterator[str]:
+    """Times from which on one of so many accounts or securities has twice the `following` trades on average; the
+    opening of the first day where it never has."""
+    latest_s = population.days * DAY_S * max(0.0, 1 - 2 * following * among / population.trades)
+    while True:
+        yield from np.datetime_as_string(moment(_later(_bits(rng, AT_ONCE)) * latest_s)).tolist()
+
+
+def _later(bits: Numbers) -> Floats:
+    """From 0 to below 1, as often as it is high."""
+    return np.sqrt(unit(bits))
+
+
+def _bits(rng: random.Random, count: int) -> Numbers:
+    return np.frombuffer(rng.randbytes(8 * count), np.uint64)

@@ -1,1 +1,0 @@
--- The transactions of the brokerage have no procedures yet.

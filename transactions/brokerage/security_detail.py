@@ -1,0 +1,46 @@
+"""Security-Detail: what is known of a security, its company and what happened to them."""
+
+import random
+from datetime import date, timedelta
+from typing import ClassVar, NamedTuple
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.transactions.workload import Outcome, Transaction
+
+FEWEST_DAYS, MOST_DAYS = 5, 20
+ARTICLES_SHARE = 0.01
+
+# Days from which on daily_market, which ends with 2004, has as many as are asked for.
+_FIRST, _LAST = date(2000, 1, 3), date(2004, 12, 3)
+_DATES = [(_FIRST + timedelta(day)).isoformat() for day in range((_LAST - _FIRST).days + 1)]
+
+
+class Detail(NamedTuple):
+    """`articles`: the full texts of the news too."""
+
+    symbol: str
+    since: str
+    days: int
+    articles: bool
+
+
+class SecurityDetail(Transaction):
+    name = "security_detail"
+    frames: ClassVar = {"security_detail": 4}
+    limit_s = 3.0
+    reads_only = True
+
+    def inputs(self, rng: random.Random) -> Detail:
+        draw, symbols = rng.random, self.shared.symbols
+        return Detail(
+            symbols[int(draw() * len(symbols))],
+            _DATES[int(draw() * len(_DATES))],
+            FEWEST_DAYS + int(draw() * (MOST_DAYS - FEWEST_DAYS + 1)),
+            draw() < ARTICLES_SHARE,
+        )
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        if not session.call("security_detail", inputs):
+            raise CallFailed(ErrorClass.OTHER, "", f"there is no security {inputs[0]}: run `stallmark check`")
+        return Outcome.COMMITTED

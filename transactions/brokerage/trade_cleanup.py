@@ -1,0 +1,38 @@
+"""Trade-Cleanup: cancels what an earlier run has left over, before the next one begins."""
+
+import random
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from stallmark.driver.engines.base import Session
+from stallmark.schema.brokerage_population import trade_key
+from stallmark.transactions.brokerage.clock import as_text
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Opening, Outcome
+
+
+class Inputs(NamedTuple):
+    first_trade: int
+    """The first id that a trade of a run may have: all that were loaded have ended."""
+
+
+class TradeCleanup(Opening):
+    name = "trade_cleanup"
+    frames: ClassVar = {"trade_cleanup_cancel": 2}
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._floor = floor
+
+    def inputs(self, rng: random.Random) -> Inputs:
+        """Nothing is drawn."""
+        loaded = self._floor.population
+        last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
+        return Inputs(int(last_trade[0]) + 1)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        now = as_text(self._floor.clock.now())
+        [(waited, unanswered)] = session.call("trade_cleanup_cancel", (*inputs, now))
+        self.done = {"limit orders cancelled": waited, "unanswered orders cancelled": unanswered}
+        return Outcome.COMMITTED

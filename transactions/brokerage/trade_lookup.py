@@ -1,0 +1,43 @@
+"""Trade-Lookup: what became of trades of the past, for customers and brokers who look back."""
+
+import random
+from typing import ClassVar
+
+from stallmark.driver.engines.base import Session
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
+from stallmark.transactions.workload import Outcome, Transaction
+
+BY_ID = "trade_lookup_by_id"
+BY_ACCOUNT = "trade_lookup_by_account"
+BY_SYMBOL = "trade_lookup_by_symbol"
+HOLDINGS = "trade_lookup_holdings"
+
+# Up to which share of the transactions; the rest looks up holdings.
+_BY_ID, _BY_ACCOUNT, _BY_SYMBOL = 0.30, 0.60, 0.90
+
+
+class TradeLookup(Transaction):
+    name = "trade_lookup"
+    frames: ClassVar = {BY_ID: 1, BY_ACCOUNT: 2, BY_SYMBOL: 2, HOLDINGS: 2}
+    limit_s = 3.0
+    reads_only = True
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._past: PastTrades | None = None
+
+    def inputs(self, rng: random.Random) -> Asked:
+        past = self._past = self._past or PastTrades(self.shared, rng)
+        draw = rng.random()
+        if draw < _BY_ID:
+            return Asked.by_id(BY_ID, past.some())
+        if draw < _BY_ACCOUNT:
+            return Asked(BY_ACCOUNT, past.of_account())
+        if draw < _BY_SYMBOL:
+            return Asked(BY_SYMBOL, past.of_security())
+        return Asked(HOLDINGS, past.first_of_account())
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        ask(session, Asked(*inputs))
+        return Outcome.COMMITTED

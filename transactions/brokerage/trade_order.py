@@ -1,0 +1,235 @@
+"""Trade-Order: a customer, or somebody permitted to act for one, orders to buy or sell a security.
+
+Market orders go to the market after the commit, limit orders wait until their security comes to the limit. One order in
+101 is rolled back after all its rows were written, which burns its trade id, and so is one by somebody who may not.
+"""
+
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from stallmark.driver.engines.base import Isolation, Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage_population import (
+    BURNT_EVERY,
+    PERMISSIONS_PERCENT,
+    company_of,
+    is_preferred,
+    others_permitted,
+    permitted,
+    tax_id,
+)
+from stallmark.transactions.brokerage.choices import AT_ONCE, Choice
+from stallmark.transactions.brokerage.clock import as_text
+from stallmark.transactions.brokerage.floor import Floor, dollars
+from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.workload import Outcome, Transaction
+
+LIMIT_SHARE = 0.4
+SELL_SHARE = 0.5
+BY_COMPANY_SHARE = 0.4
+BY_ANOTHER_SHARE = 0.1  # of all orders; only some accounts have another who may
+NOT_PERMITTED_SHARE = 0.01  # of those by another
+LIFO_SHARE = 0.35
+MARGIN_SHARE = 0.08
+QUANTITIES = (100, 200, 400, 800)
+LONGEST_WAIT_S = 10.0  # of a limit order for its price
+
+_BY_ANOTHER_WHERE_POSSIBLE = BY_ANOTHER_SHARE / (1 - PERMISSIONS_PERCENT[0] / 100)
+
+
+class TradeOrderInputs(NamedTuple):
+    """The security is named by `symbol`, or by `company` and `issue`; `security` is its number."""
+
+    account: int
+    security: int
+    executor: str | None
+    """Tax id of another than the owner, who may not be permitted."""
+    symbol: str | None
+    company: str | None
+    issue: str | None
+    type: str
+    quantity: int
+    lifo: bool
+    on_margin: bool
+    wait_s: float | None
+    """Of a limit order: the limit is the price that the security will have so much later."""
+    rolls_back: bool
+
+
+class _Candidate(NamedTuple):
+    choice: Choice
+    others: int
+    """How many of `another` may trade in the account."""
+    another: tuple[int, int]
+    company: int
+    issue: str
+
+
+class TradeOrder(Transaction):
+    name = "trade_order"
+    frames: ClassVar = {
+        "trade_order_account": 1,
+        "trade_order_executor": 2,
+        "trade_order_estimate": 12,
+        "trade_order_submit": 14,
+    }
+    limit_s = 2.0
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._floor = floor
+        self._drawn: Iterator[_Candidate] | None = None
+
+    def inputs(self, rng: random.Random) -> TradeOrderInputs:
+        if self._drawn is None:
+            self._drawn = _candidates(self._floor, rng)
+        it, draw = next(self._drawn), rng.random
+        _, account, security = it.choice
+        by_company = draw() < BY_COMPANY_SHARE
+        kind, wait_s = _kind(draw() < SELL_SHARE, draw()), None
+        if kind not in ("TMB", "TMS"):
+            wait_s = LONGEST_WAIT_S * draw()
+        return TradeOrderInputs(
+            account,
+            security,
+            executor=self._executor(it, rng),
+            symbol=None if by_company else self._floor.symbols[security],
+            company=self._floor.company_names[it.company] if by_company else None,
+            issue=it.issue if by_company else None,
+            type=kind,
+            quantity=QUANTITIES[int(draw() * len(QUANTITIES))],
+            lifo=draw() < LIFO_SHARE,
+            on_margin=draw() < MARGIN_SHARE,
+            wait_s=wait_s,
+            rolls_back=draw() * BURNT_EVERY < 1,
+        )
+
+    def _executor(self, it: _Candidate, rng: random.Random) -> str | None:
+        draw = rng.random
+        if not it.others or draw() >= _BY_ANOTHER_WHERE_POSSIBLE:
+            return None
+        customer = it.another[int(draw() * it.others)]
+        if draw() < NOT_PERMITTED_SHARE:
+            known = (it.choice.customer, *it.another)
+            while (customer := int(draw() * self._floor.population.customers)) in known:
+                pass
+        return tax_id(customer)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        order = TradeOrderInputs(*inputs)
+        now = self._floor.clock.now()
+        at = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
+        limit = None if at is None else dollars(self._floor.price(order.security, at))
+        with session.transaction(Isolation.REPEATABLE_READ):
+            account = _account(session, order.account)
+            executor = account.first_name, account.last_name
+            if order.executor is not None:
+                permission = session.call("trade_order_executor", (order.account, order.executor))
+                if not permission:
+                    session.roll_back()
+                    return Outcome.ROLLED_BACK
+                [executor] = permission
+            estimate = _estimate(session, order, account, limit)
+            trade = self._floor.next_trade_id()
+            session.call(
+                "trade_order_submit",
+                (
+                    trade, as_text(now), estimate.status, order.type, not order.on_margin, estimate.symbol,
+                    order.quantity, str(estimate.bid), order.account, " ".join(executor), str(estimate.charge),
+                    str(estimate.commission), order.lifo, account.broker,
+                ),
+            )  # fmt: skip
+            if order.rolls_back:
+                session.roll_back()
+                return Outcome.ROLLED_BACK
+        if at is None:
+            self._floor.market.send(Order(trade, order.security, order.quantity))
+        else:
+            self._floor.market.await_price(order.security, at)
+        return Outcome.COMMITTED
+
+
+class _Account(NamedTuple):
+    """What the first frame returns."""
+
+    name: str
+    tax_status: int
+    broker: int
+    broker_name: str
+    customer: int
+    first_name: str
+    last_name: str
+    tier: int
+    tax_id: str
+
+
+class _Estimate(NamedTuple):
+    """What the third frame returns; amounts as the engine's driver gives them."""
+
+    symbol: str | None
+    security_name: str
+    company_name: str
+    market_price: Any
+    bid: Any
+    status: str
+    buy_value: Any
+    sell_value: Any
+    tax: Any
+    commission_rate: Any
+    commission: Any
+    charge: Any
+    assets: Any
+
+
+def _account(session: Session, account: int) -> _Account:
+    rows = session.call("trade_order_account", (account,))
+    if not rows:
+        raise CallFailed(ErrorClass.OTHER, "", f"there is no account {account}: run `stallmark check`")
+    return _Account(*rows[0])
+
+
+def _estimate(session: Session, order: TradeOrderInputs, account: _Account, limit: str | None) -> _Estimate:
+    who = order.account, account.customer, account.tier, account.tax_status
+    what = order.symbol, order.company, order.issue, order.type, order.quantity
+    [row] = session.call("trade_order_estimate", (*who, *what, order.lifo, order.on_margin, limit))
+    estimate = _Estimate(*row)
+    if None in (estimate.symbol, estimate.bid, estimate.commission, estimate.charge):
+        name = order.symbol or f"{order.issue} of {order.company}"
+        raise CallFailed(
+            ErrorClass.OTHER, "", f"security {name} or its price is not there: run `stallmark check`"
+        )
+    return estimate
+
+
+def _kind(sells: bool, chance: float) -> str:
+    """Of the limit orders to sell, half wait for a gain (TLS), half stop a loss (TSL)."""
+    if chance >= LIMIT_SHARE:
+        return "TMS" if sells else "TMB"
+    if not sells:
+        return "TLB"
+    return "TLS" if chance < LIMIT_SHARE / 2 else "TSL"
+
+
+def _candidates(floor: Floor, rng: random.Random) -> Iterator[_Candidate]:
+    """Choices for ever, with what NumPy is as quick to tell of many as of one."""
+    choices = floor.choices(rng)
+    while True:
+        some = list(islice(choices, AT_ONCE))
+        accounts = np.array([choice.account for choice in some])
+        securities = np.array([choice.security for choice in some])
+        others = others_permitted(floor.seed, accounts)
+        another = [permitted(floor.seed, floor.population, accounts, which).tolist() for which in (1, 2)]
+        issues = np.where(is_preferred(securities), "PREF_A", "COMMON").tolist()
+        yield from map(
+            _Candidate,
+            some,
+            others.tolist(),
+            zip(*another, strict=True),
+            company_of(securities).tolist(),
+            issues,
+        )

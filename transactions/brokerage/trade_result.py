@@ -1,0 +1,142 @@
+"""Trade-Result: the market has executed an order, so its trade is completed: holdings, tax, commission, settlement."""
+
+import random
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple, Self
+
+from stallmark.driver.engines.base import Isolation, Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.transactions.brokerage.clock import as_text
+from stallmark.transactions.brokerage.floor import Floor, dollars
+from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.workload import Outcome, Transaction
+
+TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
+
+# From a Monday, a Tuesday … to the second business day after it: Saturdays and Sundays are none.
+_DAYS_TO_SETTLE = (2, 2, 2, 4, 4, 3, 2)
+
+
+class _Trade(NamedTuple):
+    """What the first frame tells of it, of its account, and of what that has of the security."""
+
+    state: str
+    type: str
+    type_name: str
+    sells: bool
+    symbol: str
+    quantity: int
+    lifo: bool
+    cash: bool
+    charge: Any
+    account: int
+    broker: int
+    customer: int
+    tax_status: int
+    held: int
+    """Shares; below zero they are owed."""
+
+    @classmethod
+    def submitted(cls, rows: list[tuple], trade: int) -> Self:
+        """Only such a trade is completed, and only once. Any other is nothing that a market should have sent: a
+        failure, not an intended rollback."""
+        if not rows:
+            raise CallFailed(ErrorClass.OTHER, "", f"there is no trade {trade}: run `stallmark check`")
+        found = cls(*rows[0])
+        if found.state != "SBMT":
+            raise CallFailed(
+                ErrorClass.OTHER,
+                "",
+                f"trade {trade} is {found.state}, not SBMT: it was completed or canceled before",
+            )
+        return found
+
+
+class TradeResult(Transaction):
+    name = "trade_result"
+    frames: ClassVar = {
+        "trade_result_trade": 1,
+        "trade_result_holding": 9,
+        "trade_result_tax": 4,
+        "trade_result_commission": 5,
+        "trade_result_settlement": 7,
+        "trade_result_completion": 5,
+    }
+    limit_s = 2.0
+    isolation: ClassVar = {
+        "mssql": Isolation.SERIALIZABLE,
+        # Serialised by row locks that its first frame takes: above READ COMMITTED PostgreSQL would abort, for a
+        # snapshot older than the last change of a hot broker, where SQL Server waits. Why the outcome is the same
+        # stands at the head of the SQL.
+        "postgresql": Isolation.READ_COMMITTED,
+    }
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+
+    def inputs(self, rng: random.Random) -> tuple[Order, int]:
+        """None are drawn: the market gives an order, and the price in cents at which it was executed."""
+        raise NotImplementedError
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        order, cents = inputs
+        price = dollars(cents)
+        with session.transaction(self.isolation[session.dialect]):
+            trade = _Trade.submitted(session.call("trade_result_trade", (order.trade,)), order.trade)
+            # Not before the account is locked: so its trades are completed in the order of these times, by which
+            # holdings are oldest and newest.
+            now = self.shared.clock.now()
+            moment = as_text(now)
+
+            [(buy_value, sell_value)] = session.call(
+                "trade_result_holding",
+                (
+                    order.trade, trade.account, trade.symbol, trade.held, trade.sells, trade.quantity, price,
+                    moment, trade.lifo,
+                ),
+            )  # fmt: skip
+            tax: Any = 0
+            if trade.tax_status != TAXED_NOT_AT_ALL and Decimal(sell_value) > Decimal(buy_value):
+                [(tax,)] = session.call(
+                    "trade_result_tax", (order.trade, trade.customer, str(buy_value), str(sell_value))
+                )
+            commission, security_name = _found(
+                session.call(
+                    "trade_result_commission",
+                    (trade.customer, trade.symbol, trade.type, trade.quantity, price),
+                ),
+                f"no commission rate for trade {order.trade}",
+            )
+
+            value = Decimal(price) * trade.quantity
+            withheld = Decimal(tax) if trade.tax_status == TAXED_AT_SOURCE else 0
+            amount = (
+                (value if trade.sells else -value) - Decimal(trade.charge) - Decimal(commission) - withheld
+            )
+            paid_for = f"{trade.type_name} {trade.quantity} shares of {security_name}"
+            session.call(
+                "trade_result_settlement",
+                (order.trade, trade.account, moment, due_date(now.date()), str(amount), trade.cash, paid_for),
+            )
+            _found(
+                session.call(
+                    "trade_result_completion", (order.trade, trade.broker, moment, price, str(commission))
+                ),
+                f"no broker {trade.broker} of trade {order.trade}",
+            )
+        self.shared.market.report(order, cents)
+        return Outcome.COMMITTED
+
+
+@lru_cache(maxsize=2)  # a run may go on over midnight
+def due_date(traded: date) -> str:
+    """When what is traded on that day is settled: two business days later."""
+    return (traded + timedelta(days=_DAYS_TO_SETTLE[traded.weekday()])).isoformat()
+
+
+def _found(rows: list[tuple], missing: str) -> tuple:
+    if not rows:
+        raise CallFailed(ErrorClass.OTHER, "", f"there is {missing}: run `stallmark check`")
+    return rows[0]

@@ -1,0 +1,37 @@
+"""Trade-Status: how the latest trades of an account are getting on."""
+
+import random
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from stallmark.driver.engines.base import Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.transactions.brokerage.choices import Choice
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.workload import Outcome, Transaction
+
+
+class Status(NamedTuple):
+    account: int
+
+
+class TradeStatus(Transaction):
+    """That an account has not traded yet is no failure."""
+
+    name = "trade_status"
+    frames: ClassVar = {"trade_status": 1}
+    limit_s = 1.0
+    reads_only = True
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._choices: Iterator[Choice] | None = None
+
+    def inputs(self, rng: random.Random) -> Status:
+        self._choices = self._choices or self.shared.choices(rng)
+        return Status(next(self._choices).account)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        if not session.call("trade_status", inputs):
+            raise CallFailed(ErrorClass.OTHER, "", f"there is no account {inputs[0]}: run `stallmark check`")
+        return Outcome.COMMITTED

@@ -1,0 +1,40 @@
+"""Trade-Update: small corrections to trades of the past, which are looked up with them."""
+
+import random
+from typing import ClassVar
+
+from stallmark.driver.engines.base import Isolation, Session
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
+from stallmark.transactions.workload import Outcome, Transaction
+
+EXECUTOR = "trade_update_executor"
+CASH_TYPE = "trade_update_cash_type"
+CASH_NAME = "trade_update_cash_name"
+
+# Up to which share of the transactions; the rest changes names of cash transactions.
+_EXECUTOR, _CASH_TYPE = 0.33, 0.66
+
+
+class TradeUpdate(Transaction):
+    name = "trade_update"
+    frames: ClassVar = {EXECUTOR: 1, CASH_TYPE: 2, CASH_NAME: 2}
+    limit_s = 3.0
+
+    def __init__(self, floor: Floor):
+        super().__init__(floor)
+        self._past: PastTrades | None = None
+
+    def inputs(self, rng: random.Random) -> Asked:
+        past = self._past = self._past or PastTrades(self.shared, rng)
+        draw = rng.random()
+        if draw < _EXECUTOR:
+            return Asked.by_id(EXECUTOR, past.some())
+        if draw < _CASH_TYPE:
+            return Asked(CASH_TYPE, past.of_account())
+        return Asked(CASH_NAME, past.of_security())
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        with session.transaction(Isolation.REPEATABLE_READ):
+            ask(session, Asked(*inputs))
+        return Outcome.COMMITTED
