@@ -110,10 +110,13 @@ def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
         return
     engine.execute(Path(__file__).with_name("replay.sql").read_text())
     done = [each for each in transactions if each.commits]
-    with psycopg.connect(engine.conninfo("benchmark")) as connection, connection.cursor() as cursor:
-        with cursor.copy("COPY bench.inputs FROM STDIN") as copy:
-            for number, transaction in enumerate(done, start=1):
-                copy.write_row((number, statements(transaction)))
+    with (
+        psycopg.connect(engine.conninfo("benchmark")) as connection,
+        connection.cursor() as cursor,
+        cursor.copy("COPY bench.inputs FROM STDIN") as copy,
+    ):
+        for number, transaction in enumerate(done, start=1):
+            copy.write_row((number, statements(transaction)))
     engine.keep_for_restore(label)
 
 

@@ -123,9 +123,9 @@ class Client(threading.Thread):
 
     def _connect(self) -> None:
         self._session = self._engine.session(self._call_timeout_s)
-        for kind in self._kinds():
-            for frame, parameters in kind.frames.items():
-                self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
+        frames = dict(frame for kind in self._kinds() for frame in kind.frames.items())
+        for frame, parameters in frames.items():
+            self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
 
     def _reconnect(self, cause: CallFailed) -> None:
         for _ in range(MOST_RECONNECTS):

@@ -13,7 +13,7 @@ from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.transactions import WORKLOADS, find_workload
-from stallmark.transactions.mix import deck_of
+from stallmark.transactions.mix import attendants_each, deck_of
 
 Observation = Literal["query_store", "io_latency"]
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -167,7 +167,7 @@ class Scenario(_Strict):
 
     def plan(self) -> Plan:
         steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=self.warm_up, measure_s=self.measure)
-        attendants = find_workload(self.workload.name).attendants
+        attendants = attendants_each(find_workload(self.workload.name), self.workload.deck())
         return Plan(steps, self.arrival_plan(), self.workload.seed, attendants)
 
     def pool_of(self, variant: Variant):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import floor, gcd, lcm
+from math import floor, gcd, lcm, sqrt
 from typing import TypeVar
 
 from stallmark.driver.engines.errors import StallmarkError
@@ -12,6 +12,8 @@ MOST_CARDS = 1_000
 """The mix is met exactly only where a deck was dealt whole: a larger one takes too long."""
 
 READ_SHARE = "read_share"
+
+FEWEST = 0.1  # of a workload's attendants, for the timers where nothing follows
 
 Kind = TypeVar("Kind")
 Mix = Mapping[str, float]
@@ -29,6 +31,24 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
         return own
     weights = _by_read_share(workload, mix) if READ_SHARE in mix else _by_name(workload, mix)
     return dict.fromkeys(own, 0) | weights
+
+
+def attendants_each(workload: Workload, deck: Mapping[str, int]) -> float:
+    """Sessions for each virtual user, for what follows from what these start.
+
+    With the workload's own deck as many as it says. The more of what gives rise to others users start, the more of
+    these come, though not in proportion, for it takes longer than what they start else: half of both is the root.
+    """
+    own = _following(workload, deck_of(workload, None))
+    if not own:
+        return workload.attendants
+    more = sqrt(_following(workload, deck) / own)
+    return workload.attendants * max(more, FEWEST)
+
+
+def _following(workload: Workload, deck: Mapping[str, int]) -> float:
+    """How many transactions follow for each that users start."""
+    return sum(deck[of.name] * each for of, each in workload.followers.values()) / sum(deck.values())
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:

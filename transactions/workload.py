@@ -119,7 +119,7 @@ class Workload:
     followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
     """Transactions that others give rise to (`Surroundings.post`): of which, and how many for each of it."""
     attendants: float = 0.0
-    """Sessions that execute followers and what the timers bring, for each virtual user."""
+    """Sessions that execute followers and what the timers bring, for each virtual user who has this deck."""
     attended_by: str = "the attendants"
     """These sessions in words."""
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)

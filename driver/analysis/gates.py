@@ -119,7 +119,8 @@ def followers(found: Sequence[Following], executors: int) -> Gate | None:
         unit="relative deviation",
         passed=value <= allowed,
         sentence=f"{names}: {got} where {number(worst.kind.each)} are expected; "
-        f"{before:,.0f} were under way when the measured interval began and {after:,.0f} when it ended.",
+        f"{before:,.0f} were under way when the measured interval began and {after:,.0f} when it ended"
+        + (": the warm-up was too short, or the market fell behind." if after > before else "."),
     )
 
 

@@ -1,5 +1,5 @@
-"""What each type of transaction read, where somebody can tell: the sessions of those that were looked at, or SQL Server's
-plan cache, by the procedures that a transaction calls."""
+"""What each type of transaction read, where somebody can tell: the sessions of those that were looked at, or SQL
+Server's plan cache, by the procedures that a transaction calls."""
 
 import math
 from dataclasses import replace
@@ -29,8 +29,8 @@ def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:
         total = {column: float(interval.of(values).sum()) for column, values in columns.items()}
         if sampled := total["sampled"]:
             read_ms = None if math.isnan(total["read_us"]) else total["read_us"] / sampled / 1000
-            each = (total[what] / sampled for what in ("reads", "read_bytes", "hits"))
-            found.append(TransactionReads(name, round(sampled), True, *each, read_ms))
+            reads, read_bytes, hits = (total[what] / sampled for what in ("reads", "read_bytes", "hits"))
+            found.append(TransactionReads(name, round(sampled), True, reads, read_bytes, hits, read_ms))
     return found
 
 

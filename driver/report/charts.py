@@ -309,7 +309,10 @@ def _bars(
     several: bool,
     hollow: set[str],
 ) -> list[dict[str, Any]]:
+    """None for one of several metrics of which nothing is known: it would take the room of a bar."""
     steps = panel.steps
+    if several and not any(_known(metric.value(step)) for step in steps):
+        return []
     return [
         {
             "type": "bar",

@@ -2,8 +2,13 @@
 
 from collections.abc import Sequence
 
-from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
-from stallmark.driver.analysis.thresholds import OVER_LIMIT
+from stallmark.driver.analysis.summary import (
+    ExperimentSummary,
+    StepSummary,
+    TransactionReads,
+    TransactionSummary,
+)
+from stallmark.driver.analysis.thresholds import OVER_LIMIT, SAMPLES_BEYOND
 from stallmark.driver.analysis.words import spoken
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label
@@ -140,11 +145,14 @@ def reads(experiment: ExperimentSummary) -> Table | None:
         return None
     found = [{one.transaction: one for one in step.reads} for step in steps]
     rows: list[Sequence[str | Cell]] = [
-        [spoken(name), *(units.number(mine[name].reads) if name in mine else units.NONE for mine in found)]
+        [
+            spoken(name),
+            *(_mean(mine[name], mine[name].reads) if name in mine else units.NONE for mine in found),
+        ]
         for name in names
     ]
     header = ["transaction", *(emulated_label(step, labels) for step in steps)]
-    return Table(header, rows, frozenset({0}), [_of_reads(steps)])
+    return Table(header, rows, frozenset({0}), _too_few(steps))
 
 
 def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -168,14 +176,15 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
                     [
                         spoken(one.transaction),
                         units.count(one.counted),
-                        units.number(one.reads),
-                        units.number(one.read_bytes / 1024),
-                        units.number(one.read_ms),
-                        units.number(one.hits),
+                        _mean(one, one.reads),
+                        _mean(one, one.read_bytes / 1024),
+                        _mean(one, one.read_ms),
+                        _mean(one, one.hits),
                         units.share(one.share),
                     ]
                     for one in step.reads
                 ],
+                notes=[_of_reads([step]), *_too_few([step])],
                 groups=[("", 2), ("Per transaction", 4), ("", 1)],
             ),
         )
@@ -184,15 +193,26 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     ]
 
 
+def _mean(of: TransactionReads, value: float | None) -> Cell | str:
+    """Nothing where too few were looked at."""
+    few = of.sampled and of.counted < SAMPLES_BEYOND
+    return Cell(f"{units.NONE}*", "none") if few else units.number(value)
+
+
+def _too_few(steps: Sequence[StepSummary]) -> list[str]:
+    few = any(one.sampled and one.counted < SAMPLES_BEYOND for step in steps for one in step.reads)
+    return [f"{units.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
+
+
 def _of_reads(steps: Sequence[StepSummary]) -> str:
     if all(one.sampled for step in steps for one in step.reads):
         return (
-            "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one may "
-            "bring several blocks, and what background processes read ahead for it is not in it."
+            "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one "
+            "may bring several blocks, and what others read for it is not in it."
         )
     return (
-        "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that ended. "
-        "Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
+        "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that "
+        "ended. Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
     )
 
 

@@ -54,3 +54,18 @@ def test_each_of_several_machines_has_executors_for_its_share_of_the_users(monke
     plan = Plan(timeline([65], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals("fixed", rate=3), seed=1)
     assert [plan.executors(machines) for machines in (1, 2, 4, 5, 65)] == [5, 3, 2, 1, 1]
     assert Plan.from_dict(asdict(plan)) == plan
+
+
+@given(
+    users=st.integers(1, 500),
+    each=st.sampled_from([0, 0.3, 0.5, 1]),
+    executors=st.lists(st.integers(1, 8), min_size=1, max_size=4),
+)
+def test_attendants_are_enough_and_at_most_one_too_many_in_each_executor(users, each, executors):
+    plan = Plan(
+        timeline([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1, attendants_each=each
+    )
+    assert Plan.from_dict(asdict(plan)) == plan
+    found = plan.all_attendants(executors)
+    assert users * each - 1e-9 <= found < users * each + sum(executors)
+    assert (found == 0) is (each == 0)

@@ -13,8 +13,9 @@ from end_to_end.tool import Tool
 from stallmark.scenarios.model import SHIPPED
 
 ROOT = Path(__file__).parents[2]
+SCALES = {"brokerage": ("customers=1000", "days=0.02"), "bank": ("branches=1",)}
 SMALL = (
-    "workload.scale.branches=1", "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
+    "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
 )  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
         (SHIPPED / "user-ramp.yaml")
         .read_text()
         .replace("reset: restore", "reset: continue")
-        .replace("branches: 100", "branches: 1")
+        .replace("customers: 5000, days: 5", "customers: 1000, days: 0.02")
     )
     return tool
 
@@ -62,10 +63,12 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
     if arguments[0] == "selftest":
         arguments += ["--seconds", "1"]
     if arguments[0] == "run":
-        arguments += [word for change in SMALL for word in ("--set", change)]
+        scale = SCALES["bank" if "name: bank" in command else "brokerage"]
+        changes = [*(f"workload.scale.{measure}" for measure in scale), *SMALL]
+        arguments += [word for change in changes for word in ("--set", change)]
     code, said = tool.run(*arguments)
     if "db.example" in command:
-        assert code == 3 and "No connection to db.example:5432/bank" in " ".join(said.split()), said
+        assert code == 3 and "No connection to db.example:5432/brokerage" in " ".join(said.split()), said
     else:
         assert code == 0, said
 

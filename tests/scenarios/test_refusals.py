@@ -13,6 +13,7 @@ from tds.script import Script
 from tds.tokens import Column
 
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.scenarios.refusals import refuse_what_cannot_be
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.runner import Runner
@@ -31,6 +32,24 @@ def test_more_users_than_a_sql_server_takes_and_its_own_word_for_that(read, tmp_
         refuse_what_cannot_be(read(sets=("users=2", *plain)), engine, tmp_path, None)
         with pytest.raises(StallmarkError, match="ask for fewer, or raise its `user connections`"):
             refuse_what_cannot_be(read(sets=("users=3", *plain)), engine, tmp_path, None)
+
+
+def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
+    scenario = read(
+        "{name: bank, scale: {branches: 1}}", "{name: brokerage}",
+        sets=("users=30", "device=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"),
+    )  # fmt: skip
+    monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
+    refuse_what_cannot_be(scenario, engine, tmp_path, None)
+    monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 59)
+    with pytest.raises(StallmarkError) as refused:
+        refuse_what_cannot_be(scenario, engine, tmp_path, None)
+    assert str(refused.value) == (
+        "small asks for 30 users and 30 sessions of the market emulator, but the server takes 59 beside our own "
+        "sessions: ask for fewer, or raise its max_connections."
+    )
 
 
 # A database that others have something in

@@ -94,6 +94,20 @@ def test_a_database_that_was_driven_does_not_become_what_variants_start_from(pre
     assert engine.kept_for_restore() is None and "more" in tables(engine)
 
 
+def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
+    """As one that was built before its procedures changed."""
+    prepare(reset="continue")
+    engine.execute("UPDATE stallmark.database SET version = version - 1")
+    version = find_workload("bank").version
+    with pytest.raises(StallmarkError) as refused:
+        prepare(reset="continue")
+    assert str(refused.value) == (
+        f"The database holds another one than asked for: its version is {version - 1}, asked is {version}. "
+        "Ask for what it holds, name another database, or drop this one."
+    )
+    assert "history" in tables(engine)
+
+
 def test_a_database_that_is_loaded_anew_is_copied_anew(prepare, engine):
     prepare(reset="restore")
     engine.execute(DROP)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from workloads.market import WORKLOAD as MARKET
 
 from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.engines.errors import StallmarkError
@@ -178,6 +179,32 @@ def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
     with pytest.raises(Stopped):
         run()
     assert database.query(SCHEMAS) == []
+
+
+def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
+    writer = RecordWriter(
+        tmp_path / "run", {"workload": {"opening": {"name": "settle", "done": {"balance": 1_100}}}}
+    )
+    ran = {"rolled_back": 0, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
+    writer.append("transactions", [{"transaction": "pay", "committed": 7, "failed": 0} | ran])
+    failed = {
+        "transaction": "sweep",
+        "error_class": "other",
+        "code": "42501",
+        "message": "denied",
+        "second": 1,
+    }
+    writer.append("errors", [failed | {"attempts": 1, "given_up": 1}])
+    writer.close()
+    found = {check.what: check for check in selftest._transactions(Record(tmp_path / "run"), MARKET)}
+    assert {what: (check.state, check.said) for what, check in found.items()} == {
+        "transaction pay": ("works", "7 committed, 0 failed"),
+        "transaction look": ("failed", "0 committed, 0 failed"),  # though users had time enough
+        "transaction echo": ("off", "none was due in so short a time"),
+        "transaction sweep": ("failed", "0 committed, 0 failed; other (42501): denied"),
+        "transaction settle": ("works", "1,100 balance"),
+    }
+    assert found["transaction sweep"].exit_code == 3
 
 
 def test_collectors_say_what_they_gave(tmp_path):

@@ -1,7 +1,9 @@
 """A scenario's mix as a deck: what is asked for, as nearly as a deck that is soon dealt allows."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any, ClassVar
 
 import pytest
@@ -11,7 +13,7 @@ from sqlalchemy import MetaData
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import MOST_CARDS, apportioned, deck_of
+from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, attendants_each, deck_of
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 
@@ -109,6 +111,20 @@ def test_nine_of_ten_only_read_the_brokerage():
     reads = sum(deck[each.name] for each in brokerage.deck if each.reads_only)
     assert reads / sum(deck.values()) == 0.9
     assert deck["trade_order"] / deck["trade_update"] == pytest.approx(101 / 20, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    ("mix", "times"),
+    [(None, 1), ({"buy": 1}, sqrt(1 / 0.3)), ({"buy": 3, "look": 7}, 1), ({"look": 1}, FEWEST)],
+)
+def test_more_attend_where_more_follows(mix, times):
+    shop = replace(SHOP, attendants=2.0)
+    assert attendants_each(shop, deck_of(shop, mix)) == pytest.approx(2.0 * times)
+
+
+def test_nobody_attends_the_bank():
+    bank = find_workload("bank")
+    assert attendants_each(bank, deck_of(bank, None)) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ BEGIN
     SET NOCOUNT ON;
     SET XACT_ABORT ON;
 
-    SELECT b.b_name, SUM(tr.tr_qty * tr.tr_bid_price) AS volume
+    SELECT b.b_name, CAST(SUM(tr.tr_qty * tr.tr_bid_price) AS numeric(17, 2)) AS volume
       FROM brokerage.sector AS sc
       JOIN brokerage.industry AS i ON i.in_sc_id = sc.sc_id
       JOIN brokerage.company AS co ON co.co_in_id = i.in_id

@@ -90,6 +90,8 @@ BEGIN
 
     ELSE IF @table = 'watch_item' -- somebody watches a company's other security
     BEGIN
+        -- The first, in ten lists, of a company of whose two securities one is watched. Which companies these are does
+        -- not change by it, so the same is found again.
         SELECT TOP (1) @watch_list = i.wi_wl_id, @watched = i.wi_s_symb, @other = o.s_symb
           FROM brokerage.watch_item i
           JOIN brokerage.security s ON s.s_symb = i.wi_s_symb

@@ -87,6 +87,8 @@ BEGIN
          WHERE tx_id IN (SELECT cx_tx_id FROM brokerage.customer_taxrate WHERE cx_c_id = p_key);
 
     WHEN 'watch_item' THEN -- somebody watches a company's other security
+        -- The first, in ten lists, of a company of whose two securities one is watched. Which companies these are does
+        -- not change by it, so the same is found again.
         SELECT i.wi_wl_id, i.wi_s_symb, o.s_symb
           INTO watch_list, watched, other
           FROM brokerage.watch_item i

@@ -38,6 +38,12 @@ _BY_STATE = {
     "08": ErrorClass.CONNECTION_LOST,
     "01002": ErrorClass.CONNECTION_LOST,
 }
+# Babelfish has one number for all that it has no number of SQL Server's for.
+_BABELFISH_ANY = 33557097
+_BY_WORDS = {
+    "could not serialize access": ErrorClass.SERIALIZATION,
+    "due to lock timeout": ErrorClass.LOCK_TIMEOUT,
+}
 # "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]text (1205) (SQLExecDirectW)", several joined by "; [".
 _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 
@@ -54,6 +60,8 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     known = next((number for number in numbers if number in _BY_NUMBER), None)
     number = known if known is not None else next((n for n in numbers if n > 0), 0)
     kind = _BY_NUMBER.get(number) or _BY_STATE.get(state) or _BY_STATE.get(state[:2]) or ErrorClass.OTHER
+    if number == _BABELFISH_ANY:
+        kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
     given_up = kind is ErrorClass.TIMEOUT and not number
     if commits and (kind is ErrorClass.CONNECTION_LOST or given_up):
         kind = ErrorClass.UNKNOWN_OUTCOME

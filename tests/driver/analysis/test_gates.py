@@ -62,7 +62,7 @@ def test_followers_may_differ_by_what_is_under_way():
     assert lost and lost.passed is False
     assert lost.sentence == (
         "Trade-Results per Trade-Order: 0.891 where 0.990 are expected; 100 were under way when the measured interval "
-        "began and 1,100 when it ended."
+        "began and 1,100 when it ended: the warm-up was too short, or the market fell behind."
     )
 
 

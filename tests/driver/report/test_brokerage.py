@@ -1,44 +1,14 @@
 """What a reader of a brokerage run sees: its result, its validity, its transactions."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
-from synthetic import Brokerage, Truth, make_run
 
-from stallmark.driver.analysis import summarise
-from stallmark.driver.record import find_records
 from stallmark.driver.report import columns, table, timeline, transactions, units, validity
 from stallmark.driver.report.html import figure_groups, render
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory):
-    """Two variants: one that is sound but slow, one whose market falls behind; 50 to 100 Trade-Results/s."""
-    folder = tmp_path_factory.mktemp("runs")
-    slow = {"trade_result": 2.4, "trade_order": 1.0}
-    for number, (tps, name, brokerage) in enumerate(
-        [
-            (200, "HDD", Brokerage(latency_s=slow, nominal_rate=9.87)),
-            (300, "SSD", Brokerage(late_s=0.3, nominal_rate=9.87)),
-        ]
-    ):
-        truth = Truth(
-            tps=tps,
-            noise=0.0,
-            warm_up_s=12,
-            measured_s=40,
-            arrivals="poisson",
-            variant=name,
-            sequence=number,
-            seed=number + 1,
-            emulated=False,
-            device={"name": name},
-            brokerage=brokerage,
-        )
-        make_run(folder / name, truth, "user-ramp")
-    return summarise(find_records([folder]))
 
 
 def text_of(html: str) -> str:
@@ -55,20 +25,20 @@ def shown(experiment, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 160])
-def test_the_result_leads_at_every_width(experiment, width):
-    text = shown(experiment, width)
+def test_the_result_leads_at_every_width(brokerage_runs, width):
+    text = shown(brokerage_runs, width)
     assert max(map(len, text.splitlines())) <= width
     header = text.split("HDD")[0]
     assert "Trade-Results/s" in header and "nominal 9.87" in header
     assert "all tx" in header
-    for step in experiment.steps:
+    for step in brokerage_runs.steps:
         line = next(line for line in text.splitlines() if line.startswith(step.variant))
         assert units.number(step.primary_tps) in line.split()
 
 
-def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(experiment):
-    text = shown(experiment, 100)
-    for gate in experiment.steps[0].gates:
+def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
+    text = shown(brokerage_runs, 100)
+    for gate in brokerage_runs.steps[0].gates:
         (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{gate.name} ", line)]
         failed = gate.name in ("p90 limits", "market lag")
         assert line.startswith("FAILED" if failed else "passed")
@@ -77,46 +47,48 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(experim
     assert "The market fell behind: its transactions started 0.300 s late on average." in flat
 
 
-def test_where_the_nominal_rate_differs_each_step_has_its_own(experiment):
-    from dataclasses import replace
-
-    bigger = replace(experiment.runs[1].steps[0], nominal_tps=20.0)
-    runs = [experiment.runs[0], replace(experiment.runs[1], steps=[bigger])]
-    several = columns.summary(replace(experiment, runs=runs))
+def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
+    bigger = replace(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
+    runs = [brokerage_runs.runs[0], replace(brokerage_runs.runs[1], steps=[bigger])]
+    several = columns.summary(replace(brokerage_runs, runs=runs))
     (nominal,) = [column for column in several if column.title == "nominal"]
     assert nominal.write(bigger) == "20.0"
 
 
-def test_the_report_leads_with_the_result_and_shows_all_beside_it(experiment):
-    text = text_of(render(experiment))
+def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs):
+    text = text_of(render(brokerage_runs))
     assert "tpse" not in text.lower()
-    for step in experiment.steps:
+    for step in brokerage_runs.steps:
         assert units.number(step.primary_tps) in text and units.number(step.tps) in text
-    ids = [figure.id for figure in figure_groups(experiment)["axis"]]
+    ids = [figure.id for figure in figure_groups(brokerage_runs)["axis"]]
     assert ids[:2] == ["primary", "tps"]
-    first = figure_groups(experiment)["axis"][0]
-    assert first.plotly["data"][0]["y"] == pytest.approx([s.primary_tps for s in experiment.steps], rel=1e-4)
-    assert [name for _, name, _ in timeline.lines(experiment.runs)][:2] == ["Trade-Results", "all tx"]
+    first = figure_groups(brokerage_runs)["axis"][0]
+    assert first.plotly["data"][0]["y"] == pytest.approx(
+        [s.primary_tps for s in brokerage_runs.steps], rel=1e-4
+    )
+    assert [name for _, name, _ in timeline.lines(brokerage_runs.runs)][:2] == ["Trade-Results", "all tx"]
 
 
-def test_failed_gates_are_marked_with_the_reason(experiment):
-    html = render(experiment)
-    slow, late = experiment.steps
-    words = {step.variant: [mark.word for mark in columns.marks(experiment, step)] for step in (slow, late)}
+def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
+    html = render(brokerage_runs)
+    slow, late = brokerage_runs.steps
+    words = {
+        step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)
+    }
     assert "p90 limits" in words["HDD"] and "invalid" not in words["HDD"]
     assert "invalid" in words["SSD"]
     text = text_of(html)
     for gate in (*slow.gates, *late.gates):
         if gate.passed is False:
             assert gate.sentence in text
-    verdicts = {str(row[0]): str(row[1]) for row in validity.gates(experiment).rows}
+    verdicts = {str(row[0]): str(row[1]) for row in validity.gates(brokerage_runs).rows}
     assert verdicts["market lag"] == "FAILED in SSD" and verdicts["mix"] == "passed"
 
 
-def test_each_step_has_its_transactions_with_shares_and_limits(experiment):
-    tables = transactions.by_step(experiment)
+def test_each_step_has_its_transactions_with_shares_and_limits(brokerage_runs):
+    tables = transactions.by_step(brokerage_runs)
     assert [name for name, _ in tables] == ["HDD", "SSD"]
-    for (_, found), step in zip(tables, experiment.steps, strict=True):
+    for (_, found), step in zip(tables, brokerage_runs.steps, strict=True):
         assert [str(row[0]) for row in found.rows] == [
             *("Trade-Order", "Trade-Status", "Market-Watch", "Security-Detail", "Customer-Position"),
             *("Trade-Lookup", "Broker-Volume", "Trade-Update", "Trade-Result", "Market-Feed"),
@@ -135,13 +107,13 @@ def test_each_step_has_its_transactions_with_shares_and_limits(experiment):
     assert results["p90"].kind == "bad"
 
 
-def test_the_limits_compare_the_steps(experiment):
-    found = transactions.limits(experiment)
+def test_the_limits_compare_the_steps(brokerage_runs):
+    found = transactions.limits(brokerage_runs)
     assert found.header == ["transaction", "limit", "HDD", "SSD"]
     row = next(row for row in found.rows if row[0] == "Trade-Result")
     assert [str(cell) for cell in row[2:]] == [
         units.number(next(t for t in s.transactions if t.name == "trade_result").latency_ms["p90"])
-        for s in experiment.steps
+        for s in brokerage_runs.steps
     ]
     assert row[2].kind == "bad" and not hasattr(row[3], "kind")
     assert not any(row[0] == "Data-Maintenance" for row in found.rows)

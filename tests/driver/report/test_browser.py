@@ -27,12 +27,13 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def files(tmp_path_factory, brokerage_runs):
     folder = tmp_path_factory.mktemp("reports")
     made = {
         "pool": given.buffer_pool(),
         "ramp": given.user_ramp(),
         "devices": given.devices(transactions=4),
+        "brokerage": brokerage_runs,
         "hostile": given.experiment([given.run([given.step(variant="<script>window.hurt=1</script>" * 4)])]),
     }
     return {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
@@ -63,7 +64,7 @@ def opened(browser, files):
     assert not complaints
 
 
-@pytest.mark.parametrize("name", ["pool", "ramp", "devices", "hostile"])
+@pytest.mark.parametrize("name", ["pool", "ramp", "devices", "brokerage", "hostile"])
 def test_every_figure_is_drawn_with_all_its_traces(opened, name):
     page = opened(name)
     counts = page.evaluate("""
@@ -124,7 +125,7 @@ def test_text_has_contrast(opened, scheme):
     assert min(ratios) >= 4.5, ratios
 
 
-@pytest.mark.parametrize("name", ["pool", "ramp", "devices", "hostile"])
+@pytest.mark.parametrize("name", ["pool", "ramp", "devices", "brokerage", "hostile"])
 @pytest.mark.parametrize("width", [400, 768, 1280, 1920])
 def test_nothing_overflows_sideways(opened, name, width):
     page = opened(name, width=width)

@@ -71,15 +71,18 @@ def untouched(engine: Engine) -> None:
 @pytest.fixture(scope="session")
 def not_deployed(engine: Engine) -> dict[str, str]:
     """Deploys the procedures of every transaction; which could not be, and why."""
-    for (name,) in engine.query(_PROCEDURES[engine.dialect]):
-        engine.execute(f"DROP {_KIND[engine.dialect]} {name}")
     failed = {}
-    for transaction in WORKLOAD.transactions:
-        try:
-            for batch in batches(sql_file.read(WORKLOAD.package, f"{transaction.name}.{engine.dialect}")):
-                engine.execute(batch)
-        except CallFailed as error:  # its own tests fail by it, and not those of all others
-            failed[transaction.name] = str(error)
+    with engine.cursor() as cursor:
+        cursor.execute(_PROCEDURES[engine.dialect])
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DROP {_KIND[engine.dialect]} {name}")
+        for transaction in WORKLOAD.transactions:
+            procedures = sql_file.read(WORKLOAD.package, f"{transaction.name}.{engine.dialect}")
+            try:
+                for batch in batches(procedures):
+                    cursor.execute(batch)
+            except Exception as error:  # its own tests fail by it, and not those of all others
+                failed[transaction.name] = str(engine.failure(error))
     return failed
 
 
@@ -126,8 +129,13 @@ def floor(engine: Engine, clock: SetClock, posted: list[Posted]) -> Floor:
     def post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
         posted.append(Posted(kind, inputs, after_s))
 
-    around = Surroundings(SCALE, SEED, engine.query, post)
-    return open_floor(around, TradeResult, MarketFeed, clock)
+    with engine.cursor() as cursor:  # one for all queries: Babelfish takes long for a connection
+
+        def query(sql: str) -> list[tuple]:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+        return open_floor(Surroundings(SCALE, SEED, query, post), TradeResult, MarketFeed, clock)
 
 
 @pytest.fixture

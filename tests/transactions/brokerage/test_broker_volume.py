@@ -7,30 +7,33 @@ from decimal import Decimal
 
 import pytest
 from answers import values
+from undone import undone
 
 from stallmark.driver.engines.base import Engine, Session
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
 
+WAIT = "FROM brokerage.trade JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id < 200000000000300"
+ALL_WAIT = (
+    "INSERT INTO brokerage.trade_request (tr_t_id, tr_tt_id, tr_s_symb, tr_qty, tr_bid_price, tr_b_id) "
+    f"SELECT t_id, 'TLB', t_s_symb, t_qty, t_bid_price, ca_b_id {WAIT}"
+)
+
 
 @pytest.fixture
-def waiting(engine: Engine, untouched: None) -> list[tuple]:
-    """Orders that wait: (name of broker, name of sector, quantity, price), from the tables each asked by itself."""
-    engine.execute(
-        "INSERT INTO brokerage.trade_request (tr_t_id, tr_tt_id, tr_s_symb, tr_qty, tr_bid_price, tr_b_id) "
-        "SELECT t_id, 'TLB', t_s_symb, t_qty, t_bid_price, ca_b_id FROM brokerage.trade "
-        "JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id < 200000000000300"
-    )
+def waiting(engine: Engine) -> list[tuple]:
+    """What `ALL_WAIT` has wait: (name of broker, name of sector, quantity, price), each table asked by itself."""
     sectors = dict(engine.query("SELECT sc_id, sc_name FROM brokerage.sector"))
     industries = dict(engine.query("SELECT in_id, in_sc_id FROM brokerage.industry"))
     companies = dict(engine.query("SELECT co_id, co_in_id FROM brokerage.company"))
     securities = dict(engine.query("SELECT s_symb, s_co_id FROM brokerage.security"))
     brokers = dict(engine.query("SELECT b_id, b_name FROM brokerage.broker"))
-    requests = engine.query("SELECT tr_b_id, tr_s_symb, tr_qty, tr_bid_price FROM brokerage.trade_request")
     return [
         (brokers[broker], sectors[industries[companies[securities[symbol]]]], quantity, price)
-        for broker, symbol, quantity, price in requests
+        for broker, symbol, quantity, price in engine.query(
+            f"SELECT ca_b_id, t_s_symb, t_qty, t_bid_price {WAIT}"
+        )
     ]
 
 
@@ -43,21 +46,22 @@ def expected(waiting: list[tuple], brokers: list[str], sector: str) -> list[tupl
 
 
 def test_the_worth_of_what_waits(session: Session, floor: Floor, waiting: list[tuple]) -> None:
-    counts = Counter(sector for _, sector, *_ in waiting)
-    assert len(counts) == 12 == len(floor.sector_names)
-    for sector in floor.sector_names[:4]:
-        for brokers in (floor.broker_names, floor.broker_names[2:5]):
-            answer = session.call("broker_volume", (",".join(brokers), sector))
-            volumes = expected(waiting, brokers, sector)
-            assert {(name, str(volume)) for name, volume in answer} == {(n, str(v)) for n, v in volumes}
-            assert values(answer)[1::2] == [str(volume) for _, volume in volumes]
-            assert volumes
+    assert {sector for _, sector, *_ in waiting} == set(floor.sector_names)
+    with undone(session, "DELETE FROM brokerage.trade_request", ALL_WAIT):
+        for sector in floor.sector_names[:4]:
+            for brokers in (floor.broker_names, floor.broker_names[2:5]):
+                answer = session.call("broker_volume", (",".join(brokers), sector))
+                volumes = expected(waiting, brokers, sector)
+                assert {(name, str(volume)) for name, volume in answer} == {(n, str(v)) for n, v in volumes}
+                assert values(answer)[1::2] == [str(volume) for _, volume in volumes]
+                assert volumes
 
 
-def test_nothing_waits(session: Session, floor: Floor, untouched: None, rng: random.Random) -> None:
+def test_nothing_waits(session: Session, floor: Floor, rng: random.Random) -> None:
     volume = BrokerVolume(floor)
+    with undone(session, "DELETE FROM brokerage.trade_request"):
+        assert session.call("broker_volume", volume.inputs(rng)) == []
     assert {volume.execute(session, volume.inputs(rng)) for _ in range(5)} == {Outcome.COMMITTED}
-    assert session.call("broker_volume", volume.inputs(rng)) == []
 
 
 def test_as_many_brokers_as_there_are(floor: Floor, rng: random.Random) -> None:

@@ -1,7 +1,7 @@
 """Customer-Position on every engine: whom it asks for, what it tells, and how often the history."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from decimal import Decimal
 
 import pytest
@@ -38,18 +38,21 @@ def test_accounts_by_what_they_are_worth(engine: Engine, session: Session) -> No
         "JOIN brokerage.holding_summary ON hs_ca_id = ca_id WHERE c_tier = 3 "
         "GROUP BY c_id, c_tax_id ORDER BY COUNT(*) DESC, c_id OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
     )
-    expected = []
-    for account, balance in engine.query(
-        f"SELECT ca_id, ca_bal FROM brokerage.customer_account WHERE ca_c_id = {customer}"
+    worth: defaultdict[int, Decimal] = defaultdict(lambda: Decimal("0.00"))
+    for account, quantity, price in engine.query(
+        "SELECT hs_ca_id, hs_qty, lt_price FROM brokerage.holding_summary "
+        "JOIN brokerage.last_trade ON lt_s_symb = hs_s_symb "
+        f"JOIN brokerage.customer_account ON ca_id = hs_ca_id WHERE ca_c_id = {customer}"
     ):
-        held = engine.query(
-            "SELECT hs_qty, lt_price FROM brokerage.holding_summary JOIN brokerage.last_trade "
-            f"ON lt_s_symb = hs_s_symb WHERE hs_ca_id = {account}"
+        worth[account] += quantity * price
+    expected = [
+        (account, balance, worth[account])
+        for account, balance in engine.query(
+            f"SELECT ca_id, ca_bal FROM brokerage.customer_account WHERE ca_c_id = {customer}"
         )
-        worth = sum((quantity * price for quantity, price in held), Decimal("0.00"))
-        expected.append((account, balance, worth))
+    ]
     expected.sort(key=lambda row: (row[2], row[0]))
-    assert len(expected) > 4 and len({worth for *_, worth in expected}) > 1
+    assert len(expected) > 4 and len(set(worth.values())) > 1
     [about] = engine.query(
         "SELECT c_id, c_st_id, c_l_name, c_f_name, c_m_name, c_gndr, c_tier, c_dob, c_ad_id, "
         "c_ctry_1, c_area_1, c_local_1, c_ext_1, c_ctry_2, c_area_2, c_local_2, c_ext_2, "
@@ -66,10 +69,12 @@ def test_states_of_the_ten_latest_trades(engine: Engine, session: Session, busy_
         f"SELECT t_id, t_s_symb, t_qty, t_dts FROM brokerage.trade WHERE t_ca_id = {busy_account}"
     )
     names = dict(engine.query("SELECT st_id, st_name FROM brokerage.status_type"))
-    expected = []
-    for trade, symbol, quantity, _ in sorted(trades, key=lambda row: (row[3], row[0]), reverse=True)[:10]:
-        states = engine.query(f"SELECT th_st_id, th_dts FROM brokerage.trade_history WHERE th_t_id = {trade}")
-        expected += [(trade, symbol, quantity, names[state], moment, state) for state, moment in states]
+    latest = {trade for trade, *_ in sorted(trades, key=lambda row: (row[3], row[0]), reverse=True)[:10]}
+    states = engine.query(
+        f"SELECT th_t_id, th_st_id, th_dts FROM brokerage.trade_history WHERE th_t_id IN ({str(latest)[1:-1]})"
+    )
+    about = {trade: (symbol, quantity) for trade, symbol, quantity, _ in trades}
+    expected = [(trade, *about[trade], names[state], moment, state) for trade, state, moment in states]
     expected.sort(key=lambda row: (-row[4].timestamp(), row[0], row[5]))
     assert 20 < len(expected) <= 30 < len(trades)
     assert values(session.call(HISTORY, (busy_account,))) == values(row[:5] for row in expected)

@@ -2,6 +2,7 @@
 
 import random
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from answers import values
@@ -13,11 +14,12 @@ from stallmark.transactions.brokerage.security_detail import Detail, SecurityDet
 from stallmark.transactions.workload import Outcome
 
 
-def told(engine: Engine, asked: Detail) -> list[tuple]:
+def told(cursor: Any, asked: Detail) -> list[tuple]:
     """What the tables say, each asked by itself."""
 
     def rows(columns: str, table: str, where: str) -> list[tuple]:
-        return engine.query(f"SELECT {columns} FROM brokerage.{table} WHERE {where}")
+        cursor.execute(f"SELECT {columns} FROM brokerage.{table} WHERE {where}")
+        return [tuple(row) for row in cursor.fetchall()]
 
     def address(key: int) -> tuple:
         [(line1, line2, code, country)] = rows(
@@ -75,7 +77,8 @@ def test_what_the_tables_say(
     asked = Detail(floor.symbols[security], since, days, articles)
     assert SecurityDetail(floor).execute(session, asked) is Outcome.COMMITTED
     answer = values(session.call("security_detail", asked))
-    assert answer == values(told(engine, asked))
+    with engine.cursor() as cursor:
+        assert answer == values(told(cursor, asked))
     longest = max(len(text or "") for text in answer)
     assert (longest > 1_000) is articles
 

@@ -2,10 +2,10 @@
 
 import random
 from collections import Counter
-from typing import Any
 
 import pytest
 from answers import values
+from undone import undone
 
 from stallmark.driver.engines.base import Engine, Session
 from stallmark.driver.engines.errors import CallFailed
@@ -24,26 +24,34 @@ COLUMNS = {
 
 def told(engine: Engine, frame: str, which: str, order: str = "t_dts, t_id") -> list[tuple]:
     """What the tables say of trades, each table asked by itself."""
-    trades = engine.query(
-        f"SELECT {COLUMNS[frame]} FROM brokerage.trade AS t JOIN brokerage.trade_type ON tt_id = t_tt_id "
-        f"WHERE {which} ORDER BY {order}"
-    )
-    answer = []
-    for trade in trades:
-        settled = engine.query(
-            f"SELECT se_amt, se_cash_due_date, se_cash_type FROM brokerage.settlement WHERE se_t_id = {trade[0]}"
+    settled = {
+        row[0]: row[1:]
+        for row in engine.query(
+            "SELECT se_t_id, se_amt, se_cash_due_date, se_cash_type FROM brokerage.settlement"
         )
-        paid = engine.query(
-            f"SELECT ct_amt, ct_dts, ct_name FROM brokerage.cash_transaction WHERE ct_t_id = {trade[0]}"
+    }
+    paid = {
+        row[0]: row[1:]
+        for row in engine.query("SELECT ct_t_id, ct_amt, ct_dts, ct_name FROM brokerage.cash_transaction")
+    }
+    times = {
+        (trade, state): time
+        for trade, state, time in engine.query(
+            "SELECT th_t_id, th_st_id, th_dts FROM brokerage.trade_history"
         )
-        states: dict[str, Any] = dict(
-            engine.query(f"SELECT th_st_id, th_dts FROM brokerage.trade_history WHERE th_t_id = {trade[0]}")
+    }
+    return [
+        (
+            *trade,
+            *settled[trade[0]],
+            *paid.get(trade[0], (None,) * 3),
+            *(times.get((trade[0], state)) for state in ("PNDG", "SBMT", "CMPT")),
         )
-        ended = states.get("CMPT", states.get("CNCL"))
-        nothing = (None,) * 3
-        times = (states.get("PNDG"), states["SBMT"], ended)
-        answer.append((*trade, *(settled or [nothing])[0], *(paid or [nothing])[0], *times))
-    return answer
+        for trade in engine.query(
+            f"SELECT {COLUMNS[frame]} FROM brokerage.trade AS t JOIN brokerage.trade_type ON tt_id = t_tt_id "
+            f"WHERE {which} ORDER BY {order}"
+        )
+    ]
 
 
 def test_by_id(engine: Engine, session: Session, floor: Floor, rng: random.Random) -> None:
@@ -68,37 +76,38 @@ def test_by_account(engine: Engine, session: Session) -> None:
     assert session.call(BY_ACCOUNT, (busiest, "2030-01-01T00:00:00.000")) == []
 
 
-def test_by_symbol(engine: Engine, session: Session, untouched: None) -> None:
+def test_by_symbol(engine: Engine, session: Session) -> None:
     [(busiest,)] = engine.query(
         "SELECT t_s_symb FROM brokerage.trade GROUP BY t_s_symb ORDER BY COUNT(*) DESC, t_s_symb "
         "OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
     )
-    # As many as are not in the small database: all trades are of the same security.
-    engine.execute(f"UPDATE brokerage.trade SET t_s_symb = '{busiest}' WHERE t_id < 200000000000060")
-    of_security = told(engine, BY_SYMBOL, f"t_s_symb = '{busiest}'")
+    first = "t_id < 200000000000060"
+    of_security = told(engine, BY_SYMBOL, f"t_s_symb = '{busiest}' OR {first}")
     assert len(of_security) > TRADES + 5
-    assert values(session.call(BY_SYMBOL, (busiest, OPENING))) == values(of_security[:TRADES])
-    fifth = of_security[5][1].isoformat(timespec="milliseconds")
-    assert values(session.call(BY_SYMBOL, (busiest, fifth))) == values(of_security[5 : TRADES + 5])
+    # In so small a database no security has as many.
+    with undone(session, f"UPDATE brokerage.trade SET t_s_symb = '{busiest}' WHERE {first}"):
+        assert values(session.call(BY_SYMBOL, (busiest, OPENING))) == values(of_security[:TRADES])
+        fifth = of_security[5][1].isoformat(timespec="milliseconds")
+        assert values(session.call(BY_SYMBOL, (busiest, fifth))) == values(of_security[5 : TRADES + 5])
+    assert len(session.call(BY_SYMBOL, (busiest, OPENING))) < TRADES
 
 
-def test_a_trade_that_waits_and_one_that_was_canceled(
-    engine: Engine, session: Session, untouched: None
-) -> None:
+def test_a_trade_that_waits_and_one_that_was_canceled(engine: Engine, session: Session) -> None:
     [(account, pending, canceled)] = engine.query(
         "SELECT t_ca_id, MIN(t_id), MAX(t_id) FROM brokerage.trade JOIN brokerage.trade_history ON th_t_id = t_id "
         "WHERE th_st_id = 'PNDG' GROUP BY t_ca_id HAVING MIN(t_id) <> MAX(t_id) ORDER BY t_ca_id "
         "OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
     )
-    for trade in (pending, canceled):
-        engine.execute(f"DELETE FROM brokerage.settlement WHERE se_t_id = {trade}")
-        engine.execute(f"DELETE FROM brokerage.cash_transaction WHERE ct_t_id = {trade}")
-        engine.execute(f"UPDATE brokerage.trade SET t_trade_price = NULL WHERE t_id = {trade}")
-    engine.execute(f"DELETE FROM brokerage.trade_history WHERE th_t_id = {pending} AND th_st_id <> 'PNDG'")
-    engine.execute(
-        f"UPDATE brokerage.trade_history SET th_st_id = 'CNCL' WHERE th_t_id = {canceled} AND th_st_id = 'CMPT'"
-    )
-    rows = {row[0]: row for row in session.call(BY_ACCOUNT, (account, OPENING))}
+    both = f"({pending}, {canceled})"
+    with undone(
+        session,
+        f"DELETE FROM brokerage.settlement WHERE se_t_id IN {both}",
+        f"DELETE FROM brokerage.cash_transaction WHERE ct_t_id IN {both}",
+        f"UPDATE brokerage.trade SET t_trade_price = NULL WHERE t_id IN {both}",
+        f"DELETE FROM brokerage.trade_history WHERE th_t_id = {pending} AND th_st_id <> 'PNDG'",
+        f"UPDATE brokerage.trade_history SET th_st_id = 'CNCL' WHERE th_t_id = {canceled} AND th_st_id = 'CMPT'",
+    ):
+        rows = {row[0]: row for row in session.call(BY_ACCOUNT, (account, OPENING))}
     assert rows[pending][5:12] == (None,) * 7 and rows[canceled][5:12] == (None,) * 7
     assert [time is None for time in rows[pending][12:]] == [False, True, True]
     assert [time is None for time in rows[canceled][12:]] == [False, False, False]
@@ -123,17 +132,18 @@ def test_holdings(engine: Engine, session: Session) -> None:
     assert session.call(HOLDINGS, (several[1], "2030-01-01T00:00:00.000")) == []
 
 
-def test_at_most_twenty_changes(engine: Engine, session: Session, untouched: None) -> None:
+def test_at_most_twenty_changes(engine: Engine, session: Session) -> None:
     [(trade, account, time)] = engine.query(
         "SELECT t_id, t_ca_id, t_dts FROM brokerage.trade WHERE t_id = (SELECT MIN(hh_h_t_id) FROM "
         "brokerage.holding_history WHERE hh_h_t_id = hh_t_id)"
     )
-    engine.execute(
+    with undone(
+        session,
         "INSERT INTO brokerage.holding_history (hh_h_t_id, hh_t_id, hh_before_qty, hh_after_qty) "
         f"SELECT {trade}, t_id, 1, 2 FROM brokerage.trade WHERE t_id > {trade} AND t_id < {trade} + 60 "
-        f"AND NOT EXISTS (SELECT 1 FROM brokerage.holding_history WHERE hh_h_t_id = {trade} AND hh_t_id = t_id)"
-    )
-    rows = session.call(HOLDINGS, (account, time.isoformat(timespec="milliseconds")))
+        f"AND NOT EXISTS (SELECT 1 FROM brokerage.holding_history WHERE hh_h_t_id = {trade} AND hh_t_id = t_id)",
+    ):
+        rows = session.call(HOLDINGS, (account, time.isoformat(timespec="milliseconds")))
     assert len(rows) == TRADES and {row[0] for row in rows} == {trade}
     assert rows == sorted(rows)
 

@@ -106,6 +106,21 @@ def test_which_a_statement_with_parameters_cannot_spare(framed, server, text):
     assert refused.value.code == "266" and said(server)[-1] == ROLL_BACK
 
 
+@pytest.mark.parametrize(
+    ("said_by_babelfish", "kind"),
+    [
+        ("could not serialize access due to concurrent update", ErrorClass.SERIALIZATION),
+        ("canceling statement due to lock timeout", ErrorClass.LOCK_TIMEOUT),
+        ("cannot be null", ErrorClass.OTHER),
+    ],
+)
+def test_babelfish_s_one_number_is_told_apart_by_its_words(framed, script, said_by_babelfish, kind):
+    script.procedure("order_frame2", Error(33557097, said_by_babelfish), times=1)
+    with pytest.raises(CallFailed) as raised:
+        framed.call("two", (2, 3))
+    assert raised.value.kind is kind and raised.value.code == "33557097"
+
+
 def test_a_transaction_may_decide_to_roll_back(framed, server):
     with framed.transaction(Isolation.SERIALIZABLE):
         framed.call("one", (1,))

@@ -1,0 +1,50 @@
+"""A wall clock that is set back during a run changes nothing: while the load lasts nobody looks at it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WALL = {
+    "time.time",
+    "time.time_ns",
+    "time.localtime",
+    "time.gmtime",
+    "datetime.now",
+    "datetime.utcnow",
+    "date.today",
+}
+# What runs in an executor, and what measures beside it.
+LOAD = [
+    *(ROOT / "transactions").rglob("*.py"),
+    *(ROOT / "schema").glob("brokerage*.py"),
+    *(
+        ROOT / "driver" / f"{name}.py"
+        for name in (
+            "attendants", "client", "deck", "drive", "executor", "fleet", "own_io", "pacing", "plan", "sampler",
+            "tally", "virtual_user", "wire",
+        )
+    ),
+]  # fmt: skip
+ALLOWED = {"transactions/brokerage/clock.py": ["datetime.now"]}  # once, as the load begins: test_clock.py
+
+
+def looks(source: str) -> list[str]:
+    """At the wall clock, as they are written."""
+    called = [ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [name for name in called if any(name == wall or name.endswith(f".{wall}") for wall in WALL)]
+
+
+@pytest.mark.parametrize("path", LOAD, ids=[str(path.relative_to(ROOT)) for path in LOAD])
+def test_nobody_looks_at_the_wall(path):
+    source = path.read_text()
+    assert looks(source) == ALLOWED.get(path.relative_to(ROOT).as_posix(), [])
+    assert "from time import time" not in source
+
+
+def test_a_look_is_found():
+    assert looks("import time, datetime\ntime.monotonic(); time.time()\ndatetime.datetime.now(UTC)") == [
+        "time.time",
+        "datetime.datetime.now",
+    ]
