@@ -464,6 +464,20 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
         each.close()
 
 
+def test_transactions_know_where_they_are(bank, market):
+    """Which part of the customers is theirs, and which numbers nobody else gives."""
+    here, there = socket.socketpair()
+    place = {"number": 3, "processes": 4, "machine": 2, "machines": 2}
+    rest = {"attendants": 1, "seed": 7, "arrivals": vars(Arrivals())}
+    executor = Executor(Channel(here), order(bank) | market | place | rest | {"locality": 0.5})
+    around = executor._shared
+    assert (around.process, around.processes, around.machine, around.machines) == (3, 4, 2, 2)
+    assert (around.locality, around.seed, around.scale) == (0.5, 7, {"branches": 1})
+    assert around.query("SELECT 1") == [(1,)]
+    here.close()
+    there.close()
+
+
 @pytest.mark.parametrize("over", [False, True], ids=["too early", "at the end"])
 def test_users_that_stop_at_the_plans_end_are_no_interruption(over, spoken_for):
     """Locust tells of its stop when it likes; the message may come while the last reports are read."""

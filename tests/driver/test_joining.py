@@ -46,3 +46,16 @@ def test_no_number_is_given_twice_over_all_machines(machines, each):
     numbers = [Place(m, machines).number(i) for m in range(1, machines + 1) for i in range(each)]
     assert sorted(numbers) == list(range(machines * each))
     assert [Place().number(i) for i in range(each)] == list(range(each))
+
+
+@given(cores=st.lists(st.integers(1, 8), min_size=1, max_size=5))
+def test_what_processes_number_is_numbered_once_though_machines_have_other_numbers_of_them(cores):
+    """As the brokerage numbers its trades: from a process's own number on, by as many as it thinks there are."""
+    machines = len(cores)
+    given_out = [
+        Place(machine, machines).number(index) + turn * executors * machines
+        for machine, executors in enumerate(cores, start=1)
+        for index in range(executors)
+        for turn in range(20)
+    ]
+    assert len(set(given_out)) == len(given_out)

@@ -1,9 +1,11 @@
 -- Trade-Update: corrects what trades of the past say of themselves, in words that the next correction takes back, and
 -- tells them as Trade-Lookup does, as they are afterwards.
--- The ids are put in order first (by the key of @chosen) and rows are found and locked in that order, so that no two of
--- these transactions wait for each other in a circle. They are REPEATABLE READ: trades that were read stay locked (S)
--- until the commit, so nobody completes or corrects them meanwhile; who meets a corrected row (X) waits. On PostgreSQL
--- that one has to try again.
+-- The ids are put in order first (by the key of @chosen), and the rows to be changed are found and locked in that
+-- order, so that two that change the same rows do not wait for each other in a circle. They are REPEATABLE READ: trades
+-- that were read stay locked (S) until the commit, so nobody changes them meanwhile; who meets a changed row (X) waits.
+-- On PostgreSQL that one has to try again. Frames 2 and 3 find their trades in the order of time, which is nearly that
+-- of the ids: in a rare case one of them and frame 1 wait in a circle, and the victim (1205) is tried again by the
+-- client.
 
 -- Frame 1: trades by their ids; an ' X ' between the names of who ordered them is put in, or taken out.
 DROP PROCEDURE IF EXISTS brokerage.trade_update_executor;

@@ -2,8 +2,8 @@
 -- tells them as Trade-Lookup does, as they are afterwards.
 -- Rows are locked in the order of trade ids, so that no two of these transactions wait for each other in a circle. They
 -- are REPEATABLE READ: who meets a row that another one has changed since this one began, or is changing, cannot
--- continue with what it saw and ends with 40001 as soon as the other has committed, to be tried again by the client; SQL
--- Server would have it wait. Keys do not change, so references to the rows may be made meanwhile (NO KEY).
+-- continue with what it saw and ends with 40001 as soon as the other has committed, to be tried again by the client;
+-- SQL Server would have it wait. Keys do not change, so references to the rows may be made meanwhile (NO KEY).
 
 -- Frame 1: trades by their ids; an ' X ' between the names of who ordered them is put in, or taken out.
 CREATE OR REPLACE FUNCTION brokerage.trade_update_executor(p_trades text)
