@@ -14,7 +14,7 @@ from stallmark.driver.plan import Plan
 from stallmark.driver.wire import Closed
 
 LAST_WORD_S = 15  # after "quit": executors give their users 12 s
-EXIT_WITHIN_S = 1  # of one whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # of one whose channel has closed: it is ending
 
 
 class Fleet:

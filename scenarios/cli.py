@@ -195,8 +195,8 @@ def run(
                 _report([runner.folder], runner.folder / "report.html", as_json)
             raise
     _report([runner.folder], runner.folder / "report.html", as_json)
-    if finished.incomplete_because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(finished.incomplete_because)}.")
+    if because := finished.incomplete_because:
+        tell(err, f"[bold red]Incomplete:[/] {escape(because)}{'' if because.endswith('?') else '.'}")
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
         sys.exit(CONDITION_BROKEN)

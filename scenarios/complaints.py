@@ -107,7 +107,7 @@ def _said(given: Any) -> str:
     if given is None:
         return "empty"
     if isinstance(given, Mapping):
-        return "a mapping"
+        return "a mapping" if given else "an empty mapping"
     if isinstance(given, list):
         return "a list" if given else "an empty list"
     return repr(str(given)) if isinstance(given, str) else str(given)

@@ -1,11 +1,14 @@
 """Try on a server all that Stallmark does, in a few minutes, and say what worked: to be pasted into an issue."""
 
 import platform
+import random
 import re
 import shutil
+import textwrap
 import traceback
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,14 +20,15 @@ from sqlalchemy.schema import DropSchema
 
 import stallmark
 from stallmark.driver import machine
-from stallmark.driver.analysis import summarise
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
+from stallmark.driver.analysis import gates, summarise
+from stallmark.driver.engines.base import Engine, Session
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError, in_words
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.record import Record, find_records
 from stallmark.driver.report import write_report
 from stallmark.loaders import ledger, load
 from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.scenarios.opening import counted
 from stallmark.scenarios.runner import Runner
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import later
@@ -32,10 +36,20 @@ from stallmark.scenarios.target import Target
 from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions import checks, find_workload
+from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.market import OTHER_SHARES, Report
+from stallmark.transactions.brokerage.market_feed import MarketFeed
+from stallmark.transactions.workload import Outcome, Surroundings, Transaction, Workload
 
 # A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
-CHOICE = WorkloadChoice(name="bank", scale={"branches": 1}, seed=7_357_437)
+SEED = 7_357_437
+BANK = WorkloadChoice(name="bank", scale={"branches": 1}, seed=SEED)
+BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 0.02}, seed=SEED)
+# One after the other in the same database. What is the server's own matter is tried on the first, the smaller one.
+CHOICES = (BANK, BROKERAGE)
 USERS = 4
+ROUNDS = 24  # of each transaction alone: some branches are rare, and maintenance goes through twelve tables
+CALL_TIMEOUT_S = 60.0
 BROKEN, FAILED, INCOMPLETE = 1, 3, 4  # exit codes, as the other commands have them
 
 _BANNER = {"mssql": "SELECT @@VERSION", "postgresql": "SELECT version()"}
@@ -84,64 +98,84 @@ class Wrong(Exception):
 
 @dataclass
 class Bench:
-    """What the checks work on. `record` is there once users were driven."""
+    """What the checks work on. `alone` has what came of each transaction by itself; `record` is there once users were
+    driven."""
 
     engine: Engine
+    choice: WorkloadChoice
     runs: Path
     show: Show
     seconds: float
     may_cap_memory: bool
+    alone: "_Alone | None" = None
     record: Record | None = None
 
     @property
-    def workload(self) -> Any:
-        return find_workload(CHOICE.name)
+    def workload(self) -> Workload:
+        return find_workload(self.choice.name)
 
 
 def selftest(
     target: Target, runs: Path, show: Show, *, seconds: float, keep: bool, may_cap_memory: bool
 ) -> Selftest:
-    """Run every check. The database must exist and be empty, or be what an earlier selftest left. The memory of a
-    server that others may use is capped only if it `may` be.
+    """Run every check, for each workload. The database must exist and be empty, or be what an earlier selftest left.
+    Users are driven for `seconds` on the last workload, and for less on those before. The memory of a server that
+    others may use is capped only if it `may` be.
 
     Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
     StallmarkError when there is no connection, or the database holds anything else.
     """
-    with target.engine(CHOICE) as engine:
-        bench = Bench(engine, runs, show, seconds, may_cap_memory)
-        _refuse_what_is_not_ours(bench)
+    with target.engine(BROKERAGE) as engine:
+        _refuse_what_is_not_ours(engine)
         [(login,)] = engine.query(_LOGIN[engine.dialect])
         words = _Discretion(target, engine, login)
+        shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
+        benches = [
+            Bench(engine, choice, runs, show, each, may_cap_memory)
+            for choice, each in zip(CHOICES, [*shorter, seconds], strict=True)
+        ]
         try:
-            facts, found = _facts(bench), list(_checks(bench))
+            facts = _facts(engine)
+            found = [
+                replace(check, what=f"{bench.choice.name}: {check.what}")
+                for bench in benches
+                for check in _checks(bench)
+            ]
         except BaseException:
             if not keep:
                 with later():
-                    show.say(_remove(bench, target).said)
+                    show.say(_remove(engine, target).said)
             raise
         if not keep:
             with later():
-                found.append(_remove(bench, target))
-    checked = [Check(check.what, check.state, words(check.said), check.exit_code) for check in found]
-    return Selftest(facts, checked, bench.record.folder if bench.record else None)
+                found.append(_remove(engine, target))
+    checked = [replace(check, said=words(check.said)) for check in found]
+    records = [bench.record.folder for bench in benches if bench.record]
+    return Selftest(facts, checked, records[-1] if records else None)
 
 
-def _refuse_what_is_not_ours(bench: Bench) -> None:
-    other = load.of_others(bench.engine, bench.workload)
-    if other is None:
-        try:
-            load.recognise(bench.engine, bench.workload, CHOICE.scale, CHOICE.seed)
-        except StallmarkError as error:
-            other = str(error).rstrip(".")
-    if other:
+def _refuse_what_is_not_ours(engine: Engine) -> None:
+    others = [_not_left_by_us(engine, choice) for choice in CHOICES]
+    if all(others):
         raise StallmarkError(
-            f"The database is not empty ({other}): a selftest builds its own, and removes it again, so name an empty "
-            "database."
+            f"The database is not empty ({others[0]}): a selftest builds its own, and removes it again, so name an "
+            "empty database."
         )
 
 
-def _facts(bench: Bench) -> dict[str, str]:
-    engine = bench.engine
+def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
+    """What there is beside a selftest's database of that choice; None where there is that alone, or nothing."""
+    workload = find_workload(choice.name)
+    if other := load.of_others(engine, workload):
+        return other
+    try:
+        load.recognise(engine, workload, choice.scale, choice.seed)
+    except StallmarkError as error:
+        return str(error).rstrip(".")
+    return None
+
+
+def _facts(engine: Engine) -> dict[str, str]:
     [(banner,)] = engine.query(_BANNER[engine.dialect])
     here = machine.facts()
     memory = humanize.naturalsize(here["memory_bytes"], binary=True)
@@ -162,14 +196,20 @@ def _checks(bench: Bench) -> Iterator[Check]:
     if loading.state == "failed":
         return
     yield _try("consistency as loaded", lambda: _consistent(bench))
-    yield _try("copy and restore", lambda: _restore(bench))
-    yield _try("memory cap, and given back", lambda: _cap_memory(bench))
+    if bench.choice is CHOICES[0]:
+        yield _try("copy and restore", lambda: _restore(bench))
+        yield _try("memory cap, and given back", lambda: _cap_memory(bench))
+    yield _try("transactions alone", lambda: _execute_alone(bench))
+    if bench.alone:
+        yield from bench.alone.checks()
     driving = _try(f"{USERS} users", lambda: _drive(bench))
     yield driving
     if bench.record is None:
         return
     yield from _transactions(bench.record, bench.workload)
     yield from _collectors(bench.record)
+    if bench.workload.counted:
+        yield _try("counted as committed", lambda: _counted(bench))
     yield _try("consistency after the load", lambda: _consistent(bench))
     yield _try("report", lambda: _report(bench))
 
@@ -192,18 +232,27 @@ def _try(what: str, check: Callable[[], str]) -> Check:
 
 
 def _load(bench: Bench) -> str:
-    with bench.show.bar(f"Loading {CHOICE}", None):
-        built = load.build(bench.engine, bench.workload, CHOICE.scale, CHOICE.seed, workers=2)
+    choice = bench.choice
+    _drop(bench.engine)  # the workload before, or what an earlier selftest left
+    with bench.show.bar(f"Loading {choice}", None):
+        built = load.build(bench.engine, bench.workload, choice.scale, choice.seed, workers=2)
     return f"{built.rows:,} rows in {built.seconds:.1f} s, with keys, procedures and statistics"
 
 
 def _consistent(bench: Bench) -> str:
-    findings = checks.run(bench.engine, bench.workload, CHOICE.scale, driven=False)
+    """And whether all keys are there; without what holds only as loaded, once transactions have run."""
+    entry = ledger.read(bench.engine)
+    assert entry
+    found = checks.run(bench.engine, bench.workload, bench.choice.scale, driven=entry.driven)
+    findings = [each for each in found if each.holds is not None]
+    keys = checks.keys(bench.engine, bench.workload)
     if broken := [
-        f"{found.name}: {found.offending:,} rows ({found.detail})" for found in findings if not found.holds
+        f"{each.name}: {each.offending:,} {each.counted} ({each.detail})"
+        for each in (*findings, keys)
+        if not each.holds
     ]:
         raise Wrong("; ".join(broken), BROKEN)
-    return f"all {len(findings)} conditions hold"
+    return f"all {len(findings)} conditions hold, and all keys are there"
 
 
 def _restore(bench: Bench) -> str:
@@ -260,11 +309,168 @@ def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "and the server does not tell whether it is as before"
 
 
+class _Alone:
+    """Executes transactions one after the other, each as if nobody else were there, and keeps what came of it."""
+
+    def __init__(self, bench: Bench):
+        """Reads what the transactions share."""
+        self.posted: deque[tuple[type[Transaction], tuple]] = deque()
+        self._engine, self._workload = bench.engine, bench.workload
+        self._rng = random.Random(bench.choice.seed)
+        around = Surroundings(bench.choice.scale, bench.choice.seed, bench.engine.query, self._post)
+        self.shared = self._workload.share(around)
+        self._transactions = {
+            kind: kind(self.shared)
+            for kind in self._workload.transactions
+            if kind is not self._workload.opening
+        }
+        self._came: dict[type[Transaction], Counter[Check]] = {kind: Counter() for kind in self._transactions}
+        self._session: Session | None = None
+        self._prepared: set[type[Transaction]] = set()
+
+    def _post(self, kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+        self.posted.append((kind, inputs))
+
+    def execute(self, kind: type[Transaction], inputs: tuple | None = None) -> None:
+        """`inputs` of None are drawn."""
+        came = _try(f"transaction {kind.name}, alone", lambda: self._attempt(kind, inputs))
+        self._came[kind][came] += 1
+
+    def answer(self) -> None:
+        """Execute what was posted, in its order and at once, and what that posts."""
+        while self.posted:
+            self.execute(*self.posted.popleft())
+
+    def checks(self) -> Iterator[Check]:
+        """One for each transaction."""
+        for kind, came in self._came.items():
+            failures = [check for check in came if check.state == "failed"]
+            said = ", ".join(
+                f"{times:,} {check.said}" for check, times in came.items() if check not in failures
+            )
+            what = f"transaction {kind.name}, alone"
+            if failures:
+                failed = sum(came[check] for check in failures)
+                words = "; ".join([said, f"{failed:,} failed", *(check.said for check in failures[:3])])
+                yield Check(what, "failed", words.removeprefix("; "), FAILED)
+            elif said:
+                yield Check(what, "works", said)
+            else:
+                yield Check(what, "off", "nothing gave rise to one")
+
+    def committed(self) -> Mapping[str, int]:
+        return {
+            kind.name: sum(times for check, times in came.items() if check.said == Outcome.COMMITTED)
+            for kind, came in self._came.items()
+        }
+
+    def close(self) -> None:
+        if self._session:
+            self._session.close()
+            self._session = None
+
+    def _attempt(self, kind: type[Transaction], inputs: tuple | None) -> str:
+        session = self._open(kind)
+        transaction = self._transactions[kind]
+        if inputs is None:
+            inputs = transaction.inputs(self._rng)
+        try:
+            return transaction.execute(session, inputs)
+        except Exception as error:
+            error.add_note(textwrap.shorten(f"[{inputs}]", 300))
+            raise
+
+    def _open(self, kind: type[Transaction]) -> Session:
+        """With the frames of the transaction. A session that one has ended is no concern of the next."""
+        if self._session and self._session.is_lost:
+            self.close()
+        if self._session is None:
+            self._session = self._engine.session(CALL_TIMEOUT_S)
+            self._prepared.clear()
+        if kind not in self._prepared:
+            for frame, parameters in kind.frames.items():
+                self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
+            self._prepared.add(kind)
+        return self._session
+
+
+def _execute_alone(bench: Bench) -> str:
+    """What a short run may not reach, and what fails in it because of others."""
+    workload = bench.workload
+    ledger.note_driven(bench.engine)
+    before = counted(bench.engine, workload)
+    alone = bench.alone = _Alone(bench)
+    try:
+        with bench.show.bar("Executing each transaction alone", None):
+            for kind in [*workload.deck, *workload.timers]:
+                for _ in range(ROUNDS):
+                    alone.execute(kind)
+            # Limit orders first, while none has come to its price by itself.
+            said = [_bring_to_their_limits(bench.engine, alone)] if bench.choice.name == "brokerage" else []
+            alone.answer()
+            # The opening of the run is to find something: what these give rise to does not come any more.
+            for kind in {source for source, _ in workload.followers.values()}:
+                for _ in range(ROUNDS):
+                    alone.execute(kind)
+    finally:
+        alone.close()
+    numbers = {
+        name: {"before": before[name], "after": after}
+        for name, after in counted(bench.engine, workload).items()
+    }
+    if numbers:
+        said.append(_as_committed(numbers, alone.committed(), {}))
+    return "; ".join([f"each {ROUNDS} times", *said])
+
+
+def _bring_to_their_limits(engine: Engine, alone: _Alone) -> str:
+    """The tape reports that the securities of all limit orders have come to the limits; these are executed then."""
+    floor: Floor = alone.shared
+    waiting = "SELECT tr_tt_id, tr_s_symb, tr_bid_price FROM brokerage.trade_request ORDER BY tr_t_id"
+    requests = engine.query(waiting)
+    if not requests:
+        raise Wrong("no limit order waits for its price")
+    securities = {symbol: security for security, symbol in enumerate(floor.symbols)}
+    tape = tuple(
+        Report(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests
+    )
+    alone.execute(MarketFeed, tape)
+    alone.answer()
+    if left := engine.query(waiting):
+        raise Wrong(f"{len(left)} of {len(requests)} limit orders still wait, though their prices have come")
+    types = Counter(kind for kind, _, _ in requests)
+    return "limit orders came to their prices: " + ", ".join(
+        f"{types[each]} {each}" for each in sorted(types)
+    )
+
+
+def _as_committed(
+    numbers: Mapping[str, Mapping[str, int | None]], committed: Mapping[str, int], unknown: Mapping[str, int]
+) -> str:
+    gate = gates.completed(numbers, committed, unknown)
+    assert gate
+    if not gate.passed:
+        raise Wrong(gate.sentence or gate.figure, BROKEN)
+    return gate.figure
+
+
+def _counted(bench: Bench) -> str:
+    assert bench.record
+    committed, unknown = Counter[str](), Counter[str]()
+    for row in bench.record.table("transactions").to_pylist():
+        committed[row["transaction"]] += row["committed"]
+    for row in bench.record.table("errors").to_pylist():
+        if row["error_class"] == ErrorClass.UNKNOWN_OUTCOME:
+            unknown[row["transaction"]] += row["attempts"]
+    return _as_committed(bench.record.manifest["workload"]["counted"], committed, unknown)
+
+
 def _drive(bench: Bench) -> str:
     scenario = Scenario.model_validate(
         {
-            "name": "selftest", "title": "Selftest", "answers": "Does everything work here?", "needs": "", "takes": "",
-            "workload": CHOICE, "users": USERS, "warm_up": "1s", "measure": f"{bench.seconds:g}s",
+            "name": f"selftest-{bench.choice.name}", "title": "Selftest",
+            "answers": "Does everything work here?", "needs": "", "takes": "",
+            "workload": bench.choice, "users": USERS, "warm_up": "1s", "measure": f"{bench.seconds:g}s",
             "reset": "continue", "variants": [{"name": "selftest"}],
         }
     )  # fmt: skip
@@ -330,22 +536,22 @@ def _report(bench: Bench) -> str:
     return f"{humanize.naturalsize(target.stat().st_size)}"
 
 
-def _remove(bench: Bench, target: Target) -> Check:
-    remove = (lambda: _drop(bench)) if target.url else (lambda: _delete(target, bench.engine))
+def _remove(engine: Engine, target: Target) -> Check:
+    remove = (lambda: _drop(engine)) if target.url else (lambda: _delete(target, engine))
     return _try("removed what it made", remove)
 
 
-def _drop(bench: Bench) -> str:
+def _drop(engine: Engine) -> str:
     """Tables, procedures and schemas; the database itself was there before us."""
-    with connected(bench.engine) as connection:
+    with connected(engine) as connection:
         schemas = set(sa.inspect(connection).get_schema_names())
-        for metadata in (bench.workload.metadata, OWN_TABLES):
+        for metadata in (*(find_workload(choice.name).metadata for choice in CHOICES), OWN_TABLES):
             schema = str(metadata.schema)
             if schema not in schemas:
                 continue
             metadata.drop_all(connection)
-            if bench.engine.dialect == "mssql":  # has no DROP SCHEMA … CASCADE
-                for (name,) in bench.engine.query(_PROCEDURES, [schema]):
+            if engine.dialect == "mssql":  # has no DROP SCHEMA … CASCADE
+                for (name,) in engine.query(_PROCEDURES, [schema]):
                     connection.execute(sa.text(f"DROP PROCEDURE [{schema}].[{name}]"))
                 connection.execute(DropSchema(schema))
             else:
@@ -355,7 +561,7 @@ def _drop(bench: Bench) -> str:
 
 def _delete(target: Target, engine: Engine) -> str:
     engine.close()
-    shutil.rmtree(target.folder(CHOICE))
+    shutil.rmtree(target.folder(BROKERAGE))
     if target.wal_dir:
         for path in target.wal_dir.iterdir():
             if path.name != "lost+found":

@@ -27,7 +27,10 @@ class Show:
 
     @contextmanager
     def bar(self, title: str, total: float | None) -> Iterator[None]:
-        """A bar for one piece of work; `advance` moves it. It leaves one line behind when done."""
+        """A bar for one piece of work; `advance` moves it. It leaves one line behind when done.
+
+        `total` is for work by the clock, in seconds; what other work there is in all, `advance` says.
+        """
         began = time.monotonic()
         self._title = title
         self._said = began
@@ -57,12 +60,14 @@ class Show:
                 self._task, completed=done, note=note, total=total, description=self._fitting(note)
             )
             return
-        total = total or self._total
         now = time.monotonic()
         first, before = self._first = self._first or (now, done)
         if now - self._said >= PLAIN_EVERY_S:
             self._said = now
-            left = (now - first) * (total - done) / (done - before) if total and done > before else 0
+            if self._total:
+                left = self._total - done
+            else:
+                left = (now - first) * (total - done) / (done - before) if total and done > before else 0
             self.say(
                 f"{self._title}: {note}"
                 + (f", about {humanize.precisedelta(left, format='%d')} left" if left >= 1 else "")

@@ -1,10 +1,16 @@
-"""An executor keeps to one core."""
+"""An executor keeps to one core, and follows orders there however busy it is."""
 
 import os
+import socket
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
+
+from stallmark.driver import executor as module
+from stallmark.driver.wire import Channel
 
 
 @pytest.mark.skipif(
@@ -21,3 +27,29 @@ def test_executors_are_spread_over_the_cores_one_each():
             [sys.executable, "-c", code.format(index)], capture_output=True, text=True, check=True
         )
         assert [int(core) for core in done.stdout.split()] == [mine[index % len(mine)]]
+
+
+def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_one(monkeypatch):
+    """Users who were to leave a busy machine left one a report, into the measured interval of the next step."""
+    monkeypatch.setattr(module, "REPORT_EVERY_S", 0.01)
+    ours, theirs = map(Channel, socket.socketpair())
+    obeyed, reports = [], []
+
+    def report() -> None:
+        if not reports:
+            for user in range(20):
+                ours.send("stop", user=user)
+            ours.send("quit")
+        reports.append(list(obeyed))
+        time.sleep(0.03)
+
+    executor = module.Executor.__new__(module.Executor)
+    executor._channel = theirs
+    executor._agenda = SimpleNamespace(works=lambda: True)
+    executor._obey = lambda kind, fields: obeyed.append(fields["user"])
+    executor._send_report = report
+    executor._follow_orders()
+    assert obeyed == list(range(20))
+    assert reports == [[]], "no report between two orders that had come"
+    ours.close()
+    theirs.close()

@@ -26,7 +26,7 @@ def test_without_a_terminal_there_are_lines_and_no_control_characters(monkeypatc
         monkeypatch.setattr(module, "PLAIN_EVERY_S", 0)
         show.advance(5, "measuring, 3 users, 100 TPS")
     lines = written(show).splitlines()
-    assert lines[0] == "[1/2] small: running: measuring, 3 users, 100 TPS"
+    assert lines[0] == "[1/2] small: running: measuring, 3 users, 100 TPS, about 5 seconds left"
     assert lines[1].startswith("[1/2] small: running: done in ")
     assert len(lines) == 2 and "\x1b" not in written(show)
 
@@ -39,6 +39,15 @@ def test_lines_say_how_long_it_takes_yet(monkeypatch):
         show.advance(1_000, "load", 10_000)
         show.advance(4_000, "load", 10_000)
     assert "load, about 1 minute left" in written(show).splitlines()[1]
+
+
+def test_work_by_the_clock_takes_as_long_as_planned_though_it_began_late(monkeypatch):
+    show, clock = Show(console(terminal=False)), iter([0, 0, 20, 25])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    with show.bar("Running", 26):
+        show.advance(0, "starting")
+        show.advance(2, "measuring")
+    assert "measuring, about 24 seconds left" in written(show).splitlines()[0]
 
 
 def test_lines_are_not_broken_in_a_file():

@@ -56,7 +56,8 @@ def open_floor(
     price = _prices(population)
     rng = random.Random(f"{around.seed}/market {around.process}")
     [(last_trade,)] = around.query("SELECT MAX(t_id) FROM brokerage.trade")
-    ids = count(last_trade + 1 + around.process, around.processes)
+    # Each process has the ids with its own remainder, so that they are nobody else's whenever each of them asked.
+    ids = count(last_trade + 1 + (around.process - last_trade - 1) % around.processes, around.processes)
 
     def names(query: str) -> list[str]:
         return [name for (name,) in around.query(query)]

@@ -1,7 +1,8 @@
 """Trade-Order: a customer, or somebody permitted to act for one, orders to buy or sell a security.
 
 Market orders go to the market after the commit, limit orders wait until their security comes to the limit. One order in
-101 is rolled back after all its rows were written, which burns its trade id, and so is one by somebody who may not.
+101 is rolled back after all its rows were written, which burns its trade id; one by somebody who may not is rolled back
+before it has an id.
 """
 
 import random

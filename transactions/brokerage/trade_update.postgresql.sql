@@ -103,10 +103,11 @@ END
 $$;
 
 -- Frame 3: the first twenty of a security from a time on; what was paid for is said with the other of two words.
+-- Told with the names of type and security, of which what was paid for is made.
 CREATE OR REPLACE FUNCTION brokerage.trade_update_cash_name(p_symbol varchar, p_since timestamp)
 RETURNS TABLE (
     t_id bigint, t_dts timestamp, t_ca_id bigint, t_tt_id char, t_qty integer,
-    t_exec_name varchar, t_is_cash boolean, t_trade_price numeric,
+    t_exec_name varchar, t_is_cash boolean, t_trade_price numeric, tt_name varchar, s_name varchar,
     se_amt numeric, se_cash_due_date date, se_cash_type varchar, ct_amt numeric, ct_dts timestamp, ct_name varchar,
     waiting timestamp, submitted timestamp, ended timestamp
 )
@@ -139,9 +140,12 @@ BEGIN
 
     RETURN QUERY
     SELECT t.t_id, t.t_dts, t.t_ca_id, t.t_tt_id, t.t_qty, t.t_exec_name, t.t_is_cash, t.t_trade_price,
+           y.tt_name, n.s_name,
            s.se_amt, s.se_cash_due_date, s.se_cash_type, c.ct_amt, c.ct_dts, c.ct_name,
            w.th_dts AS waiting, m.th_dts AS submitted, e.th_dts AS ended
       FROM brokerage.trade AS t
+      JOIN brokerage.trade_type AS y ON y.tt_id = t.t_tt_id
+      JOIN brokerage.security AS n ON n.s_symb = t.t_s_symb
       LEFT JOIN brokerage.settlement AS s ON s.se_t_id = t.t_id
       LEFT JOIN brokerage.cash_transaction AS c ON c.ct_t_id = t.t_id
       LEFT JOIN brokerage.trade_history AS w ON w.th_t_id = t.t_id AND w.th_st_id = 'PNDG'

@@ -15,7 +15,7 @@ from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LIST
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
 
-EACH = 6  # tweaks of a table
+EACH = 3  # tweaks of a table
 
 # How many rows one of them changes, where that is always the same.
 ROWS = {
