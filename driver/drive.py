@@ -165,7 +165,7 @@ class Drive:
                 Progress(
                     self.clock(),
                     self._plan.step_at(self.clock()),
-                    self._merger.committed[second],
+                    self._merger.committed.get(second, 0),
                     self._merger.errors,
                 )
             )

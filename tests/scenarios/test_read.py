@@ -72,7 +72,7 @@ WRONG = [
     ("branches: 1}", "branches: 1}, mix: {transfer: many}", ", line 6: workload.mix.transfer must be a number, not "),
     ("branches: 1}", "branches: 1}, mix: {transfer: true}", ", line 6: workload.mix.transfer must be a number, not "),
     ("branches: 1}", "branches: 1}, mix: {transfer: .nan}", ", line 6: workload.mix.transfer must be a number, not "),
-    ("branches: 1}", "branches: 1}, mix: {}", ", line 6: workload.mix must have at least one item, not an empty mapping."),
+    ("branches: 1}", "branches: 1}, mix: {}", ", line 6: workload.mix must have at least one item, not an empty "),
     ("branches: 1}", "branches: 1}, mix: reads", ", line 6: workload.mix must be written as {…}, not 'reads'."),
     ("branches: 1}", "branches: 1}, mix: {read_share: 0.9}", ", line 6: workload.mix: read_share cannot be 0.9: no "),
     ("branches: 1}", "branches: 1}, locality: 0.5", ", line 6: workload.locality: bank has no customers of which a "),

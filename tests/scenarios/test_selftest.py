@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from kept_databases import kept_database
 from rich.console import Console
 from workloads.market import WORKLOAD as MARKET
 
@@ -16,21 +17,34 @@ from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.record import Record, RecordWriter
+from stallmark.loaders import ledger
+from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
+from stallmark.loaders.plan import loader_for
 from stallmark.scenarios import selftest
 from stallmark.scenarios.cli import main
+from stallmark.scenarios.model import WorkloadChoice
 from stallmark.scenarios.selftest import Check, Selftest
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped
 from stallmark.scenarios.target import Target
+from stallmark.schema.deploy import batches, create_tables
+from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD as BANK
+from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE
 
-SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname IN ('bank', 'stallmark')"
+SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname IN ('bank', 'brokerage', 'stallmark')"
 
 
 @pytest.fixture
-def run(database: EmbeddedEngine, tmp_path: Path) -> Callable[..., Selftest]:
-    """Runs a selftest on an empty database that is reached by URL."""
+def of_the_bank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A selftest without the brokerage, which takes longer to build."""
+    monkeypatch.setattr(selftest, "CHOICES", (selftest.BANK,))
+
+
+@pytest.fixture
+def run(database: EmbeddedEngine, tmp_path: Path, of_the_bank: None) -> Callable[..., Selftest]:
+    """Runs a selftest of the bank on an empty database that is reached by URL."""
 
     def run(**changes: Any) -> Selftest:
         options = {"seconds": 1, "keep": False, "may_cap_memory": False} | changes
@@ -57,12 +71,19 @@ def test_everything_on_the_embedded_engine(tmp_path, monkeypatch):
     told = json.loads(result.stdout)
     states = {check["what"]: check["state"] for check in told["checks"]}
     assert {
-        "load", "consistency as loaded", "copy and restore", "memory cap, and given back", "4 users",
-        "transaction transfer", "collector server_io", "collector wal", "consistency after the load", "report",
-        "removed what it made",
-    } <= states.keys()  # fmt: skip
-    assert "failed" not in states.values()
-    assert states["memory cap, and given back"] == states["copy and restore"] == "works"
+        f"{workload.name}: {what}" for workload in (BANK, BROKERAGE) for what in (
+            "load", "consistency as loaded", "transactions alone", "4 users", "collector server_io", "collector wal",
+            "counted as committed", "consistency after the load", "report",
+            *(f"transaction {each.name}" for each in workload.transactions),
+            *(f"transaction {each.name}, alone" for each in workload.transactions if each is not workload.opening),
+        )
+    } | {"bank: copy and restore", "bank: memory cap, and given back", "removed what it made"} == {
+        what for what in states if ": collector" not in what or what.endswith(("server_io", "wal"))
+    }  # fmt: skip
+    assert "failed" not in states.values(), told
+    assert {states[what] for what in states if what.endswith((", alone", "given back", "restore"))} == {
+        "works"
+    }
     assert told["facts"]["server"].startswith("PostgreSQL 18")
     assert Record(Path(told["record"])).manifest["status"] == "complete"
     left = {path.name for path in tmp_path.iterdir()} - {"home", "wal"}
@@ -73,13 +94,13 @@ def test_everything_on_the_embedded_engine(tmp_path, monkeypatch):
 def test_a_server_by_url_is_left_as_it_was(run, database):
     result = run()
     assert result.exit_code == 0
-    assert state(result, "memory cap, and given back").state == "off"
-    assert "restart" in state(result, "memory cap, and given back").said
-    assert state(result, "transaction transfer").said.endswith("committed, 0 failed")
+    assert state(result, "bank: memory cap, and given back").state == "off"
+    assert "restart" in state(result, "bank: memory cap, and given back").said
+    assert state(result, "bank: transaction transfer").said.endswith("committed, 0 failed")
     assert database.query(SCHEMAS) == []
 
 
-def test_the_table_is_markdown(run, database, tmp_path):
+def test_the_table_is_markdown(of_the_bank, database, tmp_path):
     result = CliRunner().invoke(
         main,
         ["selftest", "--seconds", "1", "--out", str(tmp_path / "runs")],
@@ -88,14 +109,30 @@ def test_the_table_is_markdown(run, database, tmp_path):
     assert result.exit_code == 0, result.output
     rows = [line for line in result.stdout.splitlines() if line.startswith("|")]
     assert rows[0] == "| check | result | |" and all(row.count("|") == 4 for row in rows)
-    assert any(row.startswith("| load | works | ") for row in rows)
+    assert any(row.startswith("| bank: load | works | ") for row in rows)
 
 
-def test_what_was_kept_is_used_and_removed_by_the_next_one(run, database):
+def test_what_was_kept_is_removed_by_the_next_one(run, database):
     run(keep=True)
     assert len(database.query(SCHEMAS)) == 2
-    run()
+    assert run().exit_code == 0
     assert database.query(SCHEMAS) == []
+
+
+@pytest.mark.parametrize("choice", selftest.CHOICES, ids=str)
+def test_what_a_killed_one_left_is_taken_for_its_own(database, choice):
+    workload = BANK if choice.name == "bank" else BROKERAGE
+    create_tables(database, OWN_TABLES)
+    options = dict(loader_for(choice.name).options)
+    ledger.write(database, Identity(choice.name, workload.version, choice.scale, choice.seed, options))
+    create_tables(database, workload.metadata)
+    selftest._refuse_what_is_not_ours(database)
+    selftest._drop(database)
+    assert database.query(SCHEMAS) == []
+    selftest._refuse_what_is_not_ours(database)
+    database.execute("CREATE SCHEMA brokerage; CREATE TABLE brokerage.thesis (chapter integer)")
+    with pytest.raises(StallmarkError, match=r"The database is not empty \(brokerage\.thesis\)"):
+        selftest._refuse_what_is_not_ours(database)
 
 
 @pytest.mark.parametrize("kind", ["foreign", "elsewhere", "built"])
@@ -128,7 +165,7 @@ def test_data_that_is_wrong_is_the_gravest(run, database, monkeypatch):
     monkeypatch.setattr(selftest, "_load", load_and_spoil)
     result = run()
     assert result.exit_code == 1
-    check = state(result, "consistency after the load")
+    check = state(result, "bank: consistency after the load")
     assert check.state == "failed" and "account" in check.said
     assert database.query(SCHEMAS) == []
 
@@ -144,7 +181,7 @@ def test_a_transaction_that_fails(run, database, monkeypatch):
     monkeypatch.setattr(selftest, "_load", load_and_spoil)
     result = run()
     assert result.exit_code == 3
-    check = state(result, "transaction transfer")
+    check = state(result, "bank: transaction transfer")
     assert check.state == "failed" and check.said.startswith("0 committed") and "none_at_all" in check.said
     assert database.query(SCHEMAS) == []
 
@@ -156,7 +193,7 @@ def test_a_load_that_fails_ends_it(run, database, monkeypatch):
     monkeypatch.setattr(selftest, "_load", fail)
     result = run()
     assert [(check.what, check.state) for check in result.checks] == [
-        ("load", "failed"),
+        ("bank: load", "failed"),
         ("removed what it made", "works"),
     ]
     assert result.exit_code == 3 and result.record is None
@@ -167,7 +204,7 @@ def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
         return bench.nothing
 
     monkeypatch.setattr(selftest, "_consistent", fail)
-    check = state(run(), "consistency as loaded")
+    check = state(run(), "bank: consistency as loaded")
     assert check.state == "failed" and check.said.startswith("AttributeError in test_selftest.py:")
 
 
@@ -179,6 +216,81 @@ def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
     with pytest.raises(Stopped):
         run()
     assert database.query(SCHEMAS) == []
+
+
+def test_every_transaction_of_the_brokerage_alone(tmp_path):
+    choice = WorkloadChoice(name="brokerage", scale=selftest.BROKERAGE.scale, seed=1)
+    with kept_database(None, BROKERAGE, choice.scale, choice.seed) as engine:
+        for batch in batches(BROKERAGE.procedures(engine.dialect)):
+            engine.execute(batch)
+
+        def execute() -> tuple[str, dict[str, Check]]:
+            bench = selftest.Bench(engine, choice, tmp_path, Show(Console(file=io.StringIO())), 1, False)
+            said = selftest._try("alone", lambda: selftest._execute_alone(bench)).said
+            assert bench.alone
+            return said, {check.what.split()[1].rstrip(","): check for check in bench.alone.checks()}
+
+        said, found = execute()
+        names = [kind.name for kind in BROKERAGE.transactions if kind is not BROKERAGE.opening]
+        assert list(found) == names and {check.state for check in found.values()} == {"works"}
+        assert all(kind in said for kind in ("TLB", "TLS", "TSL")) and said.endswith("24 counted, 24 seen")
+        assert found["data_maintenance"].said == "24 committed"
+
+        engine.execute("DROP FUNCTION brokerage.data_maintenance_tweak")
+        engine.execute("ALTER FUNCTION brokerage.trade_order_submit RENAME TO trade_order_submit_away")
+        said, found = execute()
+        assert {name for name, check in found.items() if check.state == "failed"} == {
+            "trade_order", "data_maintenance",
+        }  # fmt: skip
+        assert found["data_maintenance"].exit_code == 3
+        assert found["data_maintenance"].said.startswith("24 failed; other (42883): ")
+        assert "data_maintenance_tweak" in found["data_maintenance"].said
+        engine.execute("DELETE FROM brokerage.trade_request")
+        assert selftest._try("alone", lambda: selftest._execute_alone(
+            selftest.Bench(engine, choice, tmp_path, Show(Console(file=io.StringIO())), 1, False)
+        )).said == "no limit order waits for its price"  # fmt: skip
+
+
+def test_a_transaction_that_fails_alone_says_by_what(database, tmp_path, monkeypatch):
+    """Whatever it is that a driver raises; and a session that was lost is of no concern to the next one."""
+    lost = []
+
+    class Losing(EmbeddedEngine):
+        def session(self, call_timeout_s: float) -> Any:
+            lost.append(super().session(call_timeout_s))
+            return lost[-1]
+
+    build(database, BANK, selftest.BANK.scale, selftest.BANK.seed, workers=1)
+    [transfer] = BANK.deck
+    execute = transfer.execute
+
+    def first_kills(self: Any, session: Any, inputs: tuple) -> Any:
+        if len(lost) == 1:
+            engine.query(f"SELECT pg_terminate_backend({session.server_pid})")
+        elif len(lost) == 2 and inputs[0] % 2:
+            raise ValueError("odd")
+        return execute(self, session, inputs)
+
+    monkeypatch.setattr(transfer, "execute", first_kills)
+    engine = Losing(database.server, database.database)
+    bench = selftest.Bench(engine, selftest.BANK, tmp_path, Show(Console(file=io.StringIO())), 1, False)
+    selftest._execute_alone(bench)
+    engine.close()
+    assert bench.alone and len(lost) == 2
+    [check] = bench.alone.checks()
+    assert check.state == "failed" and " committed; " in check.said
+    assert "connection lost" in check.said and "ValueError in test_selftest.py" in check.said
+    assert "[(" in check.said or "[Inputs(" in check.said
+
+
+def test_what_is_counted_is_what_was_committed():
+    counted = {"pay": {"before": 3, "after": 10}}
+    assert selftest._as_committed(counted, {"pay": 7}, {}) == "7 counted, 7 seen"
+    with pytest.raises(selftest.Wrong, match="commits were lost") as wrong:
+        selftest._as_committed(counted, {"pay": 8}, {})
+    assert wrong.value.exit_code == 1
+    with pytest.raises(selftest.Off):
+        selftest._as_committed({"pay": {"before": 3, "after": None}}, {}, {})
 
 
 def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
@@ -243,7 +355,9 @@ def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, 
             return size_bytes
 
     engine = Remote(database.server, "remote")
-    bench = selftest.Bench(engine, tmp_path, Show(Console(file=io.StringIO())), 1, may_cap_memory=may)
+    bench = selftest.Bench(
+        engine, selftest.BANK, tmp_path, Show(Console(file=io.StringIO())), 1, may_cap_memory=may
+    )
     if may:
         assert "then as before" in selftest._cap_memory(bench)
     else:
