@@ -25,7 +25,7 @@ class BankLoader(Loader):
         if type(branches) is not int or not 1 <= branches <= MOST_BRANCHES:
             raise StallmarkError(
                 f"The bank's scale is a number of branches from 1 to {MOST_BRANCHES:,} "
-                f"(about 16 MB each), not {branches!r}: write `branches: 10`."
+                f"(about 16 MB each), not {'nothing' if branches is None else repr(branches)}: write `branches: 10`."
             )
         return {"branches": branches}
 

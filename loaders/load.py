@@ -77,9 +77,12 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
         _refuse_foreign_tables(engine, workload)
         return Recognition("absent", 0, total)
     if differences := found.identity.differences(wanted):
+        data = engine.directories().get("data")
+        drop = f"remove {data.parent}" if data else "drop this one"
+        asking = "Ask for what it holds, name" if found.identity.version == wanted.version else "Name"
         raise StallmarkError(
             f"The database holds another one than asked for: {'; '.join(differences)}. "
-            "Ask for what it holds, name another database, or drop this one."
+            f"{asking} another database, or {drop}."
         )
     return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
 

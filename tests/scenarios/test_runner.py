@@ -103,7 +103,7 @@ def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
         prepare(reset="continue")
     assert str(refused.value) == (
         f"The database holds another one than asked for: its version is {version - 1}, asked is {version}. "
-        "Ask for what it holds, name another database, or drop this one."
+        f"Name another database, or remove {engine.directories()['data'].parent}."
     )
     assert "history" in tables(engine)
 

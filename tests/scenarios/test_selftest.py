@@ -253,30 +253,29 @@ def test_every_transaction_of_the_brokerage_alone(tmp_path):
 
 def test_a_transaction_that_fails_alone_says_by_what(database, tmp_path, monkeypatch):
     """Whatever it is that a driver raises; and a session that was lost is of no concern to the next one."""
-    lost = []
+    opened: list[Any] = []
+    open_session = database.session
 
-    class Losing(EmbeddedEngine):
-        def session(self, call_timeout_s: float) -> Any:
-            lost.append(super().session(call_timeout_s))
-            return lost[-1]
+    def session(call_timeout_s: float) -> Any:
+        opened.append(open_session(call_timeout_s))
+        return opened[-1]
 
     build(database, BANK, selftest.BANK.scale, selftest.BANK.seed, workers=1)
     [transfer] = BANK.deck
     execute = transfer.execute
 
     def first_kills(self: Any, session: Any, inputs: tuple) -> Any:
-        if len(lost) == 1:
-            engine.query(f"SELECT pg_terminate_backend({session.server_pid})")
-        elif len(lost) == 2 and inputs[0] % 2:
+        if len(opened) == 1:
+            database.query(f"SELECT pg_terminate_backend({session.server_pid})")
+        elif inputs[0] % 2:
             raise ValueError("odd")
         return execute(self, session, inputs)
 
     monkeypatch.setattr(transfer, "execute", first_kills)
-    engine = Losing(database.server, database.database)
-    bench = selftest.Bench(engine, selftest.BANK, tmp_path, Show(Console(file=io.StringIO())), 1, False)
+    monkeypatch.setattr(database, "session", session)
+    bench = selftest.Bench(database, selftest.BANK, tmp_path, Show(Console(file=io.StringIO())), 1, False)
     selftest._execute_alone(bench)
-    engine.close()
-    assert bench.alone and len(lost) == 2
+    assert bench.alone and len(opened) == 2
     [check] = bench.alone.checks()
     assert check.state == "failed" and " committed; " in check.said
     assert "connection lost" in check.said and "ValueError in test_selftest.py" in check.said
