@@ -26,6 +26,8 @@ from stallmark.driver.load_machines import Master, NotTogether
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.wire import Channel, Closed, inherited_channel
 
+KEPT_S = 60  # of Locust's counts by the second
+
 
 class VirtualUserHandle(User):
     """A Locust user that stands for a virtual user in an executor."""
@@ -144,8 +146,16 @@ def feed(environment: Environment, row: dict[str, Any]) -> None:
     }  # fmt: skip
     stats = environment.stats
     entry = StatsEntry.unserialize(data, stats)
-    stats.get(row["transaction"], "SQL").extend(entry)
-    stats.total.extend(entry)
+    for known in (stats.get(row["transaction"], "SQL"), stats.total):
+        known.extend(entry)
+        _forget(known, before=now - KEPT_S)
+
+
+def _forget(entry: StatsEntry, before: int) -> None:
+    """Locust keeps a count for every second and looks at the last few: a long run would fill the memory with them."""
+    for counts in (entry.num_reqs_per_sec, entry.num_fail_per_sec):
+        for second in [second for second in counts if second < before]:
+            del counts[second]
 
 
 # Whole milliseconds with two significant digits, as StatsEntry.log keeps them, for every counter of a histogram.

@@ -115,6 +115,16 @@ def test_only_failures_can_be_fed_too():
     assert (entry.num_requests, entry.min_response_time) == (6, 2)
 
 
+def test_counts_by_the_second_are_forgotten_and_totals_kept(monkeypatch):
+    environment, seconds = Environment(), 3 * conductor.KEPT_S
+    for second in range(seconds):
+        monkeypatch.setattr(conductor.time, "time", lambda second=second: 1_000_000.0 + second)
+        conductor.feed(environment, row([1000], failed=1))
+    for entry in (environment.stats.total, environment.stats.get("transfer", "SQL")):
+        assert len(entry.num_reqs_per_sec) == len(entry.num_fail_per_sec) == conductor.KEPT_S + 1
+        assert (entry.num_requests, entry.num_failures) == (2 * seconds, seconds)
+
+
 @pytest.mark.parametrize("milliseconds", [0.4, 3.6, 99.4, 123, 999, 1234, 45_678])
 def test_milliseconds_are_rounded_as_locust_does(milliseconds):
     logged, fed = Environment(), Environment()
