@@ -185,6 +185,11 @@ class Drive:
             self._channel.close()
             self._merger.write_before(float("inf"))
 
+    def unheard(self) -> dict[str, int]:
+        """Of how many transactions nobody knows how they ended: those "unfinished" when even a cancel did not help, and
+        all that the last reports of "silent" executors would have told of. After `finish`."""
+        return {name: self._left[name] for name in ("unfinished", "silent")}
+
     def notes(self) -> list[str]:
         """What is not in the record's tables, as sentences; after `finish`."""
         notes = []

@@ -190,6 +190,7 @@ class Run:
         finally:
             with later(), ExitStack() as ends:
                 ends.callback(lambda: writer.manifest["notes"].extend([*drive.notes(), *_notes(sampler)]))
+                ends.callback(lambda: writer.manifest.update(unheard=drive.unheard()))
                 ends.callback(self._engine.relax_devices)
                 ends.callback(
                     sampler.stop

@@ -358,9 +358,10 @@ class _Alone:
             else:
                 yield Check(what, "off", "nothing gave rise to one")
 
-    def committed(self) -> Mapping[str, int]:
+    def ended(self, how: Outcome | ErrorClass) -> Mapping[str, int]:
+        """By transaction, how many of them."""
         return {
-            kind.name: sum(times for check, times in came.items() if check.said == Outcome.COMMITTED)
+            kind.name: sum(times for check, times in came.items() if check.said.startswith(how))
             for kind, came in self._came.items()
         }
 
@@ -419,7 +420,9 @@ def _execute_alone(bench: Bench) -> str:
         for name, after in counted(bench.engine, workload).items()
     }
     if numbers:
-        said.append(_as_committed(numbers, alone.committed(), {}))
+        said.append(
+            _as_committed(numbers, alone.ended(Outcome.COMMITTED), alone.ended(ErrorClass.UNKNOWN_OUTCOME))
+        )
     return "; ".join([f"each {ROUNDS} times", *said])
 
 
@@ -447,7 +450,7 @@ def _bring_to_their_limits(engine: Engine, alone: _Alone) -> str:
 def _as_committed(
     numbers: Mapping[str, Mapping[str, int | None]], committed: Mapping[str, int], unknown: Mapping[str, int]
 ) -> str:
-    gate = gates.completed(numbers, committed, unknown)
+    gate = gates.completed(numbers, committed, unknown, {})
     assert gate
     if gate.passed is None:
         raise Off(gate.figure)  # a run that ended early

@@ -6,7 +6,7 @@ to take longer than a limit is what a slow variant is found to do, and it can st
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallmark.driver.analysis.agenda import Lateness
@@ -241,13 +241,17 @@ def conditions(checked: Sequence[Mapping[str, Any]]) -> Gate | None:
 
 
 def completed(
-    counted: Mapping[str, Mapping[str, int | None]], committed: Mapping[str, int], unknown: Mapping[str, int]
+    counted: Mapping[str, Mapping[str, int | None]],
+    committed: Mapping[str, int],
+    unknown: Mapping[str, int],
+    unheard: Mapping[str, int],
 ) -> Gate | None:
     """What the database counts of a transaction against what the driver saw committed over the whole run, where some
-    may have an unknown outcome: the connection was lost while they were being committed."""
+    may have an unknown outcome: the connection was lost while they were being committed, or they did not end
+    ("unfinished" of `unheard`). Not judged where "silent" executors were killed before their last report."""
     for name, numbers in counted.items():
         before, after = numbers.get("before"), numbers.get("after")
-        saw, doubtful = committed.get(name, 0), unknown.get(name, 0)
+        saw, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.get("unfinished", 0)
         gate = Gate(
             name="completed",
             asks="the database counts what the driver saw committed, up to unknown outcomes",
@@ -262,6 +266,11 @@ def completed(
         if before is None or after is None:
             return gate
         found = after - before
+        if silent := unheard.get("silent", 0):
+            return replace(
+                gate,
+                figure=f"{found:,} counted, {saw:,} seen, {silent:,} executor killed before its last report",
+            )
         or_so = f" and {doubtful:,} of unknown outcome" if doubtful else ""
         return Gate(
             name=gate.name,

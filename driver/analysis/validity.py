@@ -77,4 +77,4 @@ class Validity:
 
     def _completed(self) -> Gate | None:
         committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
-        return gates.completed(self.workload.counted, committed, self.errors.unknown)
+        return gates.completed(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)

@@ -26,6 +26,8 @@ class Workload:
     primary: str | None = None
     nominal_rate: float | None = None
     counted: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    unheard: Mapping[str, int] = field(default_factory=dict)
+    """Of how many it is not known how they ended, by why: see `drive.Drive.unheard`."""
 
     def of_users(self) -> list[Kind]:
         """What the deck holds."""
@@ -56,6 +58,7 @@ def read_workload(manifest: Mapping[str, Any]) -> Workload:
         declared.get("primary"),
         declared.get("nominal_rate"),
         declared.get("counted") or {},
+        manifest.get("unheard") or {},
     )
 
 

@@ -149,13 +149,22 @@ def test_conditions_left_out_do_not_count():
 )
 def test_completed_lies_between_committed_and_that_with_unknown_outcomes(after, unknown, passes):
     counted = {"trade_result": {"before": 100, "after": after}}
-    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown})
+    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown}, {})
     assert gate and gate.passed is passes
     if after < 150:
         assert gate.sentence.endswith("commits were lost.")
 
 
 def test_completed_is_not_known_of_a_run_that_was_cut():
-    gate = gates.completed({"trade_result": {"before": 100, "after": None}}, {"trade_result": 50}, {})
+    gate = gates.completed({"trade_result": {"before": 100, "after": None}}, {"trade_result": 50}, {}, {})
     assert gate and gate.passed is None
-    assert gates.completed({}, {}, {}) is None
+    assert gates.completed({}, {}, {}, {}) is None
+
+
+def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_report():
+    counted, committed = {"trade_result": {"before": 100, "after": 153}}, {"trade_result": 50}
+    for unfinished, passes in ((2, False), (3, True)):
+        gate = gates.completed(counted, committed, {}, {"unfinished": unfinished, "silent": 0})
+        assert gate and gate.passed is passes
+    gate = gates.completed(counted, committed, {}, {"silent": 1})
+    assert gate and gate.passed is None and gate.figure.endswith("1 executor killed before its last report")
