@@ -1,16 +1,13 @@
 """Try on a server all that Stallmark does, in a few minutes, and say what worked: to be pasted into an issue."""
 
 import platform
-import random
 import re
 import shutil
-import textwrap
-import traceback
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import humanize
 import pyarrow.compute as pc
@@ -21,8 +18,8 @@ from sqlalchemy.schema import DropSchema
 import stallmark
 from stallmark.driver import machine
 from stallmark.driver.analysis import gates, summarise
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError, in_words
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.engines.mssql.engine import MssqlEngine
 from stallmark.driver.record import Record, find_records
 from stallmark.driver.report import write_report
@@ -30,6 +27,16 @@ from stallmark.loaders import ledger, load
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.scenarios.opening import counted
 from stallmark.scenarios.runner import Runner
+from stallmark.scenarios.selftest_alone import Alone
+from stallmark.scenarios.selftest_check import (
+    BROKEN,
+    FAILED,
+    INCOMPLETE,
+    Check,
+    Off,
+    Wrong,
+    attempt,
+)
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import later
 from stallmark.scenarios.target import Target
@@ -39,7 +46,7 @@ from stallmark.transactions import checks, find_workload
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.market import OTHER_SHARES, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
-from stallmark.transactions.workload import Outcome, Surroundings, Transaction, Workload
+from stallmark.transactions.workload import Outcome, Workload
 
 # A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
 SEED = 7_357_437
@@ -49,8 +56,6 @@ BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 
 CHOICES = (BANK, BROKERAGE)
 USERS = 4
 ROUNDS = 24  # of each transaction alone: some branches are rare, and maintenance goes through twelve tables
-CALL_TIMEOUT_S = 60.0
-BROKEN, FAILED, INCOMPLETE = 1, 3, 4  # exit codes, as the other commands have them
 
 _BANNER = {"mssql": "SELECT @@VERSION", "postgresql": "SELECT version()"}
 _LOGIN = {
@@ -58,16 +63,6 @@ _LOGIN = {
     "postgresql": "SELECT session_user",
 }
 _PROCEDURES = "SELECT name FROM sys.procedures WHERE schema_id = SCHEMA_ID(?)"
-
-
-@dataclass(frozen=True)
-class Check:
-    """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
-
-    what: str
-    state: Literal["works", "off", "failed"]
-    said: str
-    exit_code: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,18 +79,6 @@ class Selftest:
         return min((check.exit_code for check in self.checks if check.exit_code), default=0)
 
 
-class Off(Exception):
-    """Cannot be had here; the message says why."""
-
-
-class Wrong(Exception):
-    """Something is not as it must be; carries its exit code."""
-
-    def __init__(self, said: str, exit_code: int = FAILED):
-        super().__init__(said)
-        self.exit_code = exit_code
-
-
 @dataclass
 class Bench:
     """What the checks work on. `alone` has what came of each transaction by itself; `record` is there once users were
@@ -107,7 +90,7 @@ class Bench:
     show: Show
     seconds: float
     may_cap_memory: bool
-    alone: "_Alone | None" = None
+    alone: Alone | None = None
     record: Record | None = None
 
     @property
@@ -191,44 +174,27 @@ def _facts(engine: Engine) -> dict[str, str]:
 
 
 def _checks(bench: Bench) -> Iterator[Check]:
-    loading = _try("load", lambda: _load(bench))
+    loading = attempt("load", lambda: _load(bench))
     yield loading
     if loading.state == "failed":
         return
-    yield _try("consistency as loaded", lambda: _consistent(bench))
+    yield attempt("consistency as loaded", lambda: _consistent(bench))
     if bench.choice is CHOICES[0]:
-        yield _try("copy and restore", lambda: _restore(bench))
-        yield _try("memory cap, and given back", lambda: _cap_memory(bench))
-    yield _try("transactions alone", lambda: _execute_alone(bench))
+        yield attempt("copy and restore", lambda: _restore(bench))
+        yield attempt("memory cap, and given back", lambda: _cap_memory(bench))
+    yield attempt("transactions alone", lambda: _execute_alone(bench))
     if bench.alone:
         yield from bench.alone.checks()
-    driving = _try(f"{USERS} users", lambda: _drive(bench))
+    driving = attempt(f"{USERS} users", lambda: _drive(bench))
     yield driving
     if bench.record is None:
         return
     yield from _transactions(bench.record, bench.workload)
     yield from _collectors(bench.record)
     if bench.workload.counted:
-        yield _try("counted as committed", lambda: _counted(bench))
-    yield _try("consistency after the load", lambda: _consistent(bench))
-    yield _try("report", lambda: _report(bench))
-
-
-def _try(what: str, check: Callable[[], str]) -> Check:
-    try:
-        return Check(what, "works", check())
-    except Off as off:
-        return Check(what, "off", _sentence(off))
-    except Wrong as wrong:
-        return Check(what, "failed", _sentence(wrong), wrong.exit_code)
-    except (StallmarkError, CallFailed, OSError) as error:
-        return Check(what, "failed", _sentence(error), FAILED)
-    except (
-        Exception
-    ) as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(frame.filename).name}:{frame.lineno}"
-        return Check(what, "failed", f"{type(error).__name__} in {where}: {_sentence(error)}", FAILED)
+        yield attempt("counted as committed", lambda: _counted(bench))
+    yield attempt("consistency after the load", lambda: _consistent(bench))
+    yield attempt("report", lambda: _report(bench))
 
 
 def _load(bench: Bench) -> str:
@@ -309,98 +275,12 @@ def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "and the server does not tell whether it is as before"
 
 
-class _Alone:
-    """Executes transactions one after the other, each as if nobody else were there, and keeps what came of it."""
-
-    def __init__(self, bench: Bench):
-        """Reads what the transactions share."""
-        self.posted: deque[tuple[type[Transaction], tuple]] = deque()
-        self._engine, self._workload = bench.engine, bench.workload
-        self._rng = random.Random(bench.choice.seed)
-        around = Surroundings(bench.choice.scale, bench.choice.seed, bench.engine.query, self._post)
-        self.shared = self._workload.share(around)
-        self._transactions = {
-            kind: kind(self.shared)
-            for kind in self._workload.transactions
-            if kind is not self._workload.opening
-        }
-        self._came: dict[type[Transaction], Counter[Check]] = {kind: Counter() for kind in self._transactions}
-        self._session: Session | None = None
-        self._prepared: set[type[Transaction]] = set()
-
-    def _post(self, kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-        self.posted.append((kind, inputs))
-
-    def execute(self, kind: type[Transaction], inputs: tuple | None = None) -> None:
-        """`inputs` of None are drawn."""
-        came = _try(f"transaction {kind.name}, alone", lambda: self._attempt(kind, inputs))
-        self._came[kind][came] += 1
-
-    def answer(self) -> None:
-        """Execute what was posted, in its order and at once, and what that posts."""
-        while self.posted:
-            self.execute(*self.posted.popleft())
-
-    def checks(self) -> Iterator[Check]:
-        """One for each transaction."""
-        for kind, came in self._came.items():
-            failures = [check for check in came if check.state == "failed"]
-            said = ", ".join(
-                f"{times:,} {check.said}" for check, times in came.items() if check not in failures
-            )
-            what = f"transaction {kind.name}, alone"
-            if failures:
-                failed = sum(came[check] for check in failures)
-                words = "; ".join([said, f"{failed:,} failed", *(check.said for check in failures[:3])])
-                yield Check(what, "failed", words.removeprefix("; "), FAILED)
-            elif said:
-                yield Check(what, "works", said)
-            else:
-                yield Check(what, "off", "nothing gave rise to one")
-
-    def ended(self, how: Outcome | ErrorClass) -> Mapping[str, int]:
-        """By transaction, how many of them."""
-        return {
-            kind.name: sum(times for check, times in came.items() if check.said.startswith(how))
-            for kind, came in self._came.items()
-        }
-
-    def close(self) -> None:
-        if self._session:
-            self._session.close()
-            self._session = None
-
-    def _attempt(self, kind: type[Transaction], inputs: tuple | None) -> str:
-        session = self._open(kind)
-        transaction = self._transactions[kind]
-        if inputs is None:
-            inputs = transaction.inputs(self._rng)
-        try:
-            return transaction.execute(session, inputs)
-        except Exception as error:
-            error.add_note(textwrap.shorten(f"[{inputs}]", 300))
-            raise
-
-    def _open(self, kind: type[Transaction]) -> Session:
-        """With the frames of the transaction. A session that one has ended is no concern of the next."""
-        if self._session and self._session.is_lost:
-            self.close()
-        if self._session is None:
-            self._session = self._engine.session(CALL_TIMEOUT_S)
-            self._prepared.clear()
-        if kind not in self._prepared:
-            for frame, parameters in kind.frames.items():
-                self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
-            self._prepared.add(kind)
-        return self._session
-
-
 def _execute_alone(bench: Bench) -> str:
     """What a short run may not reach, and what fails in it because of others."""
     workload = bench.workload
     ledger.note_driven(bench.engine)
     before = counted(bench.engine, workload)
-    alone = bench.alone = _Alone(bench)
+    alone = bench.alone = Alone(bench.engine, bench.choice)
     try:
         with bench.show.bar("Executing each transaction alone", None):
             for kind in [*workload.deck, *workload.timers]:
@@ -426,7 +306,7 @@ def _execute_alone(bench: Bench) -> str:
     return "; ".join([f"each {ROUNDS} times", *said])
 
 
-def _bring_to_their_limits(engine: Engine, alone: _Alone) -> str:
+def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
     """The tape reports that the securities of all limit orders have come to the limits; these are executed then."""
     floor: Floor = alone.shared
     waiting = "SELECT tr_tt_id, tr_s_symb, tr_bid_price FROM brokerage.trade_request ORDER BY tr_t_id"
@@ -543,7 +423,7 @@ def _report(bench: Bench) -> str:
 
 def _remove(engine: Engine, target: Target) -> Check:
     remove = (lambda: _drop(engine)) if target.url else (lambda: _delete(target, engine))
-    return _try("removed what it made", remove)
+    return attempt("removed what it made", remove)
 
 
 def _drop(engine: Engine) -> str:
@@ -609,7 +489,3 @@ class _Discretion:
         for pattern, placeholder in self._patterns:
             said = pattern.sub(placeholder, said)
         return said
-
-
-def _sentence(error: Exception) -> str:
-    return " ".join(in_words(error).split()) or type(error).__name__

@@ -24,7 +24,8 @@ from stallmark.loaders.plan import loader_for
 from stallmark.scenarios import selftest
 from stallmark.scenarios.cli import main
 from stallmark.scenarios.model import WorkloadChoice
-from stallmark.scenarios.selftest import Check, Selftest
+from stallmark.scenarios.selftest import Selftest
+from stallmark.scenarios.selftest_check import Check, attempt
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped
 from stallmark.scenarios.target import Target
@@ -226,7 +227,7 @@ def test_every_transaction_of_the_brokerage_alone(tmp_path):
 
         def execute() -> tuple[str, dict[str, Check]]:
             bench = selftest.Bench(engine, choice, tmp_path, Show(Console(file=io.StringIO())), 1, False)
-            said = selftest._try("alone", lambda: selftest._execute_alone(bench)).said
+            said = attempt("alone", lambda: selftest._execute_alone(bench)).said
             assert bench.alone
             return said, {check.what.split()[1].rstrip(","): check for check in bench.alone.checks()}
 
@@ -246,7 +247,7 @@ def test_every_transaction_of_the_brokerage_alone(tmp_path):
         assert found["data_maintenance"].said.startswith("24 failed; other (42883): ")
         assert "data_maintenance_tweak" in found["data_maintenance"].said
         engine.execute("DELETE FROM brokerage.trade_request")
-        assert selftest._try("alone", lambda: selftest._execute_alone(
+        assert attempt("alone", lambda: selftest._execute_alone(
             selftest.Bench(engine, choice, tmp_path, Show(Console(file=io.StringIO())), 1, False)
         )).said == "no limit order waits for its price"  # fmt: skip
 
