@@ -65,7 +65,7 @@ def test_numbers_balances_and_branches() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "None"),
+        ({}, "not nothing"),
         ({"branches": 0}, "0"),
         ({"branches": -1}, "-1"),
         ({"branches": 20_001}, "20001"),

@@ -371,13 +371,18 @@ def test_another_database_is_refused_with_the_difference(database: EmbeddedEngin
     make(database)
     newer = dataclasses.replace(WORKLOAD, version=WORKLOAD.version + 1)
     for workload, scale, seed, said in [
-        (WORKLOAD, {"branches": 4}, SEED, "its scale is branches 3, asked is branches 4"),
-        (WORKLOAD, SCALE, 8, "its seed is 7, asked is 8"),
-        (newer, SCALE, SEED, "its version is 1, asked is 2"),
+        (
+            WORKLOAD,
+            {"branches": 4},
+            SEED,
+            "its scale is branches 3, asked is branches 4. Ask for what it holds, name",
+        ),
+        (WORKLOAD, SCALE, 8, "its seed is 7, asked is 8. Ask for what it holds, name"),
+        (newer, SCALE, SEED, "its version is 1, asked is 2. Name"),
     ]:
         with pytest.raises(StallmarkError) as refusal:
             build(database, workload, scale, seed, workers=1)
-        assert f"another one than asked for: {said}. Ask for" in str(refusal.value)
+        assert f"another one than asked for: {said} another database, or remove" in str(refusal.value)
     with pytest.raises(StallmarkError, match=r"its scale .*; its seed "):
         recognise(database, WORKLOAD, {"branches": 4}, 8)
 
