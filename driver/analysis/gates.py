@@ -16,11 +16,13 @@ from stallmark.driver.analysis.thresholds import (
     ABORTED,
     CHANCE,
     FOLLOWED,
+    FOLLOWED_AT_A_CHANGING_RATE,
     LATE_START_S,
     LOCKED,
     MIX,
     OVER_LIMIT,
     SAMPLES_BEYOND,
+    UNDER_WAY_S,
 )
 from stallmark.driver.analysis.words import listed, number, percent, plural, spoken
 from stallmark.driver.analysis.workload import Kind, Workload
@@ -94,14 +96,17 @@ class Following:
         return math.sqrt(part * sum(self.under_way) + part**2 * self.rolled_back + executors / 6)
 
 
-def followers(found: Sequence[Following], executors: int) -> Gate | None:
-    """What the market brings against what users have ordered. Judges the type that is furthest from it."""
+def followers(found: Sequence[Following], executors: int, seconds: float) -> Gate | None:
+    """What the market brings against what users have ordered, in an interval of so many seconds. Judges the type that
+    is furthest from it."""
     found = [one for one in found if one.due]
     if not found:
         return None
 
     def off(one: Following) -> tuple[float, float]:
         allowed = max(FOLLOWED, CHANCE * one.deviation(executors) / one.due)
+        if max(one.under_way) <= UNDER_WAY_S * one.due / seconds:
+            allowed = max(allowed, FOLLOWED_AT_A_CHANGING_RATE)
         return abs(one.followers / one.due - 1), allowed
 
     worst = max(found, key=lambda one: off(one)[0] / off(one)[1])

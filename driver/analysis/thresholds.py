@@ -78,6 +78,13 @@ MIX = 0.01
 FOLLOWED = 0.01
 """Relative deviation of how many transactions others gave rise to."""
 
+UNDER_WAY_S = 8.0
+"""What is under way at both ends of an interval may be as much as comes in so many seconds: twice the mean time that
+the market takes (2 s for 60 % of the orders, 7 s for those with a limit). It goes up and down with the users' rate …"""
+
+FOLLOWED_AT_A_CHANGING_RATE = 0.1
+"""… and then this much is allowed."""
+
 CHANCE = 3.0
 """Standard deviations within which a deviation is chance: of eight types in a sound run, one in fifty is beyond."""
 

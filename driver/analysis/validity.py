@@ -59,7 +59,7 @@ class Validity:
 
     def _followers(self, interval: Interval, executors: int) -> Gate | None:
         found = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
-        return gates.followers(found, executors)
+        return gates.followers(found, executors, interval.seconds)
 
     def _following(self, kind: Kind, interval: Interval) -> gates.Following:
         """Followers that were given up have come as well; sources that were have not given rise to any."""

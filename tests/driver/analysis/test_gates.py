@@ -54,11 +54,13 @@ def following(
 
 
 def test_followers_may_differ_by_what_is_under_way():
-    steady = gates.followers([following(10_000)], executors=2)
+    steady = gates.followers([following(10_000)], executors=2, seconds=100)
     assert steady and steady.passed and steady.allowed.startswith("0.990 ±")
-    explained = gates.followers([following(100, orders=110)], executors=2)  # 100 under way, 108.9 due
+    explained = gates.followers(
+        [following(100, orders=110)], executors=2, seconds=100
+    )  # 100 under way, 108.9 due
     assert explained and explained.passed and explained.limit > 0.3
-    lost = gates.followers([following(9_000)], executors=2)
+    lost = gates.followers([following(9_000)], executors=2, seconds=100)
     assert lost and lost.passed is False
     assert lost.sentence == (
         "Trade-Results per Trade-Order: 0.891 where 0.990 are expected; 100 were under way when the measured interval "
@@ -66,16 +68,25 @@ def test_followers_may_differ_by_what_is_under_way():
     )
 
 
+def test_what_is_under_way_goes_up_and_down_with_the_rate():
+    """100 under way at the beginning and 500 at the end: of 100 a second that is 5 s."""
+    found = following(9_600)
+    changing = gates.followers([found], executors=2, seconds=100)
+    assert changing and changing.passed and changing.limit == 0.1
+    held_back = gates.followers([found], executors=2, seconds=1_000)  # 50 s of 10 a second
+    assert held_back and held_back.passed is False
+
+
 def test_the_followers_furthest_off_are_told():
     feeds = following(600, of=FEED, before=(1_010, 99))
-    gate = gates.followers([following(10_000), feeds], executors=2)
+    gate = gates.followers([following(10_000), feeds], executors=2, seconds=100)
     assert gate and gate.passed is False and gate.sentence.startswith("Market-Feeds per Trade-Order: 0.059")
-    assert gates.followers([following(0, orders=0)], executors=2) is None
+    assert gates.followers([following(0, orders=0)], executors=2, seconds=100) is None
 
 
 def test_a_stuck_market_does_not_explain_itself():
     """However many are under way at the end because none came: the deviation grows faster than its root."""
-    gate = gates.followers([following(0, orders=1_010)], executors=2)
+    gate = gates.followers([following(0, orders=1_010)], executors=2, seconds=100)
     assert gate and gate.passed is False
 
 
