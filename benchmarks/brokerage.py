@@ -108,6 +108,7 @@ def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
     label = "with recorded inputs"
     if engine.kept_for_restore() == label:
         return
+    engine.restore()
     engine.execute(Path(__file__).with_name("replay.sql").read_text())
     done = [each for each in transactions if each.commits]
     with (
