@@ -63,9 +63,7 @@ def look(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
     with opened(workload) as (engine, shared):
         session, rng = engine.session(60), random.Random(1)
         mine = {kind: kind(shared) for kind in workload.deck}
-        for kind in mine:
-            for frame, parameters in kind.frames.items():
-                session.prepare(frame, workload.call(frame, parameters, engine.dialect))
+        workload.prepare(session, mine)
         next_card = Dealer(workload.deck, random.Random(1)).next_card
 
         def turn(look: Callable[[], Any]) -> tuple[float, float]:

@@ -87,9 +87,7 @@ def record(engine: Engine, scale: dict[str, Any], count: int, seed: int = 1) -> 
     shared = workload.share(Surroundings(scale, seed, engine.query, post))
     mine = {kind: kind(shared) for kind in workload.transactions}
     session = RecordingSession(engine.session(60))
-    for kind in workload.transactions:
-        for frame, parameters in kind.frames.items():
-            session.prepare(frame, workload.call(frame, parameters, engine.dialect))
+    workload.prepare(session, workload.transactions)
     deal = Dealer(workload.deck, rng).next_card
     while done < count:
         if later and later[0][0] <= done:

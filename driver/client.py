@@ -64,7 +64,7 @@ class Client(threading.Thread):
         self._report_failure = report_failure
         self._looks = OwnIOLooks(len(workload.transactions), report_own_io)
         self._mine: dict[type[Transaction], tuple[int, Transaction]] = {
-            kind: (index, kind(shared)) for index, kind in enumerate(workload.transactions)
+            kind: (workload.transactions.index(kind), kind(shared)) for kind in self._kinds()
         }
         self._session: Session | None = None
         self._stopping = threading.Event()
@@ -123,9 +123,7 @@ class Client(threading.Thread):
 
     def _connect(self) -> None:
         self._session = self._engine.session(self._call_timeout_s)
-        frames = dict(frame for kind in self._kinds() for frame in kind.frames.items())
-        for frame, parameters in frames.items():
-            self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
+        self._workload.prepare(self._session, self._mine)
 
     def _reconnect(self, cause: CallFailed) -> None:
         for _ in range(MOST_RECONNECTS):

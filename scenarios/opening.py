@@ -24,8 +24,7 @@ def open_run(
     opening = workload.opening(shared)
     session = engine.session(WITHIN_S)
     try:
-        for frame, parameters in opening.frames.items():
-            session.prepare(frame, workload.call(frame, parameters, engine.dialect))
+        workload.prepare(session, [workload.opening])
         opening.execute(session, opening.inputs(random.Random(seed)))
     except CallFailed as error:
         raise StallmarkError(

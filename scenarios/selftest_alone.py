@@ -96,7 +96,6 @@ class Alone:
             self._session = self._engine.session(CALL_TIMEOUT_S)
             self._prepared.clear()
         if kind not in self._prepared:
-            for frame, parameters in kind.frames.items():
-                self._session.prepare(frame, self._workload.call(frame, parameters, self._engine.dialect))
+            self._workload.prepare(self._session, [kind])
             self._prepared.add(kind)
         return self._session

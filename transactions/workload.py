@@ -11,7 +11,7 @@ inside `session.transaction`.
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
@@ -146,6 +146,12 @@ class Workload:
         return "\nGO\n".join(
             sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions
         )
+
+    def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
+        """The calls of their frames; one that several have, once."""
+        frames = dict(frame for kind in kinds for frame in kind.frames.items())
+        for frame, parameters in frames.items():
+            session.prepare(frame, self.call(frame, parameters, session.dialect))
 
     def call(self, frame: str, parameters: int, dialect: str) -> str:
         """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""

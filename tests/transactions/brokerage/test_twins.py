@@ -102,9 +102,7 @@ def play(engine: Engine, each: int) -> tuple[list[Answer], dict[str, tuple[int, 
     floor = open_floor(Surroundings(SCALE, SEED, engine.query, post), TradeResult, MarketFeed, clock)
     kinds = {kind: kind(floor) for kind in WORKLOAD.transactions}
     try:
-        for kind in kinds:
-            for frame, parameters in kind.frames.items():
-                sessions.prepare(frame, WORKLOAD.call(frame, parameters, engine.dialect))
+        WORKLOAD.prepare(sessions, kinds)
         for kind, inputs in _schedule(each, floor, kinds, clock, later, done):
             session.transaction_name = kind.name
             kinds[kind].execute(session, inputs)
