@@ -162,10 +162,10 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
 
 def pgbench(engine: EmbeddedEngine) -> float:
     script = WORK / "replay.sql"
-    script.write_text(f"\\set n :n + 1\n\\set i :n * {USERS} + :client_id + 1\nSELECT bench.replay(:i);\n")
+    script.write_text("SELECT * FROM bench.replay();\n")
     argv = [
         binary("pgbench"), "-n", "-M", "prepared", "-c", str(USERS), "-j", "2", "-T", str(SECONDS + WARM_UP_S),
-        "-D", "n=-1", "--max-tries=10", "-f", script,
+        "-f", script,
         "-h", engine.server.socket_folder, "-U", "stallmark", "brokerage",
     ]  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
@@ -201,8 +201,9 @@ def mix(rounds: int) -> None:
         for index in range(2):
             (WORK / f"hands{index}.pickle").write_bytes(pickle.dumps(hands[index::2]))
         if engine.kept_for_restore() != "as loaded":
-            rmtree(WORK / "brokerage")
-            raise SystemExit("The copy held recorded inputs and was removed: run again.")
+            engine.restore()
+            engine.execute("DROP SCHEMA bench CASCADE")
+            engine.keep_for_restore("as loaded")
         above = []
         for number in range(rounds):
             figures = {}
@@ -257,6 +258,7 @@ def loop(conninfo: str, index: int) -> None:
             connection.prepare(frame.encode(), text)
         mine = [
             (
+                each.ends,
                 each.isolation and f"BEGIN ISOLATION LEVEL {each.isolation}".encode(),
                 [
                     (frame.encode(), [None if v is None else str(v).encode() for v in values])
@@ -267,7 +269,7 @@ def loop(conninfo: str, index: int) -> None:
             for each in hands[number]
         ]
         ready.wait()
-        for begin, calls, finish in mine:
+        for ends, begin, calls, finish in mine:
             if time.monotonic() > end[0]:
                 break
             if begin:
@@ -279,7 +281,7 @@ def loop(conninfo: str, index: int) -> None:
                     [value(row, column) for column in range(result.nfields)]
             if begin:
                 connection.exec_(finish)
-            counts[number] += 1
+            counts[number] += ends
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(len(hands))]
     for worker in workers:

@@ -17,12 +17,14 @@ ANSWER_AFTER = 400  # transactions; users times what one of them may be behind t
 
 
 class Recorded(NamedTuple):
-    """`calls` are (frame, parameters) in order; `isolation` is of the transaction around them, if there is one."""
+    """`calls` are (frame, parameters) in order; `isolation` is of the transaction around them, if there is one. A
+    Market-Feed is several; `ends` is true for the last one."""
 
     name: str
     isolation: Isolation | None
     calls: list[tuple[str, list[Any]]]
     commits: bool
+    ends: bool
 
 
 class RecordingSession(Session):
@@ -48,7 +50,7 @@ class RecordingSession(Session):
     def prepare(self, name: str, sql: str) -> None:
         self._session.prepare(name, sql)
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
+    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
         call = name, list(parameters)
         if self._open:
             self._open[1].append(call)
@@ -96,7 +98,8 @@ def record(engine: Engine, scale: dict[str, Any], count: int, seed: int = 1) -> 
             kind = deal()
             inputs = mine[kind].inputs(rng)
         mine[kind].execute(session, inputs)
-        for isolation, calls, committed in session.take():
-            yield Recorded(kind.name, isolation, calls, committed)
+        parts = session.take()
+        for number, (isolation, calls, committed) in enumerate(parts, start=1):
+            yield Recorded(kind.name, isolation, calls, committed, ends=number == len(parts))
         done += 1
     session.close()

@@ -1,12 +1,15 @@
--- What was recorded, a row for each transaction, and a function that does one of them.
+-- What was recorded, a row for each transaction, and a function that does the next one. A sequence says which: it keeps
+-- all sessions close together, so that the order comes before its result however fast each of them is.
 CREATE SCHEMA bench;
 CREATE TABLE bench.inputs (i bigint PRIMARY KEY, statements text[] NOT NULL);
-CREATE FUNCTION bench.replay(p_i bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE SEQUENCE bench.next;
+CREATE FUNCTION bench.replay() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+    number bigint := nextval('bench.next');
     recorded text[];
     statement text;
 BEGIN
-    SELECT statements INTO STRICT recorded FROM bench.inputs WHERE i = p_i;
+    SELECT statements INTO STRICT recorded FROM bench.inputs WHERE i = number;
     FOREACH statement IN ARRAY recorded LOOP
         EXECUTE statement;
     END LOOP;

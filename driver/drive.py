@@ -21,7 +21,9 @@ from stallmark.transactions.workload import Workload
 
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
-SETTLED_AFTER_S = 2  # executors report four times a second: later than this nothing comes for a second
+SETTLED_AFTER_S = (
+    2  # executors report a second's transactions at its end: later than this nothing comes for it
+)
 CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is noticeably not that of another
 
 

@@ -1,7 +1,7 @@
 """The executor: a plain process whose threads are virtual users, and attendants for what they give rise to.
 
 Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
-about four times a second. It ends when its parent does.
+four times a second, of transactions those of whole seconds. It ends when its parent does.
 """
 
 import os
@@ -22,6 +22,7 @@ from stallmark.driver.deck import Dealer
 from stallmark.driver.engines import open_engine
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.tally import (
+    ENDED,
     SECOND_NS,
     agenda_rows,
     as_table,
@@ -166,17 +167,20 @@ class Executor:
             attendant.stop()
         leaving: list[Client] = [*self._leaving, *self._attendants]
         _join(leaving, LAST_CALL_S)
-        self._send_report()
+        self._send_report(everything=True)
         leaving = [client for client in leaving if client.is_alive() and not client.lost]
         for client in leaving:  # each in a thread of its own: a server that hangs may not answer this either
             threading.Thread(target=client.cancel, daemon=True).start()
         _join(leaving, CANCELLED_WITHIN_S)
-        self._send_report()
+        self._send_report(everything=True)
         unfinished = sum(client.is_alive() for client in leaving)
         self._channel.send("bye", unfinished=unfinished, unserved=unserved, pending=self._agenda.left)
 
-    def _send_report(self) -> None:
-        samples, attended = _taken(self._samples), _taken(self._attended)
+    def _send_report(self, *, everything: bool = False) -> None:
+        now = time.monotonic_ns()
+        # A histogram for each type and second: one for each report would take as much CPU as a tenth of the users.
+        before = now if everything else now - (now - self._start_ns) % SECOND_NS
+        samples, attended = _taken(self._samples, before), _taken(self._attended, before)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         looks = [self._own_io.popleft() for _ in range(len(self._own_io))]
         self._channel.send(
@@ -227,8 +231,12 @@ class Executor:
         ]
 
 
-def _taken(samples: deque[tuple[int, ...]]) -> np.ndarray:
-    return as_table([samples.popleft() for _ in range(len(samples))])
+def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
+    """Those that ended before then; they come in that order, but for threads that overtake each other."""
+    taken = []
+    while samples and samples[0][ENDED] < before_ns:
+        taken.append(samples.popleft())
+    return as_table(taken)
 
 
 def _join(clients: Iterable[Client], patience_s: float) -> None:

@@ -21,6 +21,8 @@ SAMPLE = np.dtype(
 )
 """A client's sample; times are monotonic ns."""
 
+ENDED = list(SAMPLE.names or ()).index("ended")
+
 
 def as_table(samples: Sequence[tuple]) -> np.ndarray:
     """Samples as a structured array of SAMPLE, shape (n,)."""

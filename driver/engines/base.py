@@ -52,7 +52,7 @@ class Session(Protocol):
     def prepare(self, name: str, sql: str) -> None:
         """Parse `sql` (positional parameters) under `name`."""
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
+    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
         """Execute a prepared statement and return its rows.
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
@@ -60,20 +60,13 @@ class Session(Protocol):
         does not say whether that came before its end; the session then goes on. Inside `transaction` no call commits.
         """
 
-    @contextmanager
-    def transaction(self, isolation: Isolation) -> Iterator[None]:
+    def transaction(self, isolation: Isolation) -> "_Open":
         """The calls inside are one transaction, which costs two round trips more than they do. It is committed at the
         end, unless `roll_back` was called, and rolled back when anything is raised.
 
         For transactions of several calls: one that is a single call is a statement that begins and commits by itself.
         """
-        self.begin(isolation)
-        try:
-            yield
-        except BaseException:
-            self.roll_back()
-            raise
-        self.commit()
+        return _Open(self, isolation)
 
     def begin(self, isolation: Isolation) -> None: ...
 
@@ -91,6 +84,23 @@ class Session(Protocol):
         """Ask the server to give up the call under way; from any thread."""
 
     def close(self) -> None: ...
+
+
+class _Open:
+    """Between `begin` and the end of a transaction: on the path of every call, so no generator."""
+
+    def __init__(self, session: Session, isolation: Isolation):
+        self._session = session
+        self._isolation = isolation
+
+    def __enter__(self) -> None:
+        self._session.begin(self._isolation)
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is None:
+            self._session.commit()
+        else:
+            self._session.roll_back()
 
 
 class BulkWriter(Protocol):

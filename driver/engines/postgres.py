@@ -1,39 +1,23 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
 
 import psycopg
 import pyarrow as pa
 from pgpq import ArrowToPostgresBinaryEncoder
-from psycopg import pq, sql
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Engine, Isolation, OwnIO, ServerIdentity, Session
+from stallmark.driver.engines.base import Engine, ServerIdentity
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
+from stallmark.driver.engines.postgres_errors import as_call_failed, classify, first_line
+from stallmark.driver.engines.postgres_session import PostgresSession
 
 OLDEST_MAJOR = 16
 OWN_SESSIONS = 10  # collectors and their like
-TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
-
-# Appendix A of the PostgreSQL manual; a two-character key is a whole class.
-_ERROR_CLASSES = {
-    "40P01": ErrorClass.DEADLOCK,
-    "55P03": ErrorClass.LOCK_TIMEOUT,
-    "40001": ErrorClass.SERIALIZATION,
-    "57014": ErrorClass.TIMEOUT,
-    "53100": ErrorClass.OUT_OF_SPACE,
-    "58030": ErrorClass.STORAGE,
-    "XX001": ErrorClass.STORAGE,
-    "XX002": ErrorClass.STORAGE,
-    "57P01": ErrorClass.CONNECTION_LOST,
-    "57P02": ErrorClass.CONNECTION_LOST,
-    "57P03": ErrorClass.CONNECTION_LOST,
-    "08": ErrorClass.CONNECTION_LOST,
-}
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -74,11 +58,6 @@ _SETTINGS = [
 ]
 
 
-def classify(code: str) -> ErrorClass:
-    """The class of a five-character SQLSTATE."""
-    return _ERROR_CLASSES.get(code) or _ERROR_CLASSES.get(code[:2]) or ErrorClass.OTHER
-
-
 class PostgresEngine(Engine):
     """A PostgreSQL server reached by a libpq URL, `postgresql://user@host/database`.
 
@@ -110,7 +89,7 @@ class PostgresEngine(Engine):
             return psycopg.connect(self.conninfo(application), autocommit=True)
         except psycopg.OperationalError as error:
             raise NoConnection(
-                f"No connection to {self.where}: {_first_line(error)}. "
+                f"No connection to {self.where}: {first_line(error)}. "
                 "Is the server running, and are host, port, user and database right?"
             ) from None
 
@@ -125,7 +104,7 @@ class PostgresEngine(Engine):
     def failure(self, error: Exception) -> CallFailed:
         code = getattr(error, "sqlstate", None)
         kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, code or "08006", _first_line(error))
+        return CallFailed(kind, code or "08006", first_line(error))
 
     def session(self, call_timeout_s: float) -> "PostgresSession":
         timeout = f"-c statement_timeout={round(call_timeout_s * 1000)}"
@@ -213,7 +192,7 @@ class PostgresEngine(Engine):
             connection.execute("SELECT 1")
         except psycopg.OperationalError as error:
             raise StallmarkError(
-                f"The lock on {self.where} that every run takes is gone ({_first_line(error)}): another run may have "
+                f"The lock on {self.where} that every run takes is gone ({first_line(error)}): another run may have "
                 "begun, so this one ends: run again."
             ) from None
 
@@ -300,156 +279,16 @@ class PostgresBulkWriter:
         target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))
         encoder = ArrowToPostgresBinaryEncoder(rows.schema)
         statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(target, columns)
-        with _as_call_failed(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+        with as_call_failed(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
             copy.write(encoder.write_header())
             for batch in rows.to_batches():
                 copy.write(encoder.write_batch(batch))
             copy.write(encoder.finish())
 
     def execute(self, statement: str) -> None:
-        with _as_call_failed():
+        with as_call_failed():
             self._connection.execute(statement.encode())
 
     def commit(self) -> None:
-        with _as_call_failed():
+        with as_call_failed():
             self._connection.commit()
-
-
-_MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
-
-
-class PostgresSession(Session):
-    """Straight libpq through `psycopg.pq`: a cursor costs twice the client CPU and convoys on the GIL
-    (0.67 of pgbench's rate against 0.93 and more)."""
-
-    dialect = "postgresql"
-
-    def __init__(self, conninfo: str):
-        self._connection = pq.PGconn.connect(conninfo.encode())
-        if self._connection.status != pq.ConnStatus.OK:
-            message = _first_line(self._connection.error_message.decode(errors="replace"))
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
-        self._decoders: dict[str, list[tuple[int, Any]]] = {}
-        self._in_transaction = False
-        self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
-        self._own_io_prepared = False
-        self.server_pid = self._connection.backend_pid
-
-    @property
-    def is_lost(self) -> bool:  # type: ignore[override]
-        return self._connection.status != pq.ConnStatus.OK
-
-    def prepare(self, name: str, sql: str) -> None:
-        try:
-            result = self._connection.prepare(name.encode(), sql.encode())
-        except psycopg.OperationalError as error:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise self._failure(result, commits=False)
-
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
-        try:
-            result = self._connection.exec_prepared(
-                name.encode(),
-                [None if p is None else str(p).encode() for p in parameters],  # type: ignore[misc]
-            )
-        except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
-        if result.status != pq.ExecStatus.TUPLES_OK:
-            if result.status == pq.ExecStatus.COMMAND_OK:
-                return []
-            failure = self._failure(result, commits and not self._in_transaction)
-            self.roll_back()
-            raise failure
-        decoders = self._decoders.get(name)
-        if decoders is None:
-            decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
-            self._decoders[name] = decoders
-        value = result.get_value
-        return [
-            tuple(
-                [None if (raw := value(row, column)) is None else decode(raw) for column, decode in decoders]
-            )
-            for row in range(result.ntuples)
-        ]
-
-    def begin(self, isolation: Isolation) -> None:
-        self._execute(f"BEGIN ISOLATION LEVEL {isolation}", commits=False)
-        self._in_transaction = True
-
-    def commit(self) -> None:
-        if self._in_transaction:
-            self._in_transaction = False
-            self._execute("COMMIT", commits=True)
-
-    def roll_back(self) -> None:
-        if self._in_transaction:
-            self._in_transaction = False
-            if self._connection.status == pq.ConnStatus.OK:
-                self._execute("ROLLBACK", commits=False)
-
-    def _execute(self, statement: str, *, commits: bool) -> None:
-        try:
-            result = self._connection.exec_(statement.encode())
-        except psycopg.OperationalError as error:
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", _first_line(error)) from None
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            raise self._failure(result, commits)
-
-    def own_io(self) -> OwnIO | None:
-        """A session makes known what it counts when it becomes idle, at most once a second unless it is told to: what
-        the first statement asks for happens at its end, and the second one sees it."""
-        if not self._tells_own_io:
-            return None
-        if not self._own_io_prepared:
-            self.prepare(_MAKE_KNOWN, "SELECT pg_stat_force_next_flush()")
-            self.prepare(_OWN_IO, sql_file.read(__package__, "postgres_own_io"))
-            self.call(_OWN_IO, (), commits=False)  # the first time it reads the catalogue
-            self._own_io_prepared = True
-        self.call(_MAKE_KNOWN, (), commits=False)
-        [row] = self.call(_OWN_IO, (), commits=False)
-        return OwnIO(*row)
-
-    def cancel(self) -> None:
-        """Ask the server to give up the call under way. May be called from another thread."""
-        with suppress(psycopg.OperationalError):  # the connection has gone, and the call with it
-            self._connection.get_cancel().cancel()
-
-    def close(self) -> None:
-        self._connection.finish()
-
-    def _failure(self, result: pq.abc.PGresult, commits: bool) -> CallFailed:
-        code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-        if code:
-            message = _first_line(result.error_message.decode(errors="replace"))
-            # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded, and
-            # where a commit waits for a standby it ends that wait with a warning, and the call as one that committed.
-            kind = classify(code)
-            if self._connection.status == pq.ConnStatus.BAD and not kind.fatal:
-                # FATAL rolls back; in a PANIC or the crash of another session the commit may have reached the disk.
-                severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
-                crashed = severity == b"PANIC" or code == "57P02"
-                kind = ErrorClass.UNKNOWN_OUTCOME if crashed and commits else ErrorClass.CONNECTION_LOST
-            return CallFailed(kind, code, message)
-        # No code: libpq itself lost the server while the call was under way; the connection has its last word.
-        kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
-        return CallFailed(kind, "08006", _first_line(self._connection.error_message.decode(errors="replace")))
-
-
-# By type identifier (pg_type.dat); everything else stays text.
-_DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 16: b"t".__eq__}
-
-
-@contextmanager
-def _as_call_failed() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        code = error.sqlstate or ""
-        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
-        raise CallFailed(kind, code, _first_line(error)) from None
-
-
-def _first_line(text: object) -> str:
-    lines = str(text).strip().splitlines()
-    return lines[0].rstrip(".") if lines else "no reason given"

@@ -22,7 +22,7 @@ from stallmark.schema.brokerage_population import (
 )
 from stallmark.schema.hashing import Numbers, below, unit
 
-AT_ONCE = 64
+AT_ONCE = 256
 
 
 class Choice(NamedTuple):

@@ -6,7 +6,7 @@
 -- The row of last_trade is locked first, and with it the requests for the security: of two feeds that report it at once
 -- the later waits here, so none of its orders goes to the market twice. A ticker is short and locks no other, so it
 -- makes no difference in which order a feed has them: they come as the tape has them. It neither begins nor commits
--- (error 266): the caller does.
+-- (error 266): market_feed_ticker.call does.
 DROP PROCEDURE IF EXISTS brokerage.market_feed_ticker;
 GO
 CREATE PROCEDURE brokerage.market_feed_ticker

@@ -11,7 +11,7 @@
 --   * No row is read twice, and what is written is what was read under that lock. A trade that waits is written by
 --     nobody else, but for the name of who ordered it (Trade-Update): the later one waits, and both changes stand.
 -- A ticker is short and locks no other, so it makes no difference in which order a feed has them: they come as the tape
--- has them. It neither begins nor commits: the caller does.
+-- has them. Called alone it is a transaction by itself.
 CREATE OR REPLACE FUNCTION brokerage.market_feed_ticker(
     p_symbol varchar(15), p_price numeric(8, 2), p_quantity integer, p_now timestamp(3)
 )

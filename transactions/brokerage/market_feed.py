@@ -5,9 +5,10 @@ add to the volume what was traded once.
 """
 
 import random
+from collections.abc import Sequence
 from typing import ClassVar
 
-from stallmark.driver.engines.base import Isolation, Session
+from stallmark.driver.engines.base import Session
 from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.floor import Floor, dollars
 from stallmark.transactions.brokerage.market import Order, Report
@@ -18,11 +19,6 @@ class MarketFeed(Transaction):
     name = "market_feed"
     frames: ClassVar = {"market_feed_ticker": 4}
     limit_s = 2.0
-    isolation: ClassVar = {
-        "mssql": Isolation.REPEATABLE_READ,
-        # Above it PostgreSQL would abort where SQL Server waits. Why this is as good stands at the head of the SQL.
-        "postgresql": Isolation.READ_COMMITTED,
-    }
 
     def __init__(self, floor: Floor):
         super().__init__(floor)
@@ -45,7 +41,6 @@ class MarketFeed(Transaction):
         self._under_way = ()
         return Outcome.COMMITTED
 
-    def _ticker(self, session: Session, report: Report) -> list[tuple]:
+    def _ticker(self, session: Session, report: Report) -> Sequence[tuple]:
         symbol, now = self._floor.symbols[report.security], as_text(self._floor.clock.now())
-        with session.transaction(self.isolation[session.dialect]):
-            return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))
+        return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))

@@ -16,11 +16,12 @@ from stallmark.schema.arrays import Floats
 from stallmark.schema.brokerage_population import Population, trade_key
 from stallmark.schema.brokerage_prices import DAY_S, moment
 from stallmark.schema.hashing import Numbers, below, unit
-from stallmark.transactions.brokerage.choices import AT_ONCE
 from stallmark.transactions.brokerage.floor import Floor
 
 TRADES = 20
 """Of one transaction; the procedures have this number too."""
+
+_AT_ONCE = 64  # are drawn, with as many trades each
 
 _SPARE = 12  # ids, for those that are drawn twice
 _TO_FIND_ONE = 5  # on average
@@ -77,7 +78,7 @@ class PastTrades:
 def ids(population: Population, rng: random.Random) -> Iterator[list[int]]:
     """`TRADES` of them, unless there are hardly as many trades."""
     while True:
-        bits = _bits(rng, 2 * AT_ONCE * (TRADES + _SPARE)).reshape(2, AT_ONCE, -1)
+        bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = (_later(bits[0]) * population.unit_trades).astype(np.int64)
         for keys in trade_key(population, below(population.units, bits[1]), number).tolist():
             yield sorted(list(dict.fromkeys(keys))[:TRADES])
@@ -88,7 +89,7 @@ def since(population: Population, among: int, following: int, rng: random.Random
     opening of the first day where it never has."""
     latest_s = population.days * DAY_S * max(0.0, 1 - 2 * following * among / population.trades)
     while True:
-        yield from np.datetime_as_string(moment(_later(_bits(rng, AT_ONCE)) * latest_s)).tolist()
+        yield from np.datetime_as_string(moment(_later(_bits(rng, _AT_ONCE)) * latest_s)).tolist()
 
 
 def _later(bits: Numbers) -> Floats:

@@ -1,6 +1,7 @@
 """Trade-Result: the market has executed an order, so its trade is completed: holdings, tax, commission, settlement."""
 
 import random
+from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -39,7 +40,7 @@ class _Trade(NamedTuple):
     """Shares; below zero they are owed."""
 
     @classmethod
-    def submitted(cls, rows: list[tuple], trade: int) -> Self:
+    def submitted(cls, rows: Sequence[tuple], trade: int) -> Self:
         """Only such a trade is completed, and only once. Any other is nothing that a market should have sent: a
         failure, not an intended rollback."""
         if not rows:
@@ -136,7 +137,7 @@ def due_date(traded: date) -> str:
     return (traded + timedelta(days=_DAYS_TO_SETTLE[traded.weekday()])).isoformat()
 
 
-def _found(rows: list[tuple], missing: str) -> tuple:
+def _found(rows: Sequence[tuple], missing: str) -> tuple:
     if not rows:
         raise CallFailed(ErrorClass.OTHER, "", f"there is {missing}: run `stallmark check`")
     return rows[0]

@@ -19,7 +19,9 @@ from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.base import Isolation
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine, PostgresSession, classify
+from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.driver.engines.postgres_errors import classify
+from stallmark.driver.engines.postgres_session import PostgresSession
 
 from ..conftest import Cluster, ClusterEngine  # noqa: TID252
 

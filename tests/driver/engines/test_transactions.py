@@ -9,7 +9,7 @@ from waiting import eventually
 from stallmark.driver.engines.base import Isolation
 from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.postgres import PostgresSession
+from stallmark.driver.engines.postgres_session import PostgresSession
 
 STATEMENTS = {
     "level": "SELECT current_setting('transaction_isolation')",

@@ -1,15 +1,14 @@
 """Market-Feed: last trades, limit orders whose price has come, and a retry that does nothing twice."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from stallmark.driver.engines.base import Engine, Isolation, Session
+from stallmark.driver.engines.base import Engine, Session
 from stallmark.driver.engines.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.market import Order, Report
@@ -90,17 +89,11 @@ class Failing:
         self._failing = set(calls)
         self._calls = 0
 
-    def call(self, name: str, parameters: tuple, *, commits: bool = True) -> list[tuple]:
-        rows = self._session.call(name, parameters, commits=commits)
+    def call(self, name: str, parameters: tuple, *, commits: bool = True) -> Sequence[tuple]:
         self._calls += 1
         if self._calls - 1 in self._failing:
             raise CallFailed(ErrorClass.DEADLOCK, "1205", "chosen")
-        return rows
-
-    @contextmanager
-    def transaction(self, isolation: Isolation) -> Iterator[None]:
-        with self._session.transaction(isolation):
-            yield
+        return self._session.call(name, parameters, commits=commits)
 
 
 def test_last_trades_are_written_down(engine: Engine, floor: Floor, session: Session, posted: list) -> None:
