@@ -1,4 +1,4 @@
-"""The run record: one folder per run, `manifest.json` and one Parquet file per table.
+"""The run record: one folder per run, `manifest.json` and one Parquet file per table; of query runs also the plans.
 
 While the run lasts every table is an Arrow stream that grows by a batch at a time, because a Parquet file cut
 short cannot be read at all. Closing the record turns the streams into Parquet; a record that was cut is read
@@ -92,6 +92,33 @@ TRANSACTION_IO = pa.schema(
         ("writes", pa.int64()),  # pages written out to make room, without the log
     ]
 )
+QUERIES = pa.schema(
+    [
+        ("phase", pa.string()),  # "power", "throughput" or "each"
+        ("stream", pa.int16()),  # 0 in a power run; in a throughput run from 1, the refresh stream comes last
+        ("position", pa.int16()),  # within the stream, from 1
+        ("query", pa.string()),  # "Q9", "RF1"
+        ("dop", pa.int16()),  # asked for; null: as the server is set
+        ("started_s", pa.float64()),
+        ("seconds", pa.float64()),  # sent to answered whole
+        ("rows", pa.int64()),
+        ("logical_reads", pa.int64()),  # pages, in the pool or not
+        ("physical_reads", pa.int64()),  # pages
+        ("read_bytes", pa.int64()),
+        ("spill_bytes", pa.int64()),  # written to temporary files
+        ("grant_kib", pa.int64()),  # memory the server set aside
+        ("cpu_ms", pa.float64()),
+        ("actual_dop", pa.int16()),
+        (
+            "wait_ms",
+            pa.string(),
+        ),  # JSON: milliseconds by the server's name of the wait, summed over its workers
+        ("plan_hash", pa.string()),  # with the query the name of a file in `plans`
+        ("error_class", pa.string()),  # ErrorClass; null: it ended well
+        ("error", pa.string()),
+    ]
+)
+"""Of query runs; what the server does not tell is null."""
 COLLECTOR_COST = pa.schema(
     [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
 )
@@ -102,6 +129,7 @@ TABLES: dict[str, pa.Schema] = {
     "errors": ERRORS,
     "transaction_io": TRANSACTION_IO,
     "collector_cost": COLLECTOR_COST,
+    "queries": QUERIES,
 }
 
 

@@ -137,6 +137,7 @@ def build(
         found = recognise(engine, workload, scale, seed)
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
+        loader.ready()
         _check_space(engine, workload, plan, found, to_be_copied, workers)
         parts = arrange(deploy.take_apart(workload.metadata))
         _prepare(engine, parts, identity, found)
@@ -208,8 +209,8 @@ def _finish(
 
 
 def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Identity:
-    options = dict(loader.options)
-    return Identity(workload.name, workload.version, loader.scale(scale), checked_seed(seed), options)
+    decided_by = checked_seed(seed) if loader.seeded else 0
+    return Identity(workload.name, workload.version, loader.scale(scale), decided_by, dict(loader.options))
 
 
 def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:

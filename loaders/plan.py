@@ -38,7 +38,7 @@ class Batch(NamedTuple):
 
 
 class Loader(ABC):
-    """The generator of one workload's data; a module `loaders/<workload>.py` holds it as `LOADER`."""
+    """The generator of one workload's data; a module `loaders/<workload>` holds it as `LOADER`."""
 
     example: ClassVar[str]
     """A scale as it is written on the command line."""
@@ -46,9 +46,15 @@ class Loader(ABC):
     options: ClassVar[Mapping[str, Any]] = {}
     """What decides the data besides scale and seed: part of a database's identity."""
 
+    seeded: ClassVar[bool] = True
+    """Whether the seed decides the data. Where it does not, a database is the same for every seed."""
+
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
         """The scale, complete and checked. Raises StallmarkError."""
+
+    def ready(self) -> None:
+        """Called before a build. Raises StallmarkError where something is missing that the loader needs for batches."""
 
     @abstractmethod
     def groups(self, scale: Scale) -> Sequence[Group]: ...

@@ -96,7 +96,7 @@ def doctor(target, as_json: bool) -> None:
 def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
-    WORKLOAD is bank or brokerage, or a scenario, whose database is built where it places it.
+    WORKLOAD is bank, brokerage or warehouse, or a scenario, whose database is built where it places it.
     """
     from stallmark.loaders import ledger, load
     from stallmark.loaders.plan import Part
@@ -124,11 +124,15 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
 @workload_options
 @target_options
 @click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
+@click.option(
+    "--answers", "with_answers", is_flag=True,
+    help="Also hold the answers of the warehouse's queries against DuckDB's.",
+)  # fmt: skip
 @json_option
-def check(choice, scenario, target, quick: bool, as_json: bool) -> None:
+def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
     """Check that a database is whole and consistent.
 
-    WORKLOAD is bank or brokerage, or a scenario, whose database is checked.
+    WORKLOAD is bank, brokerage or warehouse, or a scenario, whose database is checked.
     """
     from stallmark.loaders import ledger, load
     from stallmark.scenarios.show_findings import show_findings
@@ -144,6 +148,10 @@ def check(choice, scenario, target, quick: bool, as_json: bool) -> None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
         findings.insert(0, checks.keys(engine, workload))
+        if with_answers:
+            from stallmark.scenarios.answers import answers
+
+            findings += answers(engine, choice)
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
@@ -177,14 +185,19 @@ def run(
     master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    from stallmark.scenarios.model import QueryScenario
     from stallmark.scenarios.read import read_scenario
     from stallmark.scenarios.runner import Runner
 
     model = read_scenario(scenario, overrides)
     show = Show(err)
-    runs, load = len(model.variants) * model.repeats, humanize.precisedelta(round(model.run_seconds()))
+    runs = len(model.variants) * model.repeats
+    if isinstance(model, QueryScenario):
+        how_long = ": queries, each to its end"
+    else:
+        how_long = f", {humanize.precisedelta(round(model.run_seconds()))} of load in all"
     show.say(f"{model.title}: {model.answers}")
-    show.say(f"{runs} run{'s' if runs > 1 else ''}, {load} of load in all")
+    show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     with target.engine(model.workload, model) as engine:
         gathering = Gathering(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
         runner = Runner(model, engine, out_dir, show, web_port, gathering)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.model import model_for
 from stallmark.scenarios.units import write_duration
 
 Keys = tuple[str | int, ...]
@@ -37,7 +37,7 @@ class _Problem:
     def __init__(self, item: Any, document: Any):
         self.kind: str = item["type"]
         self.given = item["input"]
-        self.models = _models_at(item["loc"][: -1 if self.kind in _UNKNOWN else None])
+        self.models = _models_at(model_for(document), item["loc"][: -1 if self.kind in _UNKNOWN else None])
         self.keys = tuple(_keys(item["loc"], document, keep_last=self.kind in _MISSING))
         self._context = item.get("ctx", {})
         self._message: str = item["msg"]
@@ -94,6 +94,7 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_pattern_mismatch": lambda _: "must be small letters, digits and hyphens",
     "string_type": lambda _: "must be a text (put it in quotes)",
     "list_type": lambda _: "must be a list (a line beginning with `-` for each item)",
+    **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: "must be true or false"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
 }
@@ -158,9 +159,9 @@ def _keys(location: Sequence[str | int], document: Any, keep_last: bool) -> Iter
         yield part
 
 
-def _models_at(location: Sequence[str | int]) -> list[type]:
+def _models_at(root: type, location: Sequence[str | int]) -> list[type]:
     """The models whose keys may stand in a place."""
-    models: list[type] = [Scenario]
+    models: list[type] = [root]
     for part in location:
         here = [annotations for each in models if part in (annotations := _annotations(each))]
         if here:  # list positions and names of alternatives lead nowhere else

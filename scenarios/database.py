@@ -10,6 +10,12 @@ database:
   recovery: simple
   target_recovery_time: 60s
 
+How rows of a table lie there: by a column, in a columnstore, in partitions by month or year of a date:
+
+database:
+  tables: [{names: [lineitem], cluster_by: l_shipdate, partition_by: l_shipdate, partition_every: year}]
+  tables: [{names: [lineitem, orders], storage: columnstore}]
+
 On PostgreSQL by URL, which tablespaces of the server hold what; indexes lie with their table unless said otherwise:
 
 database:
@@ -78,7 +84,8 @@ class FilegroupChoice(_Strict):
 
 
 class TableChoice(_Strict):
-    """Tables, where they and their indexes lie, and how they are compressed; `growing`: all that a run adds rows to."""
+    """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds rows
+    to."""
 
     names: Annotated[list[str], Field(min_length=1)]
     filegroup: str | None = None
@@ -86,6 +93,24 @@ class TableChoice(_Strict):
     compression: placement.Compression = "none"
     tablespace: Annotated[str, Field(min_length=1)] | None = None
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
+    storage: placement.Storage = "rowstore"
+    cluster_by: Annotated[str, Field(min_length=1)] | None = None
+    partition_by: Annotated[str, Field(min_length=1)] | None = None
+    partition_every: placement.Period = "month"
+
+    def design(self) -> placement.TableGroup:
+        return placement.TableGroup(
+            tables=tuple(self.names),
+            filegroup=self.filegroup,
+            index_filegroup=self.indexes,
+            compression=self.compression,
+            tablespace=self.tablespace,
+            index_tablespace=self.index_tablespace,
+            storage=self.storage,
+            cluster_by=self.cluster_by,
+            partition_by=self.partition_by,
+            partition_every=self.partition_every,
+        )
 
 
 class TempDbChoice(_Strict):
@@ -137,17 +162,7 @@ class DatabaseChoice(_Strict):
                 placement.Filegroup(group.name, _files(group.files)) for group in self.filegroups
             ),
             log=_files(self.log),
-            tables=tuple(
-                placement.TableGroup(
-                    tuple(group.names),
-                    group.filegroup,
-                    group.indexes,
-                    group.compression,
-                    group.tablespace,
-                    group.index_tablespace,
-                )
-                for group in self.tables
-            ),
+            tables=tuple(group.design() for group in self.tables),
             tempdb=self.tempdb.design() if self.tempdb else None,
             settings=placement.Settings(
                 recovery=self.recovery,

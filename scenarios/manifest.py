@@ -10,21 +10,22 @@ from stallmark.driver.collectors.base import Collector
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.plan import Plan
 from stallmark.loaders.ledger import Entry
-from stallmark.scenarios.model import Scenario, Variant
+from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario, Variant
 from stallmark.transactions.workload import Transaction, Workload
 
 
 def manifest(
-    scenario: Scenario,
+    scenario: AnyScenario,
     variant: Variant,
     place: dict[str, Any],
-    workload: Workload,
+    described: dict[str, Any],
     engine: Engine,
     memory: dict[str, Any],
     loaded: Entry,
     collectors: Sequence[Collector],
 ) -> dict[str, Any]:
-    """`place` is the run's place in its experiment: experiment, repeat, sequence."""
+    """`place` is the run's place in its experiment: experiment, repeat, sequence; `described`: see `of_load` and
+    `of_queries`."""
     identity = engine.identity()
     return {
         "stallmark": stallmark.__version__,
@@ -32,8 +33,7 @@ def manifest(
         "scenario": scenario.model_dump(mode="json"),
         "variant": variant.model_dump(mode="json"),
         "started": now(),
-        "steps": _steps(scenario.plan()),
-        "workload": _workload(scenario, workload),
+        **described,
         "server": {
             "product": identity.product,
             "version": identity.version_text,
@@ -58,6 +58,48 @@ def manifest(
 def now() -> str:
     """UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def of_load(scenario: Scenario, workload: Workload) -> dict[str, Any]:
+    """What users do, and when."""
+    return {"steps": _steps(scenario.plan()), "workload": _workload(scenario, workload)}
+
+
+def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> dict[str, Any]:
+    """What streams do; "steps", one for each phase, come as phases end. `dops`: those that queries are to have, None as
+    the server is set."""
+    choice = scenario.workload
+    return {
+        "steps": [],
+        "workload": {
+            "name": choice.name,
+            "scale": dict(choice.scale),
+            "seed": choice.seed,
+            "version": workload.version,
+            "transactions": [],
+        },
+        "queries": {
+            "run": scenario.queries.run,
+            "phases": list(scenario.queries.phases),
+            "streams": scenario.streams if "throughput" in scenario.queries.phases else None,
+            "refresh": scenario.queries.refreshes,
+            "dops": list(dops),
+            "timeout_s": scenario.queries.timeout,
+        },
+    }
+
+
+def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> dict[str, Any]:
+    """A phase that has ended, as a step: with the seconds over which the server's counters are taken."""
+    return {
+        "name": f"{name} run" if name != "each" else "queries by themselves",
+        "phase": name,
+        "users": streams,
+        "begin_s": began_s,
+        "measure_s": began_s,
+        "end_s": ended_s,
+        "arrivals": "closed",
+    }
 
 
 def _workload(scenario: Scenario, workload: Workload) -> dict[str, Any]:

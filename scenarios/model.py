@@ -1,7 +1,8 @@
 """What a scenario file may say. Everything is checked here, before anything starts."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -11,9 +12,11 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
+from stallmark.scenarios.queries import QueriesChoice
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.mix import attendants_each, deck_of
+from stallmark.transactions.warehouse.streams import streams_for
 
 Observation = Literal["query_store", "io_latency"]
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -58,7 +61,7 @@ class WorkloadChoice(_Strict):
     @field_validator("mix")
     @classmethod
     def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
-        if "name" in info.data:
+        if given is not None and "name" in info.data:
             try:
                 deck_of(find_workload(info.data["name"]), given)
             except StallmarkError as error:
@@ -109,8 +112,8 @@ class ThinkTime(_Strict):
     kind: Literal["constant", "exponential"] = "exponential"
 
 
-class Scenario(_Strict):
-    """A question to a database and its storage, and the runs that answer it."""
+class AnyScenario(_Strict):
+    """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     title: str
@@ -119,13 +122,6 @@ class Scenario(_Strict):
     takes: str
     workload: WorkloadChoice
     database: DatabaseChoice | None = None
-    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
-    ramp: Annotated[Seconds, Field(ge=0)] = 0.0
-    warm_up: Annotated[Seconds, Field(ge=0)]
-    measure: Annotated[Seconds, Field(ge=1)]
-    arrivals: Literal["closed"] | OpenLoop = "closed"
-    think_time: ThinkTime | None = None
-    call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
     buffer_pool: Pool | None = None
     device: Devices | None = None
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
@@ -135,6 +131,41 @@ class Scenario(_Strict):
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     variants: Annotated[list[Variant], Field(min_length=1)]
 
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [variant.name for variant in self.variants]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
+        if twice := [name for name in self.observe if self.observe.count(name) > 1]:
+            raise ValueError(f"observe names {twice[0]} twice: name it once")
+        if self.database:
+            try:
+                self.database.design().check_tables(find_workload(self.workload.name).metadata)
+            except StallmarkError as error:
+                raise ValueError(f"database.tables: {error}") from None
+        return self
+
+    def pool_of(self, variant: Variant):
+        return variant.buffer_pool or self.buffer_pool
+
+    def devices_of(self, variant: Variant) -> dict[str, DeviceModel] | None:
+        devices = variant.device or self.device
+        if devices is None or devices == "bare":
+            return None
+        return {name: model for name in ("data", "wal") if (model := getattr(devices, name))}
+
+
+class Scenario(AnyScenario):
+    """One in which users execute transactions, for a time."""
+
+    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
+    ramp: Annotated[Seconds, Field(ge=0)] = 0.0
+    warm_up: Annotated[Seconds, Field(ge=0)]
+    measure: Annotated[Seconds, Field(ge=1)]
+    arrivals: Literal["closed"] | OpenLoop = "closed"
+    think_time: ThinkTime | None = None
+    call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
+
     @model_validator(mode="before")
     @classmethod
     def _one_number_of_users(cls, data: dict) -> dict:
@@ -143,19 +174,14 @@ class Scenario(_Strict):
         return data
 
     @model_validator(mode="after")
-    def _consistent(self) -> "Scenario":
-        names = [variant.name for variant in self.variants]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
-        if twice := [name for name in self.observe if self.observe.count(name) > 1]:
-            raise ValueError(f"observe names {twice[0]} twice: name it once")
+    def _has_load(self) -> Self:
+        if not find_workload(self.workload.name).deck:
+            raise ValueError(
+                f"{self.workload.name} has no transactions that users could execute: write `queries: {{run: power}}` "
+                "in place of users, warm_up and measure"
+            )
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
-        if self.database:
-            try:
-                self.database.design().check_tables(find_workload(self.workload.name).metadata)
-            except StallmarkError as error:
-                raise ValueError(f"database.tables: {error}") from None
         return self
 
     def arrival_plan(self) -> Arrivals:
@@ -170,18 +196,47 @@ class Scenario(_Strict):
         attendants = attendants_each(find_workload(self.workload.name), self.workload.deck())
         return Plan(steps, self.arrival_plan(), self.workload.seed, attendants)
 
-    def pool_of(self, variant: Variant):
-        return variant.buffer_pool or self.buffer_pool
-
-    def devices_of(self, variant: Variant) -> dict[str, DeviceModel] | None:
-        devices = variant.device or self.device
-        if devices is None or devices == "bare":
-            return None
-        return {name: model for name in ("data", "wal") if (model := getattr(devices, name))}
-
     def run_seconds(self) -> float:
         """How long users run in all, without loading and preparing."""
         return self.plan().end_s * len(self.variants) * self.repeats
+
+
+_OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields)
+
+
+class QueryScenario(AnyScenario):
+    """One in which streams execute queries, to their end."""
+
+    queries: QueriesChoice
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_users(cls, data: dict) -> dict:
+        if isinstance(data, dict) and (found := sorted(_OF_USERS & set(data))):
+            raise ValueError(
+                f"{found[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
+                "remove one of the two"
+            )
+        return data
+
+    @model_validator(mode="after")
+    def _has_queries(self) -> Self:
+        if find_workload(self.workload.name).deck:
+            raise ValueError(
+                f"{self.workload.name} has no queries for streams: write users, warm_up and measure in place of "
+                "`queries`, or set workload.name: warehouse"
+            )
+        return self
+
+    @property
+    def streams(self) -> int:
+        """In a throughput run."""
+        return self.queries.streams or streams_for(self.workload.scale["factor"])
+
+
+def model_for(document: Mapping[str, Any]) -> type[Scenario] | type[QueryScenario]:
+    """Which of the two a scenario file means."""
+    return QueryScenario if "queries" in document else Scenario
 
 
 SHIPPED = Path(__file__).parent

@@ -7,7 +7,7 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.loaders.plan import Plan, loader_for
-from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema import postgres_placement
 from stallmark.schema.deploy import Parts
 from stallmark.schema.placement import Design, sized
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
 
 
-def place(engine: Engine, scenario: Scenario) -> None:
+def place(engine: Engine, scenario: AnyScenario) -> None:
     """Make the database as the scenario's `database:` designs it; one that is there must be so already.
 
     Raises StallmarkError where the server cannot have it so, naming what differs.
@@ -62,7 +62,7 @@ def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> Non
     mssql_existing.refuse_other(engine, design, metadata)
 
 
-def arrangement(engine: Engine, scenario: Scenario | None) -> Callable[[Parts], Parts]:
+def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Parts], Parts]:
     """What `loaders.load.build` is told of where tables and keys lie."""
     if scenario is None or scenario.database is None:
         return lambda parts: parts

@@ -12,7 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios.complaints import Keys, sentences
-from stallmark.scenarios.model import SHIPPED, Scenario
+from stallmark.scenarios.model import SHIPPED, QueryScenario, Scenario, model_for
 
 
 def shipped() -> list[str]:
@@ -20,13 +20,13 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
-def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario:
+def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario:
     """`overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`."""
     path = _locate(name_or_path)
     document = _load(path)
     origins = {_override(document, override): override for override in overrides}
     try:
-        return Scenario.model_validate(document)
+        return model_for(document).model_validate(document)
     except ValidationError as error:
         raise StallmarkError("\n".join(sentences(error, document, path, origins))) from None
 

@@ -10,26 +10,32 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import of_others
-from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario
 from stallmark.transactions import find_workload
 
 _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp_configure; a restart)"}
 
 
 def refuse_what_cannot_be(
-    scenario: Scenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
+    scenario: AnyScenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
 ) -> None:
     """Everything that can be known before the first byte is loaded. The load comes from so many machines."""
     _refuse_what_the_engine_cannot(scenario, engine)
     refuse_restoring_others(scenario, engine)
     refuse_small_pools(scenario, engine)
-    _refuse_more_users_than_sessions(scenario, engine, machines)
+    if isinstance(scenario, Scenario):
+        _refuse_more_users_than_sessions(scenario, engine, machines)
+    if isinstance(scenario, QueryScenario):
+        _refuse_streams(scenario, engine)
+        _refuse_cores(scenario, engine)
+        if web_port:
+            raise StallmarkError(f"{scenario.name} runs queries, which have no web page: leave out --web.")
     if web_port:
         _refuse_port_in_use("127.0.0.1", web_port, "the web page")
     _refuse_unwritable(out)
 
 
-def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | None = None) -> None:
+def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Caps below what the server needs; shares of the data only when its size is known."""
     for variant in scenario.variants:
         pool = scenario.pool_of(variant)
@@ -43,8 +49,12 @@ def refuse_small_pools(scenario: Scenario, engine: Engine, loaded_bytes: int | N
             )
 
 
-def refuse_load_machines(scenario: Scenario, engine: Engine, gathering: Gathering) -> None:
+def refuse_load_machines(scenario: AnyScenario, engine: Engine, gathering: Gathering) -> None:
     """Load machines that could not reach the server or this machine, or would have nothing to do."""
+    if not isinstance(scenario, Scenario):
+        raise StallmarkError(
+            f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
+        )
     if engine.is_local:
         raise StallmarkError(
             "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
@@ -58,7 +68,7 @@ def refuse_load_machines(scenario: Scenario, engine: Engine, gathering: Gatherin
     _refuse_port_in_use(gathering.host.removeprefix("*"), gathering.port, "the load machines")
 
 
-def refuse_driven(scenario: Scenario, engine: Engine, loaded: Entry) -> None:
+def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
     """A database that load has changed is not what a variant is to start from."""
     if loaded.driven:
         data = engine.directories().get("data")
@@ -69,7 +79,7 @@ def refuse_driven(scenario: Scenario, engine: Engine, loaded: Entry) -> None:
         )
 
 
-def refuse_restoring_others(scenario: Scenario, engine: Engine) -> None:
+def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
     """A restore takes the whole database back: what others have changed in it since would be lost.
 
     The embedded database is nobody else's.
@@ -84,7 +94,7 @@ def refuse_restoring_others(scenario: Scenario, engine: Engine) -> None:
         )
 
 
-def _refuse_what_the_engine_cannot(scenario: Scenario, engine: Engine) -> None:
+def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
     variants = scenario.variants
     asked = {
         "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
@@ -120,6 +130,32 @@ def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machine
         f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "
         f"ask for fewer, or {remedy}."
     )
+
+
+def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:
+    """A refresh stream has connections as well: that of its state, and those that write."""
+    most = engine.most_users()
+    if "throughput" in scenario.queries.phases and most is not None and scenario.streams + 2 > most:
+        raise StallmarkError(
+            f"{scenario.name} asks for {scenario.streams:,} streams and one that refreshes, but the server takes "
+            f"{most:,} sessions beside our own: ask for fewer."
+        )
+
+
+def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
+    """Degrees of parallelism that the server has no cores for, or `all` where nobody knows how many that is."""
+    cores = engine.cores()
+    for dop in scenario.queries.dop or ():
+        if dop == "all" and cores is None:
+            raise StallmarkError(
+                f"{scenario.name} asks for `dop: all`, but the server does not say how many cores it has: write the "
+                "number."
+            )
+        if dop != "all" and cores is not None and dop > cores:
+            raise StallmarkError(
+                f"{scenario.name} asks for `dop: {dop}`, but the server has {cores} core{'s' * (cores != 1)}: ask for "
+                "no more, or write all."
+            )
 
 
 def _refuse_port_in_use(host: str, port: int, purpose: str) -> None:

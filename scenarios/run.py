@@ -1,34 +1,21 @@
-"""One run: prepare the server, drive the load beside the collectors, check, and leave a record."""
+"""A run in which users execute transactions beside the collectors, for a time."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from stallmark.driver.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.driver.drive import Drive, Interrupted, Progress
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.sampler import Sampler
-from stallmark.loaders import ledger
-from stallmark.loaders.ledger import Entry
-from stallmark.scenarios.manifest import manifest, now
+from stallmark.scenarios.any_run import AnyRun
+from stallmark.scenarios.manifest import now, of_load
 from stallmark.scenarios.model import Scenario, Variant
-from stallmark.scenarios.opening import counted, open_run
-from stallmark.scenarios.refusals import refuse_restoring_others
-from stallmark.scenarios.show import Show
-from stallmark.scenarios.stopping import Stopped, later
-from stallmark.scenarios.watch import Watch
-from stallmark.transactions import checks, find_workload
 
 
-class Run:
-    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
-    StallmarkError when the server is not held for us any more; `notes` are for the record."""
+class Run(AnyRun):
+    """With a `gathering` the users are on other machines."""
+
+    _scenario: Scenario
 
     def __init__(
         self,
@@ -36,118 +23,17 @@ class Run:
         variant: Variant,
         engine: Engine,
         *,
-        folder: Path,
-        place: dict[str, Any],
-        title: str,
-        loaded: Entry,
-        original_pool_bytes: int | None,
-        look: Callable[[], None],
-        notes: Sequence[str],
-        show: Show,
         web_port: int | None,
         gathering: Gathering | None,
+        **common: Any,
     ):
-        self._scenario = scenario
-        self._variant = variant
-        self._engine = engine
-        self._workload = find_workload(scenario.workload.name)
+        super().__init__(scenario, variant, engine, **common)
         self._plan = scenario.plan()
-        self._folder = folder
-        self._place = place
-        self._title = title
-        self._loaded = loaded
-        self._original_pool_bytes = original_pool_bytes
-        self._watch = Watch(look)
-        self._show = show
         self._web_port = web_port
         self._gathering = gathering
-        self._notes = list(notes)
-        self._opening: dict[str, Any] | None = None
-        self._counted: dict[str, int] = {}
-        self.conditions_hold = True
 
-    def go(self) -> str | None:
-        """Returns why the run is incomplete, None when it is whole. Whatever happens, the record is closed."""
-        with self._show.bar(f"{self._title}: preparing", None):
-            memory = self._prepare()
-        writer = self._open_record(memory)
-        reason: str | None = "Stallmark ended unexpectedly"
-        try:
-            reason = self._drive(writer)
-            if reason is None:
-                self._check(writer)
-        except Stopped as stopped:
-            reason = str(stopped)
-            raise
-        except (StallmarkError, CallFailed, OSError) as error:
-            reason = str(error).rstrip(".")
-        finally:
-            with later():
-                writer.close(reason)
-        return reason
-
-    def _prepare(self) -> dict[str, Any]:
-        engine, scenario = self._engine, self._scenario
-        if scenario.reset == "restore":
-            self._restore()
-        drop_left_behind(engine)
-        ledger.note_driven(engine)
-        choice = scenario.workload
-        self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
-        self._counted = counted(engine, self._workload)
-        engine.emulate(scenario.devices_of(self._variant))
-        wanted = None
-        if pool := scenario.pool_of(self._variant):
-            wanted = pool.resolve(self._loaded.loaded_bytes or 0)
-            engine.cap_memory(wanted)
-        else:
-            engine.uncap_memory()
-        if scenario.start_cache == "cold":
-            self._notes.extend(engine.drop_caches())
-        elif scenario.start_cache == "prefilled":
-            engine.prefill(str(self._workload.metadata.schema))
-        engine.checkpoint()
-        return {
-            "configured_bytes": wanted,
-            "reached_bytes": engine.buffer_pool_bytes(),
-            "original": self._original_pool_bytes,
-        }
-
-    def _restore(self) -> None:
-        refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
-        self._engine.restore()
-        found = ledger.read(self._engine)
-        if found is None or found.driven or found.label != self._loaded.label:
-            raise StallmarkError(
-                f"The copy that {self._scenario.workload} was restored from is not of the database as loaded: "
-                "drop it (the embedded one: remove its folder) and run again."
-            )
-
-    def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
-        collectors = collectors_for(self._engine, self._scenario.observe)
-        writer = RecordWriter(
-            self._folder,
-            manifest(
-                self._scenario,
-                self._variant,
-                self._place,
-                self._workload,
-                self._engine,
-                memory,
-                self._loaded,
-                collectors,
-            ),
-        )
-        writer.manifest["notes"].extend(self._notes)
-        writer.manifest["workload"]["opening"] = self._opening
-        writer.manifest["workload"]["counted"] = {
-            name: {"before": number, "after": None} for name, number in self._counted.items()
-        }
-        known = writer.manifest["collectors"]
-        self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
-        for collector in self._collectors:
-            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
-        return writer
+    def _described(self) -> dict[str, Any]:
+        return of_load(self._scenario, self._workload)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         choice = self._scenario.workload
@@ -163,7 +49,7 @@ class Run:
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         try:
             with (
-                self._given_back(drive, sampler, writer),
+                self._given_back(sampler, writer, lambda: _finish(drive, writer), drive.notes),
                 self._watch,
                 self._show.bar(f"{self._title}: running", self._plan.end_s),
             ):
@@ -182,21 +68,6 @@ class Run:
             return str(interruption)
         return None
 
-    @contextmanager
-    def _given_back(self, drive: Drive, sampler: Sampler, writer: RecordWriter) -> Iterator[None]:
-        """At the end of the load, however it comes, everything is stopped, even when something before it fails."""
-        try:
-            yield
-        finally:
-            with later(), ExitStack() as ends:
-                ends.callback(lambda: writer.manifest["notes"].extend([*drive.notes(), *_notes(sampler)]))
-                ends.callback(lambda: writer.manifest.update(unheard=drive.unheard()))
-                ends.callback(self._engine.relax_devices)
-                ends.callback(
-                    sampler.stop
-                )  # after the users: a session hands in its last counters as it ends
-                ends.callback(drive.finish)
-
     def _show_progress(self, progress: Progress) -> None:
         phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
         note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
@@ -204,26 +75,10 @@ class Run:
             note += f", {progress.errors} errors"
         self._show.advance(progress.elapsed_s, note)
 
-    def _check_server(self) -> None:
-        if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
-            raise Interrupted(why)
 
-    def _check(self, writer: RecordWriter) -> None:
-        with self._show.bar(f"{self._title}: checking consistency", None):
-            scale = self._loaded.identity.scale
-            findings = checks.run(self._engine, self._workload, scale, driven=True)
-        findings = [finding for finding in findings if finding.holds is not None]
-        writer.manifest["conditions"] = [vars(finding) for finding in findings]
-        for name, number in counted(self._engine, self._workload).items():
-            writer.manifest["workload"]["counted"][name]["after"] = number
-        writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
-        self.conditions_hold = all(finding.holds for finding in findings)
-
-
-def _notes(sampler: Sampler) -> list[str]:
-    late = [
-        f"Collector {name} came too late for {ticks} of its samples."
-        for name, ticks in sampler.missed.items()
-        if ticks
-    ]
-    return [str(failure) for failure in sampler.failures] + late
+def _finish(drive: Drive, writer: RecordWriter) -> None:
+    """However its end goes, the record says of what nobody heard."""
+    try:
+        drive.finish()
+    finally:
+        writer.manifest.update(unheard=drive.unheard())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import NotGivenBack, StallmarkError
@@ -14,10 +15,12 @@ from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
 from stallmark.scenarios.advice import advice
+from stallmark.scenarios.any_run import AnyRun
 from stallmark.scenarios.build import show_build
 from stallmark.scenarios.load_worker import facts_of
-from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.model import QueryScenario, Scenario, Variant
 from stallmark.scenarios.placing import arrangement
+from stallmark.scenarios.query_run import QueryRun
 from stallmark.scenarios.refusals import (
     refuse_driven,
     refuse_load_machines,
@@ -42,7 +45,7 @@ class Runner:
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: Scenario | QueryScenario,
         engine: Engine,
         out: Path,
         show: Show,
@@ -82,14 +85,13 @@ class Runner:
         loaded = self._prepare_database()
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         variants = self._scenario.variants * self._scenario.repeats
-        gathering = self._gathering and replace(self._gathering, facts=facts_of(self._engine))
+        if self._gathering:
+            self._gathering = replace(self._gathering, facts=facts_of(self._engine))
         holds = True
         for index, variant in enumerate(variants):
             look()
-            run = Run(
-                self._scenario,
+            run = self._make(
                 variant,
-                self._engine,
                 folder=self.folder / f"{index + 1:02d}-{_as_file_name(variant.name)}",
                 place={
                     "experiment": self._experiment,
@@ -102,14 +104,24 @@ class Runner:
                 look=look,
                 notes=said,
                 show=self._show,
-                web_port=self._web_port,
-                gathering=gathering,
             )
             reason = run.go()
             holds = holds and run.conditions_hold
             if reason:
                 return Finished(reason, holds)
         return Finished(None, holds)
+
+    def _make(self, variant: Variant, **common: Any) -> AnyRun:
+        if isinstance(self._scenario, QueryScenario):
+            return QueryRun(self._scenario, variant, self._engine, **common)
+        return Run(
+            self._scenario,
+            variant,
+            self._engine,
+            web_port=self._web_port,
+            gathering=self._gathering,
+            **common,
+        )
 
     def _prepare_database(self) -> Entry:
         choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"

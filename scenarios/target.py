@@ -13,7 +13,8 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
 from stallmark.loaders import ledger
-from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.loaders.plan import loader_for
+from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.scenarios.placing import place
 
 
@@ -61,14 +62,15 @@ class Target:
 
     def folder(self, choice: WorkloadChoice) -> Path:
         scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
-        return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}-seed-{choice.seed}"
+        seed = f"-seed-{choice.seed}" if loader_for(choice.name).seeded else ""
+        return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
         """There is no embedded database in its place. Of a server by URL only the server can tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     @contextmanager
-    def engine(self, choice: WorkloadChoice, scenario: Scenario | None = None) -> Iterator[Engine]:
+    def engine(self, choice: WorkloadChoice, scenario: AnyScenario | None = None) -> Iterator[Engine]:
         """Open the engine for a database, placed as the scenario says; whatever happens, an embedded server is stopped
         at the end. One that was made for a command that is then refused is removed."""
         if self.url:

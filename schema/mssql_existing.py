@@ -11,7 +11,17 @@ from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.odbc import api
-from stallmark.schema.placement import MIB, PRIMARY, Design, File, Settings, TempDb, is_windows
+from stallmark.schema import mssql_rows
+from stallmark.schema.placement import (
+    MIB,
+    PRIMARY,
+    Design,
+    File,
+    Settings,
+    TableGroup,
+    TempDb,
+    is_windows,
+)
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -39,6 +49,10 @@ class FoundIndex:
     name: str | None
     filegroup: str
     compression: str
+    storage: str  # rowstore or columnstore
+    ordered_by: str | None  # its first column; None: a heap or a columnstore
+    partitioned_by: str | None
+    partitions: int | None
 
 
 @dataclass(frozen=True)
@@ -155,8 +169,27 @@ def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str
         place = place or (PRIMARY if design.files else None)
         if place and index.filegroup.casefold() != place.casefold():
             yield f"{what} lies in {index.filegroup}, not in {place}"
-        if index.compression != group.compression:
+        if index.compression != group.compression and index.storage == "rowstore":
             yield f"the compression of {what} is {index.compression}, not {group.compression}"
+        if index.number == 1:
+            yield from _rows(group, index, tables[index.table])
+
+
+def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str]:
+    if found.storage != group.storage:
+        yield f"the table {table.name} is a {found.storage}, not a {group.storage}"
+        return
+    ordered_by = group.cluster_by or next(iter(table.primary_key)).name
+    if group.storage == "rowstore" and found.ordered_by != ordered_by:
+        yield f"the rows of {table.name} lie by {found.ordered_by}, not by {ordered_by}"
+    wanted = len(mssql_rows.bounds(group, table)) + 1 if group.partition_by else None
+    if (found.partitioned_by, found.partitions) != (group.partition_by, wanted):
+        there = _partitions(found.partitions, found.partitioned_by)
+        yield f"the table {table.name} has {there}, not {_partitions(wanted, group.partition_by)}"
+
+
+def _partitions(count: int | None, column: str | None) -> str:
+    return "no partitions" if count is None else f"{count} partitions by {column}"
 
 
 def _word(value: Any) -> str:

@@ -16,13 +16,16 @@ from stallmark.driver.engines.mssql.errors import failed
 from stallmark.driver.engines.mssql.execute import execute
 from stallmark.driver.engines.mssql.odbc import api
 from stallmark.driver.engines.mssql.sql import name, text
-from stallmark.schema.placement import MIB, Design, File, Settings
+from stallmark.schema import mssql_rows
+from stallmark.schema.placement import MIB, PRIMARY, Design, File, Settings
 
 if TYPE_CHECKING:
     from stallmark.driver.engines.mssql.engine import MssqlEngine
     from stallmark.schema.deploy import Parts
 
-_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (filegroup or None, compression)
+_STORAGE = (
+    "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, compression)
+)
 
 
 def create_database(database: str, design: Design) -> list[str]:
@@ -69,13 +72,15 @@ def make_database(engine: "MssqlEngine", design: Design) -> None:
 
 def place_tables(parts: "Parts", design: Design) -> "Parts":
     """Tables, keys and indexes of `schema.deploy.take_apart` say where they lie and how they are compressed when they
-    are created on SQL Server. Raises StallmarkError for a table the schema does not have."""
+    are created on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a
+    column that the schema does not have."""
     design.check_tables(parts.tables)
+    parts = mssql_rows.arrange(parts, design)
     for table in parts.tables.sorted_tables:
-        table.info[_STORAGE] = _storage(design, table, clustered=True)
+        table.info[_STORAGE] = _storage(design, table, table)
     for item in parts.keys:
         if item.table is not None:
-            item.info[_STORAGE] = _storage(design, item.table, clustered=_is_clustered(item))
+            item.info[_STORAGE] = _storage(design, item, item.table)
     return parts
 
 
@@ -97,10 +102,10 @@ def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> 
 
 def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
     """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
-    filegroup, compression = item.info.get(_STORAGE, (None, "none"))
-    on = [f"ON {name(filegroup)}"] if filegroup else []
-    if filegroup and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
-        on.append(f"TEXTIMAGE_ON {name(filegroup)}")  # else, as documented, they go to the default filegroup
+    place, compression = item.info.get(_STORAGE, (None, "none"))
+    on = [f"ON {place}"] if place else []
+    if place and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
+        on.append(f"TEXTIMAGE_ON {place}")  # else, as documented, they go to the default filegroup
     options = [f"WITH (DATA_COMPRESSION = {compression.upper()})"] if compression != "none" else []
     yield from (*on, *options) if filegroup_first else (*options, *on)
 
@@ -110,10 +115,16 @@ def _is_large(column: sa.Column) -> bool:
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 
-def _storage(design: Design, table: sa.Table, *, clustered: bool) -> tuple[str | None, str]:
+def _storage(design: Design, item: Any, table: sa.Table) -> tuple[str | None, str]:
     group = design.group_of(table)
-    filegroup = group.filegroup if clustered else group.index_filegroup or group.filegroup
-    return filegroup, group.compression
+    is_rows = isinstance(item, sa.Table) or _is_clustered(item)
+    filegroup = group.filegroup if is_rows else group.index_filegroup or group.filegroup
+    if group.partition_by and isinstance(item, sa.Index) and is_rows:
+        return f"{name(mssql_rows.partitions(group, table))} ({name(group.partition_by)})", group.compression
+    if group.partition_by and filegroup is None and item is not table:
+        # It would go into partitions, too, and be looked up in each.
+        filegroup = PRIMARY
+    return filegroup and name(filegroup), group.compression
 
 
 def _is_clustered(item: Any) -> bool:

@@ -32,6 +32,9 @@ LEAST_ROOM = GIB
 LEAST_LOG = GIB
 
 Compression = Literal["none", "row", "page"]
+Storage = Literal["rowstore", "columnstore"]
+Period = Literal["month", "year"]
+DATES = "dates"  # in `Column.info` of a date: the first and the last one that its rows have
 Recovery = Literal["simple", "bulk_logged", "full"]
 DelayedDurability = Literal["disabled", "allowed", "forced"]
 PageVerify = Literal["checksum", "torn_page_detection", "none"]
@@ -74,7 +77,10 @@ class Filegroup:
 class TableGroup:
     """Tables by their names without the schema, or GROWING. A filegroup of None is the one the server takes: PRIMARY
     for tables, that of its table for an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
-    table for an index."""
+    table for an index.
+
+    Rows lie in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
+    either kind they may be in partitions, one for each period of a date (`partition_by`)."""
 
     tables: tuple[str, ...]
     filegroup: str | None = None
@@ -82,6 +88,32 @@ class TableGroup:
     compression: Compression = "none"
     tablespace: str | None = None
     index_tablespace: str | None = None  # of keys and indexes
+    storage: Storage = "rowstore"
+    cluster_by: str | None = None
+    partition_by: str | None = None
+    partition_every: Period = "month"
+
+    def __post_init__(self) -> None:
+        names = ", ".join(self.tables)
+        if self.storage == "columnstore" and self.compression != "none":
+            raise StallmarkError(
+                f"{names} cannot be a columnstore with compression {self.compression}: a columnstore is always "
+                "compressed in its own way, so leave `compression` out."
+            )
+        if self.storage == "columnstore" and self.cluster_by:
+            raise StallmarkError(
+                f"{names} cannot be a columnstore and lie by {self.cluster_by}: leave out `storage` or `cluster_by`."
+            )
+        if self.partition_by and self.storage == "rowstore" and self.cluster_by != self.partition_by:
+            raise StallmarkError(
+                f"{names} cannot have partitions by {self.partition_by} while the rows lie by another key: write "
+                f"`cluster_by: {self.partition_by}` beside it, or `storage: columnstore`."
+            )
+
+    @property
+    def key_is_apart(self) -> bool:
+        """Whether the primary key is an index beside the rows, because they lie otherwise."""
+        return self.storage == "columnstore" or self.cluster_by is not None
 
 
 @dataclass(frozen=True)
@@ -161,7 +193,8 @@ class Design:
         return next(named, TableGroup((table.name,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
-        """Raises StallmarkError when it places a table that the schema does not have."""
+        """Raises StallmarkError when it names a table or a column that the schema does not have, or partitions by what
+        is no date with a known range."""
         known = {table.name for table in metadata.sorted_tables}
         grows = {GROWING for table in metadata.sorted_tables if table.info.get(GROWING)}
         for name in (name for group in self.tables for name in group.tables):
@@ -169,6 +202,8 @@ class Design:
                 raise StallmarkError(
                     f"{metadata.schema} has no table {name}: there are {', '.join(sorted(known))}."
                 )
+        for table in metadata.sorted_tables:
+            _check_columns(self.group_of(table), table)
 
     def _own_files(self) -> list[File]:
         return [file for group in self.groups() for file in group.files] + list(self.log)
@@ -191,6 +226,8 @@ def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Des
         needs[index_place] += size.index_bytes(table, count, "mssql")
         # A clustered key is a copy of its heap, beside it until it is made; that space is free afterwards.
         sorts[place] += size.sort_bytes(table, count, "mssql")
+        if group.key_is_apart:
+            needs[index_place] += size.key_apart_bytes(table, count)
     everything = sum(needs.values())
 
     def fitting(group: str, files: Sequence[File]) -> tuple[File, ...]:
@@ -256,6 +293,18 @@ def _check_path(path: str) -> None:
         raise StallmarkError(
             f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
         )
+
+
+def _check_columns(group: TableGroup, table: sa.Table) -> None:
+    if group.cluster_by and group.cluster_by not in table.columns:
+        raise StallmarkError(
+            f"{table.name} cannot lie by {group.cluster_by}: it has no such column, but "
+            f"{', '.join(table.columns.keys())}."
+        )
+    dates = [column.name for column in table.columns if DATES in column.info]
+    if group.partition_by and group.partition_by not in dates:
+        has = f"by {' or '.join(dates)}" if dates else "by none of its columns"
+        raise StallmarkError(f"{table.name} can have partitions {has}, not by {group.partition_by}.")
 
 
 def _once(what: str, names: Sequence[str]) -> None:

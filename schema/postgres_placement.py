@@ -97,6 +97,16 @@ def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
             yield "a filegroup", "PostgreSQL has tablespaces: write `tablespace` and `index_tablespace`"
         if group.compression != "none":
             yield f"compression: {group.compression}", "PostgreSQL compresses no tables: leave it out"
+        if group.storage != "rowstore":
+            yield f"storage: {group.storage}", "PostgreSQL has no columnstore: leave it out"
+        if group.cluster_by:
+            yield (
+                f"cluster_by: {group.cluster_by}",
+                "PostgreSQL keeps no table in the order of a column: leave it out",
+            )
+        if group.partition_by:
+            why = "a key of a PostgreSQL table in partitions holds that column, which ours does not: leave it out"
+            yield f"partition_by: {group.partition_by}", why
     for setting in fields(Settings):
         if getattr(design.settings, setting.name) is not None:
             yield setting.name.removesuffix("_s"), "that is a setting of SQL Server: leave it out"

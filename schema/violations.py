@@ -37,17 +37,20 @@ def named(engine: Engine, connection: sa.Connection, item: Constraint | Index) -
 
 
 def _orphans(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> str | None:
-    table, [element] = table_of(key), key.elements
-    child, parent = element.parent, element.column
-    shown = list(dict.fromkeys((*table.primary_key.columns, child)))
+    table = table_of(key)
+    children, parents = [e.parent for e in key.elements], [e.column for e in key.elements]
+    shown = list(dict.fromkeys((*table.primary_key.columns, *children)))
+    same = [parent == child for parent, child in zip(parents, children, strict=True)]
     rows = connection.execute(
         sa.select(*shown)
-        .where(child.is_not(None), ~sa.exists().where(parent == child))
+        .where(*(child.is_not(None) for child in children), ~sa.exists().where(*same))
         .order_by(*shown)
         .limit(SHOWN_ROWS)
     ).all()
     listed = "; ".join(_values(shown, row) for row in rows)
-    whose = f"{table.fullname} has rows whose {child.name} is not in {parent.table.fullname}"
+    names = ", ".join(child.name for child in children)
+    are = "is" if len(children) == 1 else "are"
+    whose = f"{table.fullname} has rows whose {names} {are} not in {parents[0].table.fullname}"
     return f"{whose}, the first with {listed}" if rows else None
 
 

@@ -27,6 +27,11 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
     StallmarkError, a sentence without its full stop, when it cannot be.
     """
     own = {kind.name: cards for kind, cards in workload.deck.items()}
+    if not own:
+        raise StallmarkError(
+            f"users start no transactions of {workload.name}, whose queries are executed by streams: say queries in "
+            "place of users, warm_up and measure"
+        )
     if mix is None:
         return own
     weights = _by_read_share(workload, mix) if READ_SHARE in mix else _by_name(workload, mix)

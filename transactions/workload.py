@@ -109,7 +109,8 @@ class Workload:
     version: int
     metadata: MetaData
     deck: Mapping[type[Transaction], int]
-    """How many cards of each transaction the shuffled deck of the virtual users holds."""
+    """How many cards of each transaction the shuffled deck of the virtual users holds; none where streams execute
+    queries instead."""
     conditions: Sequence[Condition]
     package: str
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict

@@ -19,7 +19,9 @@ _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
 
 
 def cautions(runs: Sequence[RunSummary]) -> list[str]:
-    return [*_emulation(runs), *_statistics(runs), *_load(runs), *_storage(runs), *_times(runs)]
+    """Runs of queries have their own statistics: their phases last as long as the queries take."""
+    statistics = [] if any(run.queries for run in runs) else _statistics(runs)
+    return [*_emulation(runs), *statistics, *_load(runs), *_storage(runs), *_times(runs)]
 
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[str]:

@@ -9,11 +9,14 @@ from stallmark.driver.analysis.errors import read_errors
 from stallmark.driver.analysis.findings import findings
 from stallmark.driver.analysis.foreign import read_foreign
 from stallmark.driver.analysis.interval import measured_intervals, recorded_seconds
-from stallmark.driver.analysis.io import read_io
+from stallmark.driver.analysis.io import is_emulated, read_io
 from stallmark.driver.analysis.load import read_load
+from stallmark.driver.analysis.query_comparison import compare
+from stallmark.driver.analysis.query_findings import query_cautions, query_findings
+from stallmark.driver.analysis.query_runs import read_queries
 from stallmark.driver.analysis.series import make_series
 from stallmark.driver.analysis.server_views import read_server_views
-from stallmark.driver.analysis.steps import summarise_step
+from stallmark.driver.analysis.steps import device_name, summarise_step
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.analysis.validity import Validity
 from stallmark.driver.analysis.waits import read_waits
@@ -34,15 +37,21 @@ def summarise(records: Sequence[Record]) -> ExperimentSummary:
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.get("scenario") or {}
     axis = find_axis(steps)
+    if 0 < sum(run.queries is not None for run in runs) < len(runs):
+        raise StallmarkError(
+            "Runs of queries and runs of transactions do not compare: make a report of each by itself."
+        )
+    compared = compare(runs, lambda run: (device_name(run.manifest), is_emulated(run.manifest)))
     return ExperimentSummary(
         scenario=scenario.get("name") or "",
         title=scenario.get("title") or scenario.get("name") or "",
         answers=scenario.get("answers") or "",
-        emulated=any(step.emulated for step in steps),
+        emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=runs,
-        findings=findings(axis, runs),
-        cautions=cautions(runs),
+        findings=query_findings(compared, runs) if compared else findings(axis, runs),
+        cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
+        queries=compared,
     )
 
 
@@ -83,6 +92,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         growth_share=_growth(record),
         conditions=conditions,
         foreign=read_foreign(record, series.tps, intervals),
+        queries=read_queries(record),
     )
 
 

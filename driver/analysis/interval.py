@@ -39,7 +39,11 @@ def recorded_seconds(record: Record) -> int:
     partial: what counts ends with the last whole second that the collectors saw, or one before the driver's
     last.
     """
-    last = max(_latest(record, "users", "second"), _latest(record, "transactions", "second"))
+    last = max(
+        _latest(record, "users", "second"),
+        _latest(record, "transactions", "second"),
+        _latest(record, "queries", "started_s"),
+    )
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))

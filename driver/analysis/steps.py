@@ -92,7 +92,7 @@ def summarise_step(
         users=step["users"],
         buffer_pool_bytes=pool,
         buffer_pool_share=pool / size if pool and size else None,
-        device=_device_name(manifest),
+        device=device_name(manifest),
         emulated=is_emulated(manifest),
         measured_s=interval.seconds,
         warm_up_s=step["measure_s"] - (step.get("begin_s") or 0),
@@ -268,7 +268,7 @@ def _checkpoints(delta: Delta | None) -> int | None:
     )
 
 
-def _device_name(manifest: Mapping[str, Any]) -> str:
+def device_name(manifest: Mapping[str, Any]) -> str:
     device = device_of(manifest, "data")
     if is_emulated(manifest):
         spindles = device["spindles"]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.query_summary import QueryComparison, QueryRunSummary
+
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 
 
@@ -380,6 +382,7 @@ class RunSummary:
     growth_share: float | None  # of the database over the run
     conditions: list[dict[str, Any]]  # {"name", "holds", "offending", "seconds", "detail"}
     foreign: list[ForeignSummary] = field(default_factory=list)
+    queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 
 @dataclass(frozen=True)
@@ -394,6 +397,7 @@ class ExperimentSummary:
     runs: list[RunSummary]
     findings: list[str] = field(default_factory=list)  # one sentence each, most important first
     cautions: list[str] = field(default_factory=list)  # what the reader must not conclude
+    queries: QueryComparison | None = None  # of runs of queries
 
     @property
     def steps(self) -> list[StepSummary]:

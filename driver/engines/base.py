@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import pyarrow as pa
 
 from stallmark.driver.engines.errors import CallFailed
+from stallmark.driver.engines.queries import QuerySession
 
 
 class Isolation(StrEnum):
@@ -111,7 +112,8 @@ class BulkWriter(Protocol):
 
     def write(self, table: str, rows: pa.Table) -> None: ...
 
-    def execute(self, sql: str) -> None: ...
+    def execute(self, sql: str) -> int:
+        """Returns how many rows the statement changed, -1 for one that changes none."""
 
     def commit(self) -> None: ...
 
@@ -155,7 +157,15 @@ class Engine(ABC):
         """A connection for one virtual user; the server gives up calls that take longer than the timeout."""
 
     @abstractmethod
+    def queries(self, timeout_s: float) -> QuerySession:
+        """A connection for queries of a decision-support workload, which the server gives up after the timeout."""
+
+    @abstractmethod
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
+
+    def transactional_writer(self) -> AbstractContextManager[BulkWriter]:
+        """Into tables that are in use: like `bulk_writer`, with rows that can be rolled back, if it takes longer."""
+        return self.bulk_writer()
 
     @abstractmethod
     def failure(self, error: Exception) -> CallFailed:
@@ -267,6 +277,10 @@ class Engine(ABC):
 
     def buffer_pool_bytes(self) -> int | None:
         """The buffer pool as the server has it now."""
+        return None
+
+    def cores(self) -> int | None:
+        """CPUs that the server may work on at once; None where it does not say."""
         return None
 
     def most_users(self) -> int | None:

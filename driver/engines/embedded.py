@@ -310,6 +310,9 @@ class EmbeddedEngine(PostgresEngine):
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.server.data).free
 
+    def cores(self) -> int:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
     def cap_memory(self, size_bytes: int) -> int:
         if size_bytes != self.server.buffer_pool_bytes:
             _check_pool(size_bytes)

@@ -14,6 +14,7 @@ from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Engine, ServerIdentity
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 from stallmark.driver.engines.postgres_errors import as_call_failed, classify, first_line
+from stallmark.driver.engines.postgres_queries import PostgresQueries
 from stallmark.driver.engines.postgres_session import PostgresSession
 
 OLDEST_MAJOR = 16
@@ -106,10 +107,16 @@ class PostgresEngine(Engine):
         kind = classify(code) if code else ErrorClass.CONNECTION_LOST
         return CallFailed(kind, code or "08006", first_line(error))
 
-    def session(self, call_timeout_s: float) -> "PostgresSession":
-        timeout = f"-c statement_timeout={round(call_timeout_s * 1000)}"
+    def session(self, call_timeout_s: float) -> PostgresSession:
+        return PostgresSession(self._user_conninfo(call_timeout_s))
+
+    def queries(self, timeout_s: float) -> PostgresQueries:
+        return PostgresQueries(self._user_conninfo(timeout_s))
+
+    def _user_conninfo(self, timeout_s: float) -> str:
+        timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
         options = f"{self._parameters.get('options', '')} {timeout}".strip()
-        return PostgresSession(make_conninfo(self.conninfo("stallmark-user"), options=options))
+        return make_conninfo(self.conninfo("stallmark-user"), options=options)
 
     @contextmanager
     def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
@@ -285,9 +292,9 @@ class PostgresBulkWriter:
                 copy.write(encoder.write_batch(batch))
             copy.write(encoder.finish())
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> int:
         with as_call_failed():
-            self._connection.execute(statement.encode())
+            return self._connection.execute(statement.encode()).rowcount
 
     def commit(self) -> None:
         with as_call_failed():

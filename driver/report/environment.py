@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stallmark.driver.analysis.io import is_emulated
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.labels import EMULATED
@@ -78,7 +79,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     if run.growth_share is not None:
         grown += f" {units.signed_share(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
-    emulated = any(s.emulated for s in run.steps)
+    emulated = is_emulated(run.manifest) or any(s.emulated for s in run.steps)
     return [
         f"{run.title} ({EMULATED})" if emulated else run.title,
         run.folder,

@@ -17,6 +17,8 @@ from stallmark.driver.report import (
     environment,
     foreign,
     labels,
+    query_charts,
+    query_tables,
     server_tables,
     tables,
     transactions,
@@ -60,37 +62,57 @@ def write_report(experiment: ExperimentSummary, target: Path) -> Path:
 
 def render(experiment: ExperimentSummary) -> str:
     """The report as text."""
-    groups = figure_groups(experiment)
+    groups = query_groups(experiment) if experiment.queries else figure_groups(experiment)
     figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
-    rows = summary_rows(experiment)
+    more = _of_queries(experiment) if experiment.queries else _of_transactions(experiment)
     return (
         _templates()
-        .get_template("report.html")
+        .get_template("query_report.html" if experiment.queries else "report.html")
         .render(
             experiment=experiment,
             headline=headline(experiment),
             banner=banner(experiment),
-            columns=columns.summary(experiment),
-            primary=columns.primary_of(experiment),
-            rows=rows,
-            missing_percentile=any(missing for row in rows for _, missing in row.cells),
-            explained=explained(rows),
-            variants=variant_key(experiment),
-            doubtful=columns.doubtful(experiment),
             groups=groups,
             tables=tables,
-            transactions=transactions,
-            validity=validity,
             server_tables=server_tables,
-            foreign=foreign,
             environment=environment,
             emulated_word=labels.EMULATED,
             figures=Markup(_script_json(figures)),
             plotly=Markup(get_plotlyjs()),
             style=Markup((HERE / "report.css").read_text()),
             script=Markup((HERE / "report.js").read_text()),
+            **more,
         )
     )
+
+
+def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
+    rows = summary_rows(experiment)
+    return {
+        "columns": columns.summary(experiment),
+        "primary": columns.primary_of(experiment),
+        "rows": rows,
+        "missing_percentile": any(missing for row in rows for _, missing in row.cells),
+        "explained": explained(rows),
+        "variants": variant_key(experiment),
+        "doubtful": columns.doubtful(experiment),
+        "transactions": transactions,
+        "validity": validity,
+        "foreign": foreign,
+    }
+
+
+def _of_queries(experiment: ExperimentSummary) -> dict[str, Any]:
+    return {"query_tables": query_tables, "variants": query_charts.key(experiment)}
+
+
+def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
+    waits = wait_figure(experiment)
+    return {
+        "bars": query_charts.bars(experiment),
+        "curves": query_charts.curves(experiment),
+        "waits": [waits] if waits else [],
+    }
 
 
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
@@ -110,19 +132,26 @@ def headline(experiment: ExperimentSummary) -> list[str]:
     manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
     server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
     runs, steps = len(experiment.runs), experiment.steps
-    variants = len({s.variant for s in steps})
+    asked = (experiment.queries.variants if experiment.queries else None) or ()
+    variants = len(asked) or len({s.variant for s in steps})
     users = sorted({s.users for s in steps})
     return [
         text
         for text in (
             " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
             f"{workload['name']} workload" if workload.get("name") else "",
-            f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else "",
+            _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
             experiment.runs[0].started.replace("T", " ")[:16] + " UTC" if experiment.runs else "",
         )
         if text
     ]
+
+
+def _load(experiment: ExperimentSummary, users: list[int]) -> str:
+    if compared := experiment.queries:
+        return f"scale factor {compared.factor:g}, {query_tables.PHASES[compared.phase]}"
+    return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
 
 
 def banner(experiment: ExperimentSummary) -> str | None:
@@ -132,8 +161,12 @@ def banner(experiment: ExperimentSummary) -> str | None:
     if not (experiment.emulated or emulated):
         return None
     runs = len({s.run for s in emulated})
+    names = [labels.device(s) for s in emulated]
+    if compared := experiment.queries:  # whose phases may be too short to be steps
+        slow = [variant for variant in compared.variants if variant.emulated]
+        runs, names = sum(variant.runs for variant in slow), [variant.device for variant in slow]
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
-    devices = list(dict.fromkeys(labels.device(s).removeprefix(labels.EMULATED).strip() for s in emulated))
+    devices = list(dict.fromkeys(name.removeprefix(labels.EMULATED).strip() for name in names))
     what = f" ({'; '.join(d for d in devices if d)})" if any(devices) else ""
     return (
         f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stallmark.driver.analysis.summary import ExperimentSummary
-from stallmark.driver.report import units
+from stallmark.driver.report import query_terminal, units
 from stallmark.driver.report.columns import Column, marks, summary
 from stallmark.driver.report.labels import EMULATED, device, step_labels
 from stallmark.driver.report.validity import Verdict, verdicts
@@ -21,7 +21,7 @@ NAME_MIN, NAME_MAX = 12, 34
 
 def table(experiment: ExperimentSummary) -> RenderableType:
     """A renderable for any width from about 50 columns: steps, findings, marks, and what is emulated."""
-    return _Summary(experiment)
+    return query_terminal.table(experiment) if experiment.queries else _Summary(experiment)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.columns import chosen
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.text import digits
 from stallmark.schema.arrays import Ints
+from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
 
 ZIP_CODES = FIXED_ROWS["zip_code"]

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import addresses
-from stallmark.loaders.brokerage.columns import chosen, decimals
 from stallmark.loaders.brokerage.counts import COMPETITORS, QUARTERS
 from stallmark.loaders.brokerage.daily_market import DAYS, YEAR, Days
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
@@ -24,6 +23,7 @@ from stallmark.schema.brokerage_population import (
     company_of,
     is_preferred,
 )
+from stallmark.schema.columns import chosen, decimals
 from stallmark.schema.draw import whole
 
 _FIRST_YEAR = 2000  # of the figures

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import taxes, words
 from stallmark.loaders.brokerage.addresses import addresses
-from stallmark.loaders.brokerage.columns import chosen
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
@@ -31,6 +30,7 @@ from stallmark.schema.brokerage_population import (
     tier_of,
     watched_by,
 )
+from stallmark.schema.columns import chosen
 from stallmark.schema.draw import percent, whole
 
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.loaders.brokerage.addresses import addresses, zip_code_table
-from stallmark.loaders.brokerage.columns import chosen, decimals
 from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.brokerage.taxes import tax_rate_table
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import EXCHANGES, Population, address_key_of_exchange
+from stallmark.schema.columns import chosen, decimals
 
 STATUSES = {
     "ACTV": "Active",

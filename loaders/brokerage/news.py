@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.columns import chosen
 from stallmark.loaders.brokerage.counts import NEWS
 from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.prose import prose, short
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
 from stallmark.schema.brokerage_population import KEY, company_key
+from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
 
 LONGEST = 100_000

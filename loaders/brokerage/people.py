@@ -4,8 +4,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage import words
-from stallmark.loaders.brokerage.columns import chosen
 from stallmark.schema.arrays import Ints
+from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
 
 

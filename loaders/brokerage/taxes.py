@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from stallmark.loaders.brokerage import words
 from stallmark.loaders.brokerage.addresses import state_of, zip_of
-from stallmark.loaders.brokerage.columns import decimals
 from stallmark.schema.arrays import Ints
+from stallmark.schema.columns import decimals
 from stallmark.schema.draw import whole
 
 # Rates in 0.00001 of what was earned: those of the country, then those of each state in turn.

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stallmark.loaders.brokerage.columns import chosen, decimals
 from stallmark.loaders.brokerage.companies import security_names
 from stallmark.loaders.brokerage.customers import (
     account_names,
@@ -39,6 +38,7 @@ from stallmark.schema.brokerage_population import (
     tier_of,
 )
 from stallmark.schema.brokerage_prices import moment
+from stallmark.schema.columns import chosen, decimals
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
 SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count

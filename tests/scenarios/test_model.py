@@ -9,7 +9,7 @@ from stallmark.driver.collectors import ON_REQUEST
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.pacing import Arrivals
-from stallmark.scenarios.model import SHIPPED, Observation
+from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_scenario, shipped
 from stallmark.scenarios.refusals import refuse_what_cannot_be
 from stallmark.scenarios.units import PoolSize
@@ -98,7 +98,8 @@ def test_shipped_scenarios_are_right(name):
     assert scenario.name == name
     assert all((scenario.title, scenario.answers, scenario.needs, scenario.takes))
     assert scenario.answers.endswith("?"), "it answers a question"
-    assert scenario.repeats * len(scenario.variants) >= 1 and scenario.run_seconds() > 0
+    assert scenario.repeats * len(scenario.variants) >= 1
+    assert isinstance(scenario, QueryScenario) or scenario.run_seconds() > 0
 
 
 def test_the_first_scenarios_are_there():

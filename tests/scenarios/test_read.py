@@ -44,7 +44,7 @@ WRONG = [
     ("spindles: 8", "spindles: 0", ", line 13: device.data: spindles must be a whole number from 1 to 64, not 0."),
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
-    ("name: bank", "name: bnak", ", line 6: workload.name must be bank or brokerage, not 'bnak'."),
+    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage or warehouse, not 'bnak'."),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("device: bare", "device: bear", ", line 18: variants.1.device must be bare or {data: …, wal: …}, not 'bear'."),
@@ -139,7 +139,9 @@ def test_a_misspelt_scenario_is_guessed():
 
 def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
-        with pytest.raises(StallmarkError, match="there are buffer-pool, demo, user-ramp"):
+        with pytest.raises(
+            StallmarkError, match="there are buffer-pool, demo, power-memory-storage, user-ramp"
+        ):
             read_scenario(unknown)
 
 

@@ -28,10 +28,10 @@ FILE_ROWS = [
 ]
 SETTINGS_ROW = ("simple", True, "OFF", 160, 60, "disabled", "checksum")
 TABLE_ROWS = [
-    ("history", 0, None, "growing", "page"),
-    ("other", 0, None, "PRIMARY", "none"),
-    ("sale", 1, "sale_pkey", "growing", "page"),
-    ("sale", 2, "sale_number_key", "indexes", "page"),
+    ("history", 0, None, "growing", "page", "rowstore", None, None, None),
+    ("other", 0, None, "PRIMARY", "none", "rowstore", None, None, None),
+    ("sale", 1, "sale_pkey", "growing", "page", "rowstore", "id", None, None),
+    ("sale", 2, "sale_number_key", "indexes", "page", "rowstore", "number", None, None),
 ]
 SETTINGS_COLUMNS = [
     Column("recovery", TEXT),
@@ -45,7 +45,11 @@ SETTINGS_COLUMNS = [
 TABLE_COLUMNS = [
     Column("table_name", TEXT),
     Column("index_id", INT),
-    *(Column(name, TEXT) for name in ("index_name", "filegroup", "compression")),
+    *(
+        Column(name, TEXT)
+        for name in ("index_name", "filegroup", "compression", "storage", "ordered_by", "partitioned_by")
+    ),
+    Column("partitions", INT),
 ]
 
 
@@ -95,6 +99,11 @@ def changed(rows: list[tuple], number: int, position: int, value: object) -> lis
             {"tables": changed(TABLE_ROWS, 0, 4, "none")},
             "the compression of the table history is none, not page",
         ),
+        (
+            {"tables": changed(TABLE_ROWS, 2, 5, "columnstore")},
+            "the table sale is a columnstore, not a rowstore",
+        ),
+        ({"tables": changed(TABLE_ROWS, 2, 6, "number")}, "the rows of sale lie by number, not by id"),
     ],
 )
 def test_every_difference_is_named(script, engine, there, phrase):

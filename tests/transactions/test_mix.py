@@ -151,3 +151,11 @@ def test_where_nothing_reads_or_nothing_writes():
     looks = Workload("looks", 1, MetaData(schema="looks"), {LOOK: 1}, (), "")
     with pytest.raises(StallmarkError, match=r"read_share cannot be 0.9: no transaction of looks writes"):
         deck_of(looks, {"read_share": 0.9})
+
+
+@pytest.mark.parametrize("mix", [None, {"q1": 1}, {"read_share": 1}])
+def test_users_start_nothing_in_the_warehouse(mix):
+    with pytest.raises(
+        StallmarkError, match=r"users start no transactions of warehouse, .* say queries in place of users"
+    ):
+        deck_of(find_workload("warehouse"), mix)

@@ -83,6 +83,7 @@ def test_texts_are_found_in_every_place():
     for name in (
         "transactions/bank/transfer.mssql.sql",
         "transactions/bank/conditions/rows.sql",
+        "transactions/warehouse/rf2_orders.sql",
         "driver/engines/mssql/settings.sql",
         "schema/existing_files.mssql.sql",
         "schema/bank.py, statement 0",

@@ -1,6 +1,7 @@
 """Every T-SQL text of the product, found by where it stands, so that nobody has to list a new one.
 
-* Files: *.mssql.sql anywhere, every .sql of the SQL Server engine and collectors, the conditions of a workload.
+* Files: *.mssql.sql anywhere, every .sql of the SQL Server engine and collectors, and what both engines execute (a
+  workload's conditions).
 * Python: strings that begin with a statement's keyword, in a package or module named mssql, or under the key
   "mssql" of a dictionary.
 * Tables: CREATE SCHEMA, CREATE TABLE, keys and indexes as schema.deploy makes them, of every module in schema/.
@@ -33,6 +34,8 @@ _STATEMENT = re.compile(
 # What stands in a hole of a template, by its expression, where a name would not do.
 _HOLES = {
     "clause": "SET RECOVERY SIMPLE",
+    "days": "N'1993-01-01', N'1994-01-01'",
+    "found": "N'x'",
     "columns": "a, b",
     **dict.fromkeys(("database", "log_file"), "1"),
     "marks": "(?, ?)",
@@ -59,9 +62,14 @@ def _files() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.sql"):
             if path.name.endswith(".mssql.sql") or "mssql" in path.relative_to(ROOT).parent.parts:
-                yield _place(path), _filled(path.read_text())
-            elif path.parent.name == "conditions":  # for both engines; :branches is the scale
-                yield _place(path), re.sub(r"(?<![:\w]):(\w+)", r"@\1", path.read_text())
+                yield _place(path), _named(_filled(path.read_text()))
+            elif "postgres" not in _place(path):  # for both engines
+                yield _place(path), _named(path.read_text())
+
+
+def _named(text: str) -> str:
+    """With parameters where it says `:name`, for a literal."""
+    return re.sub(r"(?<![:\w]):([a-z]\w*)", r"@\1", text)
 
 
 def _python() -> Iterator[tuple[str, str]]:

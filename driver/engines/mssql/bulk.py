@@ -21,11 +21,14 @@ class _Writer:
         self._connection = connection
         self._error = api().Error
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> int:
         try:
-            read_all(self._connection.execute(statement))
+            cursor = self._connection.execute(statement)
+            changed: int = cursor.rowcount
+            read_all(cursor)
         except self._error as error:
             raise failed(error) from None
+        return changed
 
     def commit(self) -> None:
         try:

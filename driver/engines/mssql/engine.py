@@ -19,6 +19,7 @@ from stallmark.driver.engines.mssql.examine import examine
 from stallmark.driver.engines.mssql.execute import execute, rows
 from stallmark.driver.engines.mssql.free_space import free_bytes
 from stallmark.driver.engines.mssql.odbc import api, find_driver
+from stallmark.driver.engines.mssql.queries import MssqlQueries
 from stallmark.driver.engines.mssql.session import MssqlSession
 
 OLDEST_MAJOR = 14  # SQL Server 2017
@@ -98,6 +99,13 @@ class MssqlEngine(Engine):
         connection.timeout = max(1, round(call_timeout_s))
         return MssqlSession(connection, calls_by_rpc=not self.driver.freetds and not self._is_babelfish)
 
+    def queries(self, timeout_s: float) -> MssqlQueries:
+        try:
+            connection = self.connect("stallmark-user")
+        except StallmarkError as error:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
+        return MssqlQueries(connection, timeout_s)
+
     @contextmanager
     def bulk_writer(self) -> Iterator[BulkCopyWriter | InsertWriter]:
         connection = self.connect("stallmark-loader", autocommit=False)
@@ -110,6 +118,14 @@ class MssqlEngine(Engine):
             connection.close()
             if copier:
                 copier.close()
+
+    @contextmanager
+    def transactional_writer(self) -> Iterator[InsertWriter]:
+        connection = self.connect("stallmark-loader", autocommit=False)
+        try:
+            yield InsertWriter(connection, not self.driver.freetds)
+        finally:
+            connection.close()
 
     def copier(self) -> Any:
         """A connection of `mssql-python`, for its bulk copy; None where it is not installed."""
@@ -180,6 +196,16 @@ class MssqlEngine(Engine):
     def most_users(self) -> int | None:
         [(most,)] = self.query("SELECT @@MAX_CONNECTIONS")
         return most - 10
+
+    def cores(self) -> int | None:
+        """Schedulers that take work: less than its machine has where licence or affinity say so."""
+        try:
+            [(count,)] = self.query(
+                "SELECT COUNT(*) FROM sys.dm_os_schedulers WHERE status = 'VISIBLE ONLINE'"
+            )
+        except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
+            return None
+        return count or None
 
     def checkpoint(self) -> None:
         if not self._is_babelfish:

@@ -1,0 +1,111 @@
+"""How fast a loader is against the server's own COPY of the same rows, which many benchmarks ask.
+
+Both fill the same bare heaps on the same embedded server in turn, with two streams each, and the ratio within a repeat
+is what counts. The loader's time holds the start of its processes, generation and the ledger.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import sqlalchemy as sa
+from benchmarks.load import SEED, _loaders, _peak_bytes
+
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.loaders import crew
+from stallmark.loaders.plan import Batch, Plan, loader_for
+from stallmark.schema import deploy
+from stallmark.schema.ledger import METADATA as OWN_TABLES
+
+STREAMS = 2
+
+Files = Sequence[tuple[str, Path]]
+
+
+def rate(workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], repeats: int) -> None:
+    """Prints rows, seconds and the ratio of each repeat."""
+    loader = loader_for(workload)
+    scale = loader.scale(scale)
+    batches = Plan(loader.groups(scale)).batches()
+    with tempfile.TemporaryDirectory(prefix="stallmark-load-") as name:
+        folder = Path(name)
+        server = EmbeddedServer(folder / "server")
+        engine = EmbeddedEngine(server, "load")
+        try:
+            deploy.create_tables(engine, OWN_TABLES)
+            deploy.create_tables(engine, deploy.take_apart(metadata).tables)
+            rows, streams = _ready_files(workload, folder, scale, batches)
+            ratios = []
+            for _ in range(repeats):
+                copied = _copy(engine, metadata, streams)
+                loaded, peak = _load(engine, workload, metadata, scale, batches)
+                ratios.append(copied / loaded)
+                print(
+                    f"{rows:,} rows: COPY {copied:.1f} s ({rows / copied / 1e3:,.0f} k/s), load {loaded:.1f} s "
+                    f"({rows / loaded / 1e3:,.0f} k/s), ratio {ratios[-1]:.2f}, loader's peak {peak / 1e6:.0f} MB",
+                    flush=True,
+                )
+            print(f"median ratio {statistics.median(ratios):.2f}")
+        finally:
+            server.close()
+
+
+def _ready_files(
+    workload: str, folder: Path, scale: Mapping[str, Any], batches: Sequence[Batch]
+) -> tuple[int, list[Files]]:
+    """The same rows as text, a file per stream and table."""
+    rows = 0
+    streams: list[Files] = []
+    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
+    for k in range(STREAMS):
+        sinks: dict[str, pyarrow.csv.CSVWriter] = {}
+        for batch in batches[k::STREAMS]:
+            for table, piece in loader_for(workload).batch(SEED, scale, batch):
+                rows += piece.num_rows
+                if table not in sinks:
+                    sinks[table] = pyarrow.csv.CSVWriter(
+                        folder / f"{table}-{k}.csv", piece.schema, write_options=options
+                    )
+                sinks[table].write_table(piece)
+        for sink in sinks.values():
+            sink.close()
+        streams.append([(table, folder / f"{table}-{k}.csv") for table in sinks])
+    return rows, streams
+
+
+def _empty(engine: Engine, metadata: sa.MetaData) -> None:
+    engine.execute(
+        f"TRUNCATE {', '.join(table.fullname for table in metadata.sorted_tables)}, stallmark.ledger"
+    )
+    engine.execute("CHECKPOINT")
+
+
+def _copy(engine: Engine, metadata: sa.MetaData, streams: Sequence[Files]) -> float:
+    _empty(engine, metadata)
+
+    def run(files: Files) -> None:
+        for table, path in files:
+            engine.execute(f"COPY {table} FROM '{path}' (FORMAT csv)")
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(STREAMS) as pool:
+        list(pool.map(run, streams))
+    return time.monotonic() - started
+
+
+def _load(
+    engine: Engine, workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], batches: Sequence[Batch]
+) -> tuple[float, int]:
+    """Seconds, and the peak bytes of a process."""
+    _empty(engine, metadata)
+    peak = 0
+    started = time.monotonic()
+    for _ in crew.load(engine, workload, SEED, scale, batches, STREAMS):
+        peak = max([peak, *map(_peak_bytes, _loaders())])
+    return time.monotonic() - started, peak

@@ -1,0 +1,47 @@
+"""The figures of a power and a throughput run, by the formulas of TPC-H 2.17.3 (clause 5.4).
+
+They are derived: the data, the refresh sets and the rules of a run are not audited, so they are no TPC results and must
+not be called QphH.
+"""
+
+import math
+from collections.abc import Sequence
+
+SHORTEST_S = 0.1
+WIDEST = 1000.0
+QUERIES = 22
+
+
+def power(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
+    """Queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries alone),
+    times the scale factor. Raises ValueError for other than 22 queries."""
+    if len(queries_s) != QUERIES:
+        raise ValueError(f"{len(queries_s)} queries, not {QUERIES}")
+    counted = counted_s(queries_s)
+    return 3600 * factor / geometric_mean([*counted, *map(rounded, refreshes_s)])
+
+
+def throughput(factor: float, streams: int, elapsed_s: float) -> float:
+    """Queries per hour of all streams together, times the scale factor. `elapsed_s`: from the start of the first
+    stream to the end of the last, that of the refreshes among them."""
+    return streams * QUERIES * 3600 / rounded(elapsed_s) * factor
+
+
+def composite(power: float, throughput: float) -> float:
+    return math.sqrt(power * throughput)
+
+
+def counted_s(queries_s: Sequence[float]) -> list[float]:
+    """As they count in a power run: one more than a thousand times faster than the slowest counts as a thousandth."""
+    least = max(map(rounded, queries_s)) / WIDEST
+    return [max(rounded(seconds), least) for seconds in queries_s]
+
+
+def rounded(seconds: float) -> float:
+    """To tenths of a second, and never less than one."""
+    return max(SHORTEST_S, round(seconds, 1))
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Of positive values, at least one."""
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

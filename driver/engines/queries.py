@@ -1,0 +1,60 @@
+"""Queries of a decision-support workload: a session that executes one after the other and says what each did.
+
+What a server does not tell is None: nobody guesses in its place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+PAGE_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, before anybody looks into it. `plan`: the plan with what its execution did, as the server wrote
+    it; None where it sent none. `rows` are those of the answer; None where only the plan knows."""
+
+    rows: int | None
+    plan: str | None
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What one execution did, over all its parallel workers."""
+
+    rows: int | None = None
+    logical_reads: int | None = None  # pages looked at, in the pool or not
+    physical_reads: int | None = None  # pages that were not in the pool, read ahead or not
+    read_bytes: int | None = None  # the same in bytes
+    spill_bytes: int | None = None  # written to temporary files
+    grant_kib: int | None = None  # memory the server set aside for it
+    cpu_ms: float | None = None
+    actual_dop: int | None = None  # 1: nothing ran in parallel
+    wait_ms: Mapping[str, float] | None = None  # by what was waited for, as the server calls it
+    plan_hash: str | None = None  # of the plan's shape: operators, tables and indexes
+
+
+class QuerySession(Protocol):
+    """A connection for queries, one at a time. Each is one statement, and changes nothing."""
+
+    plan_suffix: ClassVar[str]
+    """Of the files that plans are kept in."""
+
+    limited: str | None
+    """What it cannot tell of a query here and why, as a sentence; final after the first execution."""
+
+    def set_dop(self, dop: int | None) -> None:
+        """From now on at most so many at once work on a query; None: as the server is set. Nothing where that stands
+        in the text of the query."""
+
+    def execute(self, text: str) -> Answer:
+        """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
+
+    def measures(self, answer: Answer) -> Measures:
+        """A pure function; takes milliseconds where plans are large."""
+
+    def cancel(self) -> None:
+        """Ask the server to give up the query under way; from any thread."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,289 @@
+"""Drives streams of queries: a thread and a connection for each, one query after the other, each one timed.
+
+A stream does nothing between two queries but take the time: what a plan tells is read in the thread that follows, and
+every text was made before the clock began.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from stallmark.driver.drive import Interrupted
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.driver.engines.queries import Answer, Measures, QuerySession
+from stallmark.driver.record import RecordWriter
+
+FAREWELL_S = 30.0
+TICK_S = 0.2
+
+_LOST = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One statement; `dop`: how many may work on it at once, None: as the server is set."""
+
+    name: str
+    text: str
+    dop: int | None = None
+
+
+@dataclass(frozen=True)
+class Refreshing:
+    """A refresh function: changes the data, and returns how many rows it did. It has connections of its own. What
+    `prepare` does is not timed."""
+
+    name: str
+    do: Callable[[], int]
+    prepare: Callable[[], None] = lambda: None
+
+
+Step = Query | Refreshing
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the run looks like at this moment, for people who wait."""
+
+    done: int
+    total: int
+    under_way: Sequence[str]
+    failed: int
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A step that has ended: well with an answer (of a query) or `rows` (of a refresh), or with an error."""
+
+    stream: int
+    position: int
+    step: Step
+    started_s: float
+    seconds: float
+    answer: Answer | None = None
+    rows: int | None = None
+    error: CallFailed | None = None
+
+
+class QueryDrive:
+    """The streams of one run, phase by phase; what each query did goes into the record as soon as it is known."""
+
+    def __init__(self, engine: Engine, writer: RecordWriter, timeout_s: float):
+        self._engine = engine
+        self._writer = writer
+        self._timeout_s = timeout_s
+        self._start_ns = time.monotonic_ns()
+        self._events: SimpleQueue[_Done | Exception] = SimpleQueue()
+        self._phase = ""
+        self._streams: list[_Stream] = []
+        self._notes: dict[str, None] = {}
+
+    def start(self) -> None:
+        """Now is second 0 of the run."""
+        self._start_ns = time.monotonic_ns()
+
+    def clock(self) -> float:
+        """Seconds since the run's start, monotonic."""
+        return (time.monotonic_ns() - self._start_ns) / 1e9
+
+    def follow(
+        self,
+        phase: str,
+        streams: Sequence[tuple[int, Sequence[Step]]],
+        show: Callable[[Progress], None],
+        check: Callable[[], None],
+    ) -> tuple[float, float]:
+        """Execute streams, each a number and its steps, at once and to their ends; returns when the first began and the
+        last ended, in seconds of the run.
+
+        A query that fails or takes too long is noted, and its stream goes on. `check` is called several times a second
+        and may raise Interrupted. That is raised too when the server is lost, or when a refresh fails: what comes after
+        it would find other data than it is meant to.
+        """
+        total = sum(len(steps) for _, steps in streams)
+        done = failed = 0
+        self._phase = phase
+        for number, steps in streams:
+            self._streams.append(_Stream(self, number, steps))
+        began = ended = self.clock()
+        for stream in self._streams:
+            stream.thread.start()
+        while any(stream.thread.is_alive() for stream in self._streams) or not self._events.empty():
+            with suppress(Empty):
+                event = self._events.get(timeout=TICK_S)
+                if isinstance(event, Exception):
+                    raise Interrupted(f"a stream ended unexpectedly: {event}") from event
+                done, ended = done + 1, max(ended, event.started_s + event.seconds)
+                failed += event.error is not None
+                self._record(event)
+                _interrupt(event)
+            check()
+            under_way = [stream.under_way for stream in self._streams if stream.under_way]
+            show(Progress(done, total, under_way, failed))
+        self.finish()
+        return began, ended
+
+    def finish(self) -> None:
+        """Give up what is under way and end the streams, after anything that happened. A refresh is not given up: it is
+        one transaction, and ends soon."""
+        for stream in self._streams:
+            stream.stop()
+        deadline = time.monotonic() + FAREWELL_S
+        for stream in self._streams:
+            stream.end(deadline)
+            if stream.session and stream.session.limited:
+                self._notes[stream.session.limited] = None
+        while not self._events.empty():
+            if isinstance(event := self._events.get(), _Done):
+                self._record(event)
+        self._streams = []
+
+    def notes(self) -> list[str]:
+        """What the server does not tell of queries, as sentences; after `finish`."""
+        return list(self._notes)
+
+    def open_session(self) -> QuerySession:
+        try:
+            return self._engine.queries(self._timeout_s)
+        except CallFailed as error:
+            raise StallmarkError(f"A stream got no connection: {error.message} ({error.code}).") from None
+
+    def post(self, event: _Done | Exception) -> None:
+        self._events.put(event)
+
+    def _record(self, done: _Done) -> None:
+        row: dict[str, Any] = {
+            "phase": self._phase,
+            "stream": done.stream,
+            "position": done.position,
+            "query": done.step.name,
+            "dop": done.step.dop if isinstance(done.step, Query) else None,
+            "started_s": done.started_s,
+            "seconds": done.seconds,
+            "rows": done.rows,
+        }
+        if done.error:
+            row |= {"error_class": str(done.error.kind), "error": f"{done.error.message} ({done.error.code})"}
+        if done.answer:
+            session = next(stream.session for stream in self._streams if stream.number == done.stream)
+            assert session
+            measures = self._measures(session, done)
+            waits = None if measures.wait_ms is None else json.dumps(measures.wait_ms)
+            row |= asdict(measures) | {"wait_ms": waits}
+            if done.answer.plan and measures.plan_hash:
+                name = plan_file(done.step.name, measures.plan_hash, session.plan_suffix)
+                _keep(self._writer.folder / name, done.answer.plan)
+        self._writer.append("queries", [row])
+
+    def _measures(self, session: QuerySession, done: _Done) -> Measures:
+        assert done.answer
+        try:
+            return session.measures(done.answer)
+        except ValueError as error:
+            self._notes[f"The plan of {done.step.name} could not be read ({error})."] = None
+            return Measures(rows=done.answer.rows)
+
+
+def plan_file(query: str, plan_hash: str, suffix: str) -> str:
+    """Where a query's plan of that shape is, within the record: "plans/q09-2f….json"."""
+    return f"plans/q{int(query.removeprefix('Q')):02d}-{plan_hash}.{suffix}"
+
+
+def _keep(path: Path, plan: str) -> None:
+    """The first execution's; those of later ones differ in their counts alone."""
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(plan, encoding="utf-8")
+
+
+def _interrupt(done: _Done) -> None:
+    if done.error is None:
+        return
+    if done.error.kind.fatal:
+        raise Interrupted(
+            f"the server lost data: {done.error.message} ({done.error.code}); check its storage"
+        )
+    if done.error.kind in _LOST:
+        raise Interrupted(f"stream {done.stream} lost the server in {done.step.name}: {done.error.message}")
+    if isinstance(done.step, Refreshing):
+        raise Interrupted(f"{done.step.name} failed: {done.error.message} ({done.error.code})")
+
+
+class _Stream:
+    """One thread, and one connection where it has queries; that is there before any stream begins."""
+
+    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[Step]):
+        self.number = number
+        self.under_way = ""
+        self._drive = drive
+        self._steps = steps
+        self._stopping = threading.Event()
+        has_queries = any(isinstance(step, Query) for step in steps)
+        self.session = drive.open_session() if has_queries else None
+        self.thread = threading.Thread(target=self._main, name=f"stream {number}", daemon=True)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self.session and self.thread.is_alive():
+            self.session.cancel()
+
+    def end(self, deadline: float) -> None:
+        """A cancel that came between two queries is forgotten by the server: it is said again until it helps."""
+        while self.thread.is_alive() and time.monotonic() < deadline:
+            self.thread.join(TICK_S)
+            self.stop()
+        if self.session and not self.thread.is_alive():
+            self.session.close()
+
+    def _main(self) -> None:
+        try:
+            for position, step in enumerate(self._steps, 1):
+                if self._stopping.is_set():
+                    break
+                self.under_way = step.name
+                do = self._execute if isinstance(step, Query) else self._refresh
+                done = do(position, step)  # type: ignore[arg-type]
+                if done.error and self._stopping.is_set():
+                    break  # it was given up because we end
+                self._drive.post(done)
+                if done.error and (done.error.kind in _LOST or isinstance(step, Refreshing)):
+                    break
+            self.under_way = ""
+        except Exception as error:  # ours, and no server's: it must not end a thread in silence
+            self._drive.post(error)
+
+    def _execute(self, position: int, query: Query) -> _Done:
+        assert self.session
+        try:
+            self.session.set_dop(query.dop)
+        except CallFailed as error:
+            return _Done(self.number, position, query, self._drive.clock(), 0.0, error=error)
+        answer, failure = None, None
+        started = self._drive.clock()
+        try:
+            answer = self.session.execute(query.text)
+        except CallFailed as error:
+            failure = error
+        seconds = self._drive.clock() - started
+        return _Done(self.number, position, query, started, seconds, answer, error=failure)
+
+    def _refresh(self, position: int, step: Refreshing) -> _Done:
+        rows, failure = None, None
+        started = self._drive.clock()
+        try:
+            step.prepare()
+            started = self._drive.clock()
+            rows = step.do()
+        except CallFailed as error:
+            failure = error
+        except StallmarkError as error:
+            failure = CallFailed(ErrorClass.OTHER, "Stallmark", str(error).rstrip("."))
+        seconds = self._drive.clock() - started
+        return _Done(self.number, position, step, started, seconds, rows=rows, error=failure)

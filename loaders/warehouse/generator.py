@@ -1,0 +1,57 @@
+"""`tpchgen-cli`: where it is, and a part of its tables as files that are gone afterwards."""
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from stallmark.driver.engines.errors import StallmarkError
+
+NAME = "tpchgen-cli"
+
+
+def command() -> str:
+    """The path of the generator. Raises StallmarkError where there is none."""
+    found = shutil.which(NAME, path=sysconfig.get_path("scripts")) or shutil.which(NAME)
+    if found is None:
+        raise StallmarkError(
+            f"The warehouse's data comes out of {NAME}, which is not installed: "
+            "pip install 'stallmark[warehouse]', then build again."
+        )
+    return found
+
+
+@contextmanager
+def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> Iterator[dict[str, Path]]:
+    """Part number `part` (from 1) of `parts` of each table, as Parquet files in a temporary folder, by table.
+
+    They are gone when it is left, and when this process is killed: `keeper` sees to that. One thread makes them; the
+    loader has several processes. Raises StallmarkError with the generator's words.
+    """
+    order = [command(), "parquet", f"--scale-factor={factor:g}", f"--tables={','.join(tables)}"]
+    order += [f"--parts={parts}", f"--part={part}", "--num-threads=1", "--quiet"]
+    keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), *order],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with keeper:  # leaving closes its input, which ends it, and waits for that
+        assert keeper.stdout
+        line = keeper.stdout.readline()
+        if not line:
+            raise StallmarkError(f"{NAME} was ended from outside: build again.")
+        answer = json.loads(line)
+        if answer["code"] != 0:
+            said = " ".join(answer["complaints"].split()) or f"it ended with code {answer['code']}"
+            raise StallmarkError(f"{NAME} made no data: {said.rstrip('.')}.")
+        yield {table: _file(Path(answer["folder"]), table) for table in tables}
+
+
+def _file(folder: Path, table: str) -> Path:
+    [file] = folder.rglob(f"{table}.*")
+    return file

@@ -1,0 +1,93 @@
+"""The `queries:` section of a scenario: which runs of the warehouse's queries, in place of users and their time.
+
+queries: {run: power}                            # refresh, 22 queries in one stream, refresh
+queries: {run: throughput, streams: 4}           # streams at once, and one that refreshes
+queries: {run: both}                             # one after the other
+queries: {run: each, only: [1, 6, 18], dop: [1, 2, all]}   # queries alone, at each degree of parallelism
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from stallmark.scenarios.units import Seconds
+from stallmark.transactions.warehouse.queries import QUERIES
+from stallmark.transactions.warehouse.streams import MOST_STREAMS
+
+Phase = Literal["power", "throughput", "each"]
+Strict = Annotated[int, Field(strict=True)]
+
+
+def _dop(given: Any) -> Any:
+    if given != "all" and (type(given) is not int or given < 1):
+        raise ValueError("write a whole number from 1, or all: so many work on a query at once")
+    return given
+
+
+Dop = Annotated[int | Literal["all"], BeforeValidator(_dop)]
+
+
+class QueriesChoice(BaseModel):
+    """`only` and `dop` are of a run of `each`: which queries, and how many processes or threads may work on one at once
+    (`all`: as many as the server has cores). `streams`: by the scale unless it is said."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run: Literal["power", "throughput", "both", "each"]
+    streams: Annotated[int, Field(ge=1, strict=True)] | None = None
+    only: Annotated[list[Strict], Field(min_length=1)] | None = None
+    dop: Annotated[list[Dop], Field(min_length=1)] | None = None
+    refresh: Annotated[bool, Field(strict=True)] | None = None
+    timeout: Annotated[Seconds, Field(ge=1)] = 120.0
+
+    @field_validator("streams")
+    @classmethod
+    def _in_the_table(cls, given: int | None) -> int | None:
+        if given and given > MOST_STREAMS:
+            raise ValueError(
+                f"the order of queries is known for {MOST_STREAMS} streams at most, not for {given}"
+            )
+        return given
+
+    @field_validator("only")
+    @classmethod
+    def _known(cls, given: list[int] | None) -> list[int] | None:
+        if unknown := [query for query in given or () if query not in QUERIES]:
+            raise ValueError(
+                f"there is no query {unknown[0]}: write numbers from {QUERIES[0]} to {QUERIES[-1]}"
+            )
+        return _once(given)
+
+    @field_validator("dop")
+    @classmethod
+    def _each_once(cls, given: list[Any] | None) -> list[Any] | None:
+        return _once(given)
+
+    @model_validator(mode="after")
+    def _belongs(self) -> "QueriesChoice":
+        for name in ("only", "dop"):
+            if getattr(self, name) and self.run != "each":
+                raise ValueError(f"{name} belongs to `run: each`: remove it, or write that")
+        if self.streams and self.run not in ("throughput", "both"):
+            raise ValueError(
+                "streams belong to `run: throughput` or `run: both`: remove them, or write one of these"
+            )
+        if self.refresh and self.run == "each":
+            raise ValueError("refresh belongs to a power or throughput run: remove it")
+        return self
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """What is run, one after the other."""
+        return ("power", "throughput") if self.run == "both" else (self.run,)
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether the refresh functions are part of it: unless it is said, where they are meant to be."""
+        return self.run != "each" if self.refresh is None else self.refresh
+
+
+def _once(given: list[Any] | None) -> list[Any] | None:
+    if twice := [one for one in given or () if (given or []).count(one) > 1]:
+        raise ValueError(f"{twice[0]} is there twice: write it once")
+    return given

@@ -1,0 +1,198 @@
+"""Streams of queries on a server that the tests are: order, what is recorded, and how they end."""
+
+import threading
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from stallmark.driver.drive import Interrupted
+from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.driver.engines.queries import Answer, Measures
+from stallmark.driver.query_streams import Progress, Query, QueryDrive, Refreshing, plan_file
+from stallmark.driver.record import RecordWriter
+
+
+class Session:
+    plan_suffix = "json"
+    limited: str | None = None
+
+    def __init__(self, server: "Server"):
+        self.server = server
+        self.dop: int | None = None
+        self.closed = False
+        self.cancelled = threading.Event()
+
+    def set_dop(self, dop):
+        self.dop = dop
+
+    def execute(self, text):
+        self.server.seen.append((text, self.dop))
+        what = self.server.answers.get(text)
+        if what == "hang":
+            assert self.cancelled.wait(30)
+            raise CallFailed(ErrorClass.TIMEOUT, "57014", "canceled")
+        if isinstance(what, threading.Barrier):
+            what.wait(30)
+        elif isinstance(what, Exception):
+            raise what
+        return Answer(None, f"plan of {text}")
+
+    def measures(self, answer):
+        if answer.plan == "plan of garbled":
+            raise ValueError("not a plan")
+        return Measures(rows=3, physical_reads=7, wait_ms={"read": 1.5}, plan_hash="abc")
+
+    def cancel(self):
+        self.cancelled.set()
+
+    def close(self):
+        self.closed = True
+
+
+class Server:
+    """An engine as far as streams know it."""
+
+    def __init__(self):
+        self.seen: list[tuple[str, int | None]] = []
+        self.answers: dict[str, object] = {}
+        self.sessions: list[Session] = []
+        self.most = 99
+
+    def queries(self, timeout_s: float) -> Session:
+        if len(self.sessions) >= self.most:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "53300", "too many clients already")
+        self.sessions.append(Session(self))
+        return self.sessions[-1]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def drive(server: Server, tmp_path: Path) -> QueryDrive:
+    return QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60)  # type: ignore[arg-type]
+
+
+def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[Progress]:
+    shown: list[Progress] = []
+    drive.start()
+    try:
+        drive.began, drive.ended = drive.follow("power", list(enumerate(streams)), shown.append, check)
+    finally:
+        drive.finish()
+        drive._writer.close()
+    return shown
+
+
+def rows(tmp_path: Path) -> list[dict]:
+    return pq.read_table(tmp_path / "run" / "queries.parquet").to_pylist()
+
+
+def queries(*names: str, dop: int | None = None) -> list[Query]:
+    return [Query(name, name.lower(), dop) for name in names]
+
+
+def test_a_stream_executes_in_order_and_every_execution_is_a_row(server, drive, tmp_path):
+    done: list[str] = []
+    first = Refreshing("RF1", lambda: done.append("did") or 12, lambda: done.append("prepared"))
+    shown = follow(drive, [first, *queries("Q14", "Q2", dop=2)])
+    assert done == ["prepared", "did"] and server.seen == [("q14", 2), ("q2", 2)]
+    found = rows(tmp_path)
+    assert [(r["query"], r["position"], r["stream"], r["phase"]) for r in found] == [
+        ("RF1", 1, 0, "power"), ("Q14", 2, 0, "power"), ("Q2", 3, 0, "power"),
+    ]  # fmt: skip
+    assert found[0]["rows"] == 12 and found[0]["dop"] is None and found[0]["physical_reads"] is None
+    assert (found[1]["rows"], found[1]["physical_reads"], found[1]["dop"]) == (3, 7, 2)
+    assert (found[1]["wait_ms"], found[1]["plan_hash"]) == ('{"read": 1.5}', "abc")
+    starts = [r["started_s"] for r in found]
+    assert starts == sorted(starts) and drive.began <= starts[0]
+    assert drive.ended == pytest.approx(found[-1]["started_s"] + found[-1]["seconds"])
+    assert (shown[-1].done, shown[-1].total, shown[-1].failed) == (3, 3, 0)
+    assert all(session.closed for session in server.sessions)
+
+
+def test_a_plan_is_kept_once_for_each_shape(server, drive, tmp_path):
+    follow(drive, [Query("Q3", "first"), Query("Q3", "second"), Query("Q12", "third")])
+    folder = tmp_path / "run" / "plans"
+    assert sorted(path.name for path in folder.iterdir()) == ["q03-abc.json", "q12-abc.json"]
+    assert (folder / "q03-abc.json").read_text() == "plan of first"
+    assert plan_file("Q9", "2f", "sqlplan") == "plans/q09-2f.sqlplan"
+
+
+def test_streams_work_at_once(server, drive, tmp_path):
+    server.answers["q1"] = threading.Barrier(3)  # nobody comes through alone
+    follow(drive, *[queries("Q1", "Q6") for _ in range(3)])
+    assert sorted((r["stream"], r["query"]) for r in rows(tmp_path)) == [
+        (s, q) for s in range(3) for q in ("Q1", "Q6")
+    ]
+
+
+def test_a_query_that_fails_is_noted_and_its_stream_goes_on(server, drive, tmp_path):
+    server.answers |= {"q1": CallFailed(ErrorClass.TIMEOUT, "57014", "statement timeout"),
+                       "q2": CallFailed(ErrorClass.OTHER, "42P01", "no such table")}  # fmt: skip
+    shown = follow(drive, queries("Q1", "Q2", "Q3"))
+    found = rows(tmp_path)
+    assert [r["error_class"] for r in found] == ["timeout", "other", None]
+    assert found[0]["error"] == "statement timeout (57014)" and found[0]["rows"] is None
+    assert shown[-1].failed == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (ErrorClass.CONNECTION_LOST, "stream 0 lost the server in Q1"),
+        (ErrorClass.STORAGE, "the server lost data"),
+    ],
+)
+def test_a_lost_server_ends_the_run(server, drive, tmp_path, kind, reason):
+    server.answers["q1"] = CallFailed(kind, "x", "it went away")
+    with pytest.raises(Interrupted, match=reason):
+        follow(drive, queries("Q1", "Q2"))
+    assert rows(tmp_path)[0]["error_class"] == str(kind)
+
+
+@pytest.mark.parametrize(
+    "error", [StallmarkError("There is no set left."), CallFailed(ErrorClass.OTHER, "1", "no")]
+)
+def test_a_refresh_that_fails_ends_the_run_before_anything_else_is_executed(server, drive, tmp_path, error):
+    def fail() -> int:
+        raise error
+
+    with pytest.raises(Interrupted, match="RF1 failed: "):
+        follow(drive, [Refreshing("RF1", fail), *queries("Q1")])
+    assert server.seen == [] and rows(tmp_path)[0]["error_class"] == "other"
+
+
+def test_ending_early_gives_up_what_is_under_way_and_keeps_what_was_done(server, drive, tmp_path):
+    server.answers["q2"] = "hang"
+
+    def check() -> None:
+        if ("q2", None) in server.seen:
+            raise Interrupted("stopped by Ctrl-C")
+
+    with pytest.raises(Interrupted, match="Ctrl-C"):
+        follow(drive, queries("Q1", "Q2", "Q3"), check=check)
+    assert [r["query"] for r in rows(tmp_path)] == ["Q1"], "what was given up is no timeout of the server's"
+    assert all(session.closed for session in server.sessions)
+
+
+def test_a_stream_without_a_connection_is_refused_and_the_others_closed(server, drive):
+    server.most = 1
+    with pytest.raises(StallmarkError, match="got no connection: too many clients already"):
+        follow(drive, queries("Q1"), queries("Q1"))
+    assert server.seen == [] and server.sessions[0].closed
+
+
+def test_a_fault_of_our_own_ends_the_run_and_not_in_silence(server, drive):
+    server.answers["q1"] = ZeroDivisionError("a bug")
+    with pytest.raises(Interrupted, match="ended unexpectedly: a bug"):
+        follow(drive, queries("Q1"))
+
+
+def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch):
+    monkeypatch.setattr(Session, "limited", "It sends no plan.")
+    follow(drive, [Query("Q1", "garbled")], queries("Q2"))
+    assert drive.notes() == ["The plan of Q1 could not be read (not a plan).", "It sends no plan."]

@@ -1,0 +1,154 @@
+"""What a scenario of queries may ask for, and what it is told when it may not."""
+
+import json
+
+import pytest
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.driver.joining import Gathering
+from stallmark.scenarios.model import QueryScenario
+from stallmark.scenarios.read import read_scenario
+from stallmark.scenarios.refusals import refuse_load_machines, refuse_what_cannot_be
+
+RIGHT = """\
+name: few
+title: A few queries
+answers: Is it read?
+needs: Nothing.
+takes: seconds
+workload: {name: warehouse, scale: {factor: 0.01}}
+queries: {run: power}
+reset: continue
+variants: [{name: one}]
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read_with(*sets: str) -> QueryScenario:
+        path = tmp_path / "few.yaml"
+        path.write_text(RIGHT)
+        return read_scenario(str(path), sets)
+
+    return read_with
+
+
+def test_what_is_not_said(read):
+    scenario = read()
+    assert scenario.queries.timeout == 120 and scenario.streams == 2
+    assert scenario.queries.phases == ("power",) and scenario.queries.refreshes
+    assert not read("queries.refresh=false").queries.refreshes
+
+
+@pytest.mark.parametrize(
+    ("run", "phases", "refreshes"),
+    [
+        ("throughput", ("throughput",), True),
+        ("both", ("power", "throughput"), True),
+        ("each", ("each",), False),
+    ],
+)
+def test_the_phases_of_a_run(read, run, phases, refreshes):
+    queries = read(f"queries.run={run}").queries
+    assert queries.phases == phases and queries.refreshes == refreshes
+
+
+def test_streams_go_by_the_scale_unless_they_are_said(read):
+    assert read("queries.run=both", "workload.scale.factor=100").streams == 5
+    assert read("queries.run=both", "queries.streams=40").streams == 40
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        (["queries.run=fast"], "queries.run must be power, throughput, both or each, not 'fast'."),
+        (
+            ["queries.run=each", "queries.only=[1, 23]"],
+            "queries.only: there is no query 23: write numbers from 1 to 22.",
+        ),
+        (["queries.run=each", "queries.only=[1, 1]"], "queries.only: 1 is there twice: write it once."),
+        (["queries.run=each", "queries.only=[]"], "queries.only must have at least one item"),
+        (["queries.run=each", "queries.dop=[0]"], "queries.dop.0: write a whole number from 1, or all"),
+        (["queries.run=each", "queries.dop=[some]"], "queries.dop.0: write a whole number from 1, or all"),
+        (["queries.run=both", "queries.streams=41"], "known for 40 streams at most, not for 41."),
+        (["queries.only=[1]"], "queries: only belongs to `run: each`: remove it, or write that."),
+        (["queries.dop=[1]"], "queries: dop belongs to `run: each`"),
+        (["queries.streams=2"], "queries: streams belong to `run: throughput` or `run: both`"),
+        (
+            ["queries.run=each", "queries.refresh=true"],
+            "queries: refresh belongs to a power or throughput run",
+        ),
+        (["queries.refresh=maybe"], "queries.refresh must be true or false, not 'maybe'."),
+        (["queries.timeout=30"], "queries.timeout: 30 has no unit: write 30s or 30min."),
+        (["queries.timout=30s"], "unknown key queries.timout: did you mean timeout?"),
+        (["queries=3"], "queries must be written as {run: …"),
+        (
+            ["users=3"],
+            "users belongs to users who execute transactions, and `queries` has streams in their place",
+        ),
+        (["measure=3s"], "measure belongs to users who execute transactions"),
+        (["workload={name: bank, scale: {branches: 1}}"], "bank has no queries for streams: write users"),
+        (["workload.scale.factor=2"], "scale factor is 0.01, 0.1, 1, 10"),
+        (["workload.mix={q1: 2}"], "workload.mix: users start no transactions of warehouse"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(read, sets, sentence):
+    with pytest.raises(StallmarkError) as refused:
+        read(*sets)
+    assert sentence in str(refused.value) and str(refused.value).count("\n") == 0
+
+
+def test_users_have_no_transactions_in_a_warehouse():
+    with pytest.raises(StallmarkError, match="no transactions that users could execute: write `queries:"):
+        read_scenario("user-ramp", ["workload={name: warehouse, scale: {factor: 1}}"])
+
+
+def test_a_scenario_survives_its_own_record(read, tmp_path):
+    scenario = read("queries.run=each", "queries.dop=[1, all]", "queries.only=[6]", "queries.timeout=90500ms")
+    path = tmp_path / "kept.yaml"
+    path.write_text(json.dumps(scenario.model_dump(mode="json")))
+    assert read_scenario(str(path)) == scenario
+
+
+def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
+    scenario = read_scenario("power-memory-storage")
+    assert isinstance(scenario, QueryScenario) and scenario.queries.phases == ("power",)
+    found = [
+        (str(scenario.pool_of(one)), scenario.devices_of(one)["data"].read_ms) for one in scenario.variants
+    ]
+    slow = [pool for pool, read_ms in found if read_ms == 4]
+    assert slow == [pool for pool, read_ms in found if read_ms < 1] and len(slow) == 3
+    assert found[0][1] == 4, "the baseline is memory that is short, on disks"
+
+
+def test_more_parallel_than_there_are_cores_is_refused(read, database: EmbeddedEngine, tmp_path, monkeypatch):
+    monkeypatch.setattr(EmbeddedEngine, "cores", lambda self: 4)
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 4, all]"), database, tmp_path, None)
+    with pytest.raises(StallmarkError, match="few asks for `dop: 5`, but the server has 4 cores"):
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 5]"), database, tmp_path, None)
+
+
+def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, database, tmp_path, monkeypatch):
+    monkeypatch.setattr(EmbeddedEngine, "cores", lambda self: None)
+    with pytest.raises(StallmarkError, match="does not say how many cores it has: write the number"):
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), database, tmp_path, None)
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), database, tmp_path, None)
+
+
+def test_more_streams_than_sessions_are_refused(read, database, tmp_path, monkeypatch):
+    monkeypatch.setattr(EmbeddedEngine, "most_users", lambda self: 6)
+    refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), database, tmp_path, None)
+    with pytest.raises(
+        StallmarkError, match="asks for 5 streams and one that refreshes, but the server takes 6"
+    ):
+        refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), database, tmp_path, None)
+
+
+def test_there_is_no_web_page_and_there_are_no_load_machines(read, database, tmp_path):
+    with pytest.raises(StallmarkError, match="no web page: leave out --web"):
+        refuse_what_cannot_be(read(), database, tmp_path, 8089)
+    remote = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
+    with pytest.raises(StallmarkError, match="leave out --expect-workers"):
+        refuse_load_machines(read(), remote, Gathering(2, "*", 5557))

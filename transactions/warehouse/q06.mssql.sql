@@ -1,0 +1,8 @@
+-- Q6: forecasting revenue change
+-- What would have come in without the discounts about that high, of one year's small lines.
+SELECT SUM(l_extendedprice * l_discount) AS revenue
+  FROM warehouse.lineitem
+ WHERE l_shipdate >= CAST(':date' AS date)
+   AND l_shipdate < DATEADD(year, 1, CAST(':date' AS date))
+   AND l_discount BETWEEN :discount - 0.01 AND :discount + 0.01
+   AND l_quantity < :quantity

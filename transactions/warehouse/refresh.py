@@ -1,0 +1,136 @@
+"""The refresh functions of the warehouse: RF1 inserts new orders, RF2 deletes as many old ones.
+
+Refresh sets are consumed in sequence. Which one is next is a row of the database, `warehouse.refresh`, which changes in
+the transaction of the function itself: after a kill the set is either in or not, and the database knows.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from stallmark.driver.engines import sql_file
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.schema import warehouse_refresh
+from stallmark.schema.deploy import connected
+from stallmark.schema.warehouse import REFRESH
+
+KEYS_AT_ONCE = 500
+"""As literals in one statement: SQL Server slows down on longer lists."""
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    """Which set it was, from 1, and how many orders and lineitems were inserted or deleted."""
+
+    set: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class State:
+    """The last set begun (0: none), and which of its two functions are done."""
+
+    set: int
+    inserted: bool
+    deleted: bool
+
+
+class Refresh:
+    """On one database; only one at a time. Both functions have a connection of their own, and are a transaction each.
+
+    They raise CallFailed when the server fails, and have then done nothing; where the connection broke during the
+    commit itself, `state` says whether they have.
+    """
+
+    def __init__(self, engine: Engine, factor: float):
+        self._engine = engine
+        self._factor = factor
+        self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
+
+    def state(self) -> State:
+        """Raises StallmarkError where the row is missing or says what no refresh leaves."""
+        with connected(self._engine) as connection:
+            rows = connection.execute(sa.select(REFRESH)).all()
+        if len(rows) != 1 or not rows[0].inserted:
+            raise StallmarkError(
+                "warehouse.refresh does not say which refresh set was the last: somebody changed it, so drop the "
+                "database and build it again."
+            )
+        return State(rows[0].refresh_set, rows[0].inserted, rows[0].deleted)
+
+    def pending(self) -> str | None:
+        """A sentence when a run ended between RF1 and RF2: `repair` does what is left."""
+        return _undone(self.state())
+
+    def repair(self) -> RefreshResult | None:
+        """Do the RF2 that a run has left undone; None where there is none."""
+        return None if self.state().deleted else self.delete()
+
+    def check_left(self, sets: int) -> None:
+        """Raises StallmarkError when fewer than so many refresh sets are left."""
+        left = warehouse_refresh.most_sets(self._factor) - self.state().set
+        if sets > left:
+            raise StallmarkError(
+                f"The run needs {sets:,} refresh sets, and {left:,} are left in this database: restore it as it was "
+                "loaded, build it again, or run without refresh."
+            )
+
+    def prepare(self) -> None:
+        """Make the rows that the next `insert` inserts, so that it takes no time of its own for that.
+
+        Raises StallmarkError when there is no further set.
+        """
+        self._rows_of(self.state().set + 1)
+
+    def insert(self) -> RefreshResult:
+        """RF1 of the next set. Raises StallmarkError when there is none, or the RF2 of the last is still to come."""
+        state = self.state()
+        if why := _undone(state):
+            raise StallmarkError(f"{why} These are to be deleted before others are inserted.")
+        number = state.set + 1
+        orders, lineitem = self._rows_of(number)
+        with self._engine.transactional_writer() as writer:
+            writer.write("warehouse.orders", orders)
+            writer.write("warehouse.lineitem", lineitem)
+            writer.execute(self._sql(f"rf1.{self._engine.dialect}").replace(":set", str(number)))
+            writer.commit()
+        self._next = None
+        return RefreshResult(number, orders.num_rows + lineitem.num_rows)
+
+    def delete(self) -> RefreshResult:
+        """RF2 of the set that RF1 has inserted. Raises StallmarkError when there is none."""
+        state = self.state()
+        if state.deleted:
+            raise StallmarkError(
+                f"Refresh set {state.set} has deleted its orders already: RF1 of the next one comes first."
+            )
+        keys = warehouse_refresh.deletes(self._factor, state.set)
+        rows = 0
+        with self._engine.transactional_writer() as writer:
+            for table in ("lineitem", "orders"):
+                statement = self._sql(f"rf2_{table}")
+                for first in range(0, len(keys), KEYS_AT_ONCE):
+                    few = ", ".join(map(str, keys[first : first + KEYS_AT_ONCE]))
+                    rows += writer.execute(statement.replace(":keys", few))
+            writer.execute(self._sql(f"rf2.{self._engine.dialect}"))
+            writer.commit()
+        return RefreshResult(state.set, rows)
+
+    def _rows_of(self, number: int) -> tuple[pa.Table, pa.Table]:
+        if self._next is None or self._next[0] != number:
+            self._next = number, warehouse_refresh.inserts(self._factor, number)
+        return self._next[1]
+
+    def _sql(self, name: str) -> str:
+        return sql_file.read(__package__, name)
+
+
+def _undone(state: State) -> str | None:
+    if state.deleted:
+        return None
+    return (
+        f"A run ended between the two functions of refresh set {state.set}: its orders are in, and the old ones that "
+        "go with it are still there."
+    )

@@ -1,0 +1,2 @@
+-- RF2: the old orders are gone
+UPDATE warehouse.refresh SET deleted = TRUE

@@ -1,0 +1,2 @@
+-- RF2: the oldest orders go
+DELETE FROM warehouse.orders WHERE o_orderkey IN (:keys)
