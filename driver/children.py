@@ -11,10 +11,8 @@ import sys
 
 from stallmark.driver.wire import Channel
 
-
-# Of glibc, which knows these two; other systems' allocators read neither. By default it gives threads arenas of their
-# own, of which 30 users fill ever more, and after the first large block keeps such in them: in half an hour that was 2 %
-# more memory, without more in it.
+# For glibc; other systems' allocators read neither. By default it gives threads arenas of their own, which 30 users fill
+# ever more, and keeps large blocks in them once there was one: 2 % more memory after half an hour, with no more in it.
 _STEADY_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
 
