@@ -11,7 +11,7 @@ import sys
 
 from stallmark.driver.wire import Channel
 
-# For glibc; other systems' allocators read neither. By default it gives threads arenas of their own, which 30 users fill
+# For glibc; other systems' allocators read neither. By default it gives threads arenas of their own, which users fill
 # ever more, and keeps large blocks in them once there was one: 2 % more memory after half an hour, with no more in it.
 _STEADY_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 
