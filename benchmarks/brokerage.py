@@ -48,6 +48,8 @@ SLOW = {
 SMALL_POOL, LARGE_POOL = 128 * 1024**2, 2 * 1024**3
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
 
+UNDONE = "SELECT n.last_value, u.last_value - 1 + u.is_called::int FROM bench.next n, bench.undone u"
+
 SCENARIO = """
 name: benchmark
 title: A benchmark
@@ -165,11 +167,12 @@ def pgbench(engine: EmbeddedEngine) -> float:
     script.write_text("SELECT * FROM bench.replay();\n")
     argv = [
         binary("pgbench"), "-n", "-M", "prepared", "-c", str(USERS), "-j", "2", "-T", str(SECONDS + WARM_UP_S),
-        "-f", script,
+        "-P", "1", "-f", script,
         "-h", engine.server.socket_folder, "-U", "stallmark", "brokerage",
     ]  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    return float(re.search(r"tps = ([\d.]+)", done.stdout)[1])
+    by_second = [float(tps) for tps in re.findall(r"progress: [\d.]+ s, ([\d.]+) tps", done.stderr)]
+    return statistics.mean(by_second[WARM_UP_S:])
 
 
 def replay(mode: str, rounds: int) -> None:
@@ -183,6 +186,8 @@ def replay(mode: str, rounds: int) -> None:
                 made_ready(engine, mode == "slow")
                 tps[ours] = driven(engine, "benchmarks.replay")[0] if ours else pgbench(engine)
                 engine.relax_devices()
+                [(done, undone)] = engine.query(UNDONE)
+                print(f"{undone:,} of {done:,} undone", end="; ")
             ratios.append(tps[True] / tps[False])
             print(
                 f"round {number + 1}: stallmark {tps[True]:,.0f}, pgbench {tps[False]:,.0f} TPS, {ratios[-1]:.3f}",

@@ -5,11 +5,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
 
 from stallmark.driver import executor as module
+from stallmark.driver.executor import _taken
 from stallmark.driver.wire import Channel
 
 
@@ -53,3 +55,12 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
     assert reports == [[]], "no report between two orders that had come"
     ours.close()
     theirs.close()
+
+
+def test_transactions_are_taken_when_their_second_has_ended():
+    """And once: what ended later stays for the next report, though another thread came before it."""
+    samples = deque((0, at, at, at, at, 0, 0) for at in (10, 25, 19, 31))
+    assert [list(_taken(samples, before)["ended"]) for before in (10, 20, 30, 32)] == [
+        [], [10], [25, 19], [31],
+    ]  # fmt: skip
+    assert not samples

@@ -141,6 +141,25 @@ def test_rows_columns_and_nothing(sessions):
     assert session.call("none", []) == session.call("does", []) == []
 
 
+def test_an_answer_is_read_like_a_list(sessions):
+    found = sessions(rows="SELECT i, i::text FROM generate_series(1, 4) i").call("rows", [])
+    expected = [(i, str(i)) for i in range(1, 5)]
+    assert (len(found), bool(found), list(found), list(reversed(found))) == (
+        4,
+        True,
+        expected,
+        expected[::-1],
+    )
+    for index in (0, 3, -1, -4, slice(1, 3), slice(None, None, -2)):
+        assert found[index] == expected[index]
+    for index in (4, -5):
+        with pytest.raises(IndexError):
+            found[index]
+    one, *rest = found
+    assert (one, rest) == (expected[0], expected[1:])
+    assert found != expected[:3]
+
+
 @pytest.mark.parametrize("error", [None, "division"])
 def test_a_call_is_a_transaction_of_its_own(error, database, sessions):
     database.execute("CREATE TABLE t (i integer)")

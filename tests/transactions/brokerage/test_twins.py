@@ -25,7 +25,7 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.brokerage.floor import open_floor
-from stallmark.transactions.brokerage.market import FEED, Report
+from stallmark.transactions.brokerage.market import Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Surroundings, Transaction
@@ -34,6 +34,7 @@ SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 SEED = 1
 BEGIN = datetime(2026, 11, 23, 10, 0, 0)
 STEP = timedelta(milliseconds=20)
+SHORT_FEED = 3
 DEPLOYED = "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'brokerage'::regnamespace"
 
 
@@ -115,7 +116,8 @@ def play(engine: Engine, each: int) -> tuple[list[Answer], dict[str, tuple[int, 
 
 def _schedule(each, floor, kinds, clock, later, done) -> Iterator[tuple[type[Transaction], tuple]]:
     """Users' transactions shuffled; before each, what is due by the clock. Then feeds up to the number, and a cleanup,
-    which finds orders that nobody has answered."""
+    which finds orders that nobody has answered. Feeds of the market have twenty tickers, those up to the number fewer:
+    Babelfish takes long for each."""
     rng = random.Random(SEED)
     users = [*WORKLOAD.deck, *WORKLOAD.timers]
     # Of a hundred orders one is rolled back, and the last have not been answered at the end.
@@ -128,7 +130,7 @@ def _schedule(each, floor, kinds, clock, later, done) -> Iterator[tuple[type[Tra
             yield due, inputs
         yield kind, kinds[kind].inputs(rng)
     for _ in range(max(0, each - done["market_feed"])):
-        symbols = rng.sample(range(len(floor.symbols)), FEED)
+        symbols = rng.sample(range(len(floor.symbols)), SHORT_FEED)
         yield MarketFeed, tuple(Report(s, floor.price(s, clock.now()), 100) for s in symbols)
     yield WORKLOAD.opening, kinds[WORKLOAD.opening].inputs(rng)
 
