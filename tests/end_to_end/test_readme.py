@@ -17,6 +17,7 @@ SCALES = {"brokerage": ("customers=1000", "days=0.02"), "bank": ("branches=1",)}
 SMALL = (
     "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
 )  # fmt: skip
+SMALL_QUERIES = ("workload.scale.factor=0.01", "device=null", "buffer_pool=64MiB", "variants=[{name: one}]")
 
 
 def commands() -> list[str]:
@@ -52,6 +53,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
         return
     assert words[0] == "stallmark"
     words = [word.replace("customers=5000,days=1", "customers=1000,days=0.05") for word in words]
+    words = [word.replace("factor=0.1", "factor=0.01") for word in words]
     if words[1] == "server" or "@server.url" in words:
         pytest.skip(
             "It needs a container engine, and somebody who accepts Microsoft's licence: see sqlserver.yml."
@@ -65,6 +67,8 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
     if arguments[0] == "run":
         scale = SCALES["bank" if "name: bank" in command else "brokerage"]
         changes = [*(f"workload.scale.{measure}" for measure in scale), *SMALL]
+        if "power-memory-storage" in command:
+            changes = [*SMALL_QUERIES]
         arguments += [word for change in changes for word in ("--set", change)]
     code, said = tool.run(*arguments)
     if "db.example" in command:
