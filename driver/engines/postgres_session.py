@@ -69,7 +69,6 @@ class PostgresSession(Session):
         if self._connection.status != pq.ConnStatus.OK:
             message = first_line(self._connection.error_message.decode(errors="replace"))
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", message)
-        self._names: dict[str, bytes] = {}
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
@@ -87,12 +86,11 @@ class PostgresSession(Session):
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
         if result.status != _DONE:
             raise self._failure(result, commits=False)
-        self._names[name] = name.encode()
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
         try:
             result = self._connection.exec_prepared(
-                self._names[name],
+                name.encode(),
                 [None if p is None else str(p).encode() for p in parameters],  # type: ignore[misc]
             )
         except psycopg.OperationalError as error:  # nothing was sent on a connection known to be broken

@@ -25,7 +25,7 @@ SINCE = "2003-07-01"
 
 def test_inputs(engine: Engine, floor: Floor) -> None:
     drawn, again = (
-        [watch.inputs(rng) for _ in range(8_000)]
+        [watch.inputs(rng) for _ in range(24_000)]
         for watch, rng in ((MarketWatch(floor), random.Random(3)) for _ in range(2))
     )
     assert drawn == again

@@ -35,6 +35,8 @@ SEED = 1
 BEGIN = datetime(2026, 11, 23, 10, 0, 0)
 STEP = timedelta(milliseconds=20)
 SHORT_FEED = 3
+VOID = [("",)]
+"""What PostgreSQL says where a procedure of SQL Server says nothing."""
 DEPLOYED = "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'brokerage'::regnamespace"
 
 
@@ -65,9 +67,9 @@ class Listening(Session):
         self.transaction_name = ""
         self.answers: list[Answer] = []
 
-    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
+    def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
         rows = self._session.call(name, parameters, commits=commits)
-        said = values(rows)
+        said = [] if rows == VOID else values(rows)
         digest = hashlib.sha256(repr(said).encode()).hexdigest()[:16]
         self.answers.append(Answer(self.transaction_name, name, tuple(parameters), len(said), digest))
         return rows
