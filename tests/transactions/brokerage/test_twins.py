@@ -8,6 +8,7 @@ transaction, and what the market asks for is executed when it is due by that clo
 import hashlib
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,13 @@ class Answer(NamedTuple):
     digest: str
 
 
+def plain(value: Any) -> Any:
+    """Engines write as many zeros behind the point as their types have."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d+\.\d+", value):
+        return value.rstrip("0").rstrip(".")
+    return value
+
+
 @dataclass
 class SteppingClock:
     moment: datetime = BEGIN
@@ -69,9 +77,11 @@ class Listening(Session):
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Sequence[tuple]:
         rows = self._session.call(name, parameters, commits=commits)
-        said = [] if rows == VOID else values(rows)
+        said = [] if rows == VOID else [plain(value) for value in values(rows)]
         digest = hashlib.sha256(repr(said).encode()).hexdigest()[:16]
-        self.answers.append(Answer(self.transaction_name, name, tuple(parameters), len(said), digest))
+        self.answers.append(
+            Answer(self.transaction_name, name, tuple(map(plain, parameters)), len(said), digest)
+        )
         return rows
 
     def begin(self, isolation: Isolation) -> None:
