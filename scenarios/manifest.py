@@ -6,6 +6,7 @@ from typing import Any
 
 import stallmark
 from stallmark.driver import machine, storage
+from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.collectors.base import Collector
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.plan import Plan
@@ -92,7 +93,7 @@ def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int |
 def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> dict[str, Any]:
     """A phase that has ended, as a step: with the seconds over which the server's counters are taken."""
     return {
-        "name": f"{name} run" if name != "each" else "queries by themselves",
+        "name": PHASES[name],
         "phase": name,
         "users": streams,
         "begin_s": began_s,

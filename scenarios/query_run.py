@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.drive import Interrupted
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.query_streams import Progress, Query, QueryDrive, Refreshing, Step
@@ -17,8 +18,6 @@ from stallmark.transactions.warehouse.parameters import parameters
 from stallmark.transactions.warehouse.queries import QUERIES, text
 from stallmark.transactions.warehouse.refresh import Refresh
 from stallmark.transactions.warehouse.streams import POWER, order
-
-_SAID = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
 
 
 class QueryRun(AnyRun):
@@ -118,7 +117,7 @@ class QueryRun(AnyRun):
 
     def _say(self, phase: Phase, total: int, progress: Progress) -> None:
         done = self._done + progress.done
-        note = f"{_SAID[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
+        note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
         if progress.failed:
             note += f", {progress.failed} failed"
         self._show.advance(done, note, total)

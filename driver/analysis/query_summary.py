@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 
 REFRESH = ("RF1", "RF2")
 
+PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
+"""What the parts of a run of queries are called."""
+
 
 @dataclass(frozen=True)
 class Execution:

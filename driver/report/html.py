@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import (
     columns,
@@ -150,7 +151,7 @@ def headline(experiment: ExperimentSummary) -> list[str]:
 
 def _load(experiment: ExperimentSummary, users: list[int]) -> str:
     if compared := experiment.queries:
-        return f"scale factor {compared.factor:g}, {query_tables.PHASES[compared.phase]}"
+        return f"scale factor {compared.factor:g}, {PHASES[compared.phase]}"
     return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
 
 

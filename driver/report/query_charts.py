@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stallmark.driver.analysis.query_summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.driver.analysis.query_summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import Figure
 from stallmark.driver.report.look import KeyItem, Look, axis, layout, looks, note, plain, value_axis
-from stallmark.driver.report.query_tables import PHASES, compared, dop, name_of, times
+from stallmark.driver.report.query_tables import compared, dop, name_of, times
 
 MEAN = "mean"
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)

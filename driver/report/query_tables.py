@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.driver.analysis.io import is_emulated
-from stallmark.driver.analysis.query_summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.driver.analysis.query_summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.labels import EMULATED
 from stallmark.driver.report.tables import Cell, Table
 
 WAITS_SHOWN = 3
-
-PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
 
 
 def compared(experiment: ExperimentSummary) -> QueryComparison:

@@ -6,11 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stallmark.driver.analysis.query_summary import QueryComparison, QueryVariant
+from stallmark.driver.analysis.query_summary import PHASES, QueryComparison, QueryVariant
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.labels import EMULATED
-from stallmark.driver.report.query_tables import PHASES, compared, times
+from stallmark.driver.report.query_tables import compared, times
 
 GUTTER = 2
 

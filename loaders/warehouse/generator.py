@@ -1,28 +1,25 @@
 """`tpchgen-cli`: where it is, and a part of its tables as files that are gone afterwards."""
 
 import json
-import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from stallmark.driver.engines.errors import StallmarkError
-
-NAME = "tpchgen-cli"
+from stallmark.schema.warehouse_generator import NAME, found
 
 
 def command() -> str:
     """The path of the generator. Raises StallmarkError where there is none."""
-    found = shutil.which(NAME, path=sysconfig.get_path("scripts")) or shutil.which(NAME)
-    if found is None:
+    path = found()
+    if path is None:
         raise StallmarkError(
             f"The warehouse's data comes out of {NAME}, which is not installed: "
             "pip install 'stallmark[warehouse]', then build again."
         )
-    return found
+    return path
 
 
 @contextmanager

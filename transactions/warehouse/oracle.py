@@ -5,7 +5,6 @@ It executes the text that PostgreSQL gets. What refresh sets have changed it cha
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,14 +14,12 @@ from typing import Any
 
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import warehouse_refresh
+from stallmark.schema import warehouse_generator, warehouse_refresh
 from stallmark.schema.warehouse import METADATA
 from stallmark.transactions.warehouse.answers import VALIDATION_ROWS, differences
 from stallmark.transactions.warehouse.parameters import validation
 from stallmark.transactions.warehouse.queries import QUERIES, text
 from stallmark.transactions.warehouse.refresh import Refresh
-
-GENERATOR = "tpchgen-cli"
 
 
 class Oracle:
@@ -141,10 +138,9 @@ def _duckdb() -> Any:
 
 def _generate(factor: float, folder: Path) -> None:
     """A Parquet file for each table."""
-    beside = shutil.which(GENERATOR, path=str(Path(sys.executable).parent))
-    if not (program := beside or shutil.which(GENERATOR)):
+    if not (program := warehouse_generator.found()):
         raise StallmarkError(
-            f"{GENERATOR} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
+            f"{warehouse_generator.NAME} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
         )
     done = subprocess.run(
         [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"],
@@ -153,4 +149,6 @@ def _generate(factor: float, folder: Path) -> None:
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
-        raise StallmarkError(f"{GENERATOR} could not write the warehouse's tables into {folder}: {said}.")
+        raise StallmarkError(
+            f"{warehouse_generator.NAME} could not write the warehouse's tables into {folder}: {said}."
+        )

@@ -1,5 +1,7 @@
 """The words that columns of the warehouse hold and queries ask for."""
 
+from stallmark.schema.warehouse_refresh import SHIP_MODES as SHIP_MODES
+
 NATIONS = {
     "ALGERIA": "AFRICA",
     "ARGENTINA": "AMERICA",
@@ -31,7 +33,6 @@ NATIONS = {
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD")
-SHIP_MODES = ("REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB")
 
 TYPES = (
     ("STANDARD", "SMALL", "MEDIUM", "LARGE", "ECONOMY", "PROMO"),
