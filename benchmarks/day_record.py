@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.driver import hdr
-from stallmark.driver.record import TABLES, RecordWriter
+from stallmark.driver.record import ROWS_AT_ONCE, TABLES, RecordWriter
 
 USERS, TPS, SERVER_ROWS, SEED = 30, 500, 20, 1
 IO_COUNTS = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
@@ -79,7 +79,7 @@ def write_record(folder: Path, seconds: int) -> None:
     blobs = [_histogram(rng) for _ in range(200)]
     committed = rng.poisson(TPS, seconds)
     latency_us = np.full(seconds, USERS * 990_000)
-    _write(
+    write(
         folder,
         "transactions",
         {
@@ -92,7 +92,7 @@ def write_record(folder: Path, seconds: int) -> None:
             "service": [blobs[(i + 7) % len(blobs)] for i in range(seconds)],
         },
     )
-    _write(
+    write(
         folder,
         "users",
         {
@@ -109,21 +109,21 @@ def write_record(folder: Path, seconds: int) -> None:
     rows = {"t": t} | clock
     kinds = ["data"] * (SERVER_ROWS - 5) + ["wal"] * 4 + ["temp"]
     names = [*IO_COUNTS, "syncs", "sync_stall_ms", "hits", "evictions"]
-    _write(folder, "server_io", _entities(rng, rows, {"entity": entities, "kind": kinds}, names))
+    write(folder, "server_io", _entities(rng, rows, {"entity": entities, "kind": kinds}, names))
     names = ["commits", "rollbacks", "blocks_read", "blocks_hit", "deadlocks", "temp_bytes"]
     bases = {"database": ["stallmark", "postgres", "template1"], "own": [True, False, False]}
     databases = _entities(rng, rows, bases, names)
     databases["blocks_read"] = databases["blocks_read"] * np.tile([1000, 1, 1], seconds)
-    _write(folder, "database", databases)
+    write(folder, "database", databases)
     devices = {"entity": ["data", "wal", "underlying: vda"], "role": ["data", "wal", "underlying"]}
-    _write(folder, "device", _entities(rng, rows, devices, [*DEVICE_COUNTS, "busy_ms", "queue_ms", "late"]))
-    _write(folder, "wal", _entities(rng, rows, {}, ["records", "full_page_images", "bytes", "buffers_full"]))
-    _write(folder, "checkpoints", _entities(rng, rows, {}, ["timed", "requested", "done", "buffers_written"]))
+    write(folder, "device", _entities(rng, rows, devices, [*DEVICE_COUNTS, "busy_ms", "queue_ms", "late"]))
+    write(folder, "wal", _entities(rng, rows, {}, ["records", "full_page_images", "bytes", "buffers_full"]))
+    write(folder, "checkpoints", _entities(rng, rows, {}, ["timed", "requested", "done", "buffers_written"]))
     cpu = {"user_s": t * 0.5, "system_s": t * 0.2, "iowait_s": t * 0.3, "idle_s": t, "steal_s": t * 0}
-    _write(folder, "host", {"t": t} | cpu | {"cores": np.full(seconds, 2)})
-    _write(folder, "waits", _waits(rng, seconds))
+    write(folder, "host", {"t": t} | cpu | {"cores": np.full(seconds, 2)})
+    write(folder, "waits", _waits(rng, seconds))
     costs = [f"collector {n}" for n in range(9)]
-    _write(
+    write(
         folder,
         "collector_cost",
         {
@@ -133,9 +133,9 @@ def write_record(folder: Path, seconds: int) -> None:
         },
     )
     slow = {"t": t[::5], "epoch": ["start 2"] * len(t[::5])}
-    _write(folder, "user_io", _entities(rng, slow, {"pid": list(range(USERS))}, [*IO_COUNTS[:6], "hits"]))
+    write(folder, "user_io", _entities(rng, slow, {"pid": list(range(USERS))}, [*IO_COUNTS[:6], "hits"]))
     names = ["heap_reads", "heap_hits", "index_reads", "index_hits"]
-    _write(folder, "relations", _entities(rng, slow, {"relation": list("abcdefgh")}, names))
+    write(folder, "relations", _entities(rng, slow, {"relation": list("abcdefgh")}, names))
 
 
 def _entities(rng: np.random.Generator, samples: dict, entities: dict, counts: list[str]) -> dict:
@@ -163,7 +163,7 @@ def _waits(rng: np.random.Generator, seconds: int) -> dict:
     }
 
 
-def _write(folder: Path, name: str, columns: dict) -> None:
+def write(folder: Path, name: str, columns: dict) -> None:
     """As RecordWriter does at the end of a run. Columns of our own tables that are not given are 0."""
     table = pa.table(columns)
     if name in TABLES:
@@ -171,7 +171,7 @@ def _write(folder: Path, name: str, columns: dict) -> None:
         missing = {f.name: pa.array(np.zeros(rows, int)) for f in TABLES[name] if f.name not in columns}
         table = pa.table(dict(columns) | missing).select(TABLES[name].names).cast(TABLES[name])
     with pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd") as writer:
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=ROWS_AT_ONCE)
 
 
 def _histogram(rng: np.random.Generator) -> bytes:

@@ -92,7 +92,7 @@ class Conductor:
             kind, fields = self._parent.receive()
             if kind == "go":
                 self._go(fields["start_ns"])
-                self._parent.receive()  # "quit"
+                self._follow_changes()
         finally:
             getting_ready.kill()
             self._runner.quit()
@@ -101,6 +101,14 @@ class Conductor:
             if self._web:
                 self._web.stop()
         self._parent.send("finished")
+
+    def _follow_changes(self) -> None:
+        """Until "quit": the plan that steps have been moved to, because the load was steady."""
+        while True:
+            kind, fields = self._parent.receive()
+            if kind != "plan":
+                return
+            PlannedShape.plan = Plan.from_dict(fields["plan"])
 
     def _get_ready(self) -> None:
         machines: list[dict[str, Any]] = []

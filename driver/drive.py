@@ -14,6 +14,7 @@ from stallmark.driver.engines.errors import ErrorClass, StallmarkError
 from stallmark.driver.joining import Gathering
 from stallmark.driver.plan import Plan, Step
 from stallmark.driver.record import RecordWriter
+from stallmark.driver.settling import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.driver.tally import USER_SUMS, summed
 from stallmark.driver.wire import Closed
 from stallmark.transactions import find_workload
@@ -22,7 +23,6 @@ from stallmark.transactions.workload import Workload
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
-SETTLED_AFTER_S = 2  # later than this nothing comes for it
 CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is noticeably not that of another
 
 
@@ -31,7 +31,9 @@ class Progress:
     """What the run looks like at this moment, for people who wait."""
 
     elapsed_s: float
+    ends_s: float  # at the latest, where a steady state is waited for
     step: Step
+    waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
 
@@ -45,7 +47,7 @@ class Merger:
     """Merges the executors' partial rows into one row per second (and transaction, or executor)."""
 
     writer: RecordWriter
-    committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    seen: SecondsSeen = field(default_factory=SecondsSeen)
     errors: int = 0
     _transactions: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
     _users: dict[tuple[int, int], dict] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Merger:
     def add(self, report: dict[str, list[dict[str, Any]]]) -> None:
         for row in report["transactions"]:
             self._transactions[row["second"], row["transaction"]].append(row)
-            self.committed[row["second"]] += row["committed"]
+            self.seen.add(row)
         for row in report["users"]:
             if known := self._users.get((row["second"], row["executor"])):
                 for name in ("running", "cpu_us", *USER_SUMS):
@@ -113,9 +115,10 @@ class Drive:
         web_port: int | None = None,
         gathering: Gathering | None = None,
     ):
-        self._plan = plan
         self._workload = find_workload(order["workload"])
+        self._writer = writer
         self._merger = Merger(writer)
+        self._settling = Settling(plan, self._merger.seen)
         self._within_s = gathering.within_s if gathering else 0
         if gathering:
             order = {name: value for name, value in order.items() if name != "engine"}
@@ -160,16 +163,34 @@ class Drive:
         while (now := self.clock()) < self._plan.end_s:
             self._receive(timeout=min(0.2, self._plan.end_s - now))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
+            if self._settling.look(self.clock()):
+                self._take_over()
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
                 Progress(
                     self.clock(),
+                    self._plan.end_s,
                     self._plan.step_at(self.clock()),
-                    self._merger.committed.get(second, 0),
+                    self._settling.waiting and self.clock() < self._plan.step_at(self.clock()).measure_s,
+                    self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
                 )
             )
+
+    @property
+    def _plan(self) -> Plan:
+        return self._settling.plan
+
+    def _take_over(self) -> None:
+        """What was decided, into the load and the record."""
+        self._channel.send("plan", plan=asdict(self._plan))
+        steps = self._writer.manifest["steps"]
+        for step, described in zip(self._plan.steps, steps, strict=True):
+            described.update(begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s)
+        for waited, described in zip(self._settling.waited, steps, strict=False):
+            described["waited"] = waited
+        self._writer.save_manifest()
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes; after anything that happened."""

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallmark.driver.pacing import Arrivals
@@ -29,6 +29,14 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Patience:
+    """How long after its ramp a step may wait for a steady state before it is measured."""
+
+    at_least_s: float
+    at_most_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """`rate` of open arrivals counts all users together, whatever the step."""
 
@@ -37,13 +45,32 @@ class Plan:
     seed: int
     attendants_each: float = 0.0
     """Sessions beside each user's, for what no user starts."""
+    patience: Patience | None = None
+    """Where steps wait for a steady state they are planned as if it came at the last moment."""
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "Plan":
         """The plan that `dataclasses.asdict` made `fields` of, in another process."""
         steps = tuple(Step(**step) for step in fields["steps"])
         arrivals = Arrivals(**fields["arrivals"])
-        return cls(steps, arrivals, fields["seed"], fields["attendants_each"])
+        patience = Patience(**fields["patience"]) if fields["patience"] else None
+        return cls(steps, arrivals, fields["seed"], fields["attendants_each"], patience)
+
+    def measuring_from(self, index: int, second: float) -> "Plan":
+        """With step number `index` measured from that second on, for as long as planned; later steps follow it."""
+        earlier_s = self.steps[index].measure_s - second
+        current = self.steps[index]
+        moved = replace(current, measure_s=second, end_s=current.end_s - earlier_s)
+        later = (
+            replace(
+                step,
+                begin_s=step.begin_s - earlier_s,
+                measure_s=step.measure_s - earlier_s,
+                end_s=step.end_s - earlier_s,
+            )
+            for step in self.steps[index + 1 :]
+        )
+        return replace(self, steps=(*self.steps[:index], moved, *later))
 
     @property
     def end_s(self) -> float:

@@ -12,7 +12,9 @@ import humanize
 import stallmark
 from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
 from stallmark.driver.joining import MASTER_PORT, Gathering
+from stallmark.scenarios.cli_compare import compare, plan
 from stallmark.scenarios.cli_server import selftest, server
+from stallmark.scenarios.cli_whatif import whatif
 from stallmark.scenarios.command import (
     CONDITION_BROKEN,
     FAILED,
@@ -61,7 +63,7 @@ def main() -> None:
     """What storage and memory do to a real database.
 
     Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
-    4 the run is incomplete, 130 stopped by Ctrl-C.
+    4 the run is incomplete, 5 a comparison is as --fail-if says or could not be made, 130 stopped by Ctrl-C.
     """
 
 
@@ -191,11 +193,12 @@ def run(
 
     model = read_scenario(scenario, overrides)
     show = Show(err)
-    runs = len(model.variants) * model.repeats
+    runs = len(model.turns())
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:
-        how_long = f", {humanize.precisedelta(round(model.run_seconds()))} of load in all"
+        at_most = "at most " if model.plan().patience else ""
+        how_long = f", {at_most}{humanize.precisedelta(round(model.run_seconds()))} of load in all"
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     with target.engine(model.workload, model) as engine:
@@ -317,6 +320,9 @@ def list_(as_json: bool) -> None:
             item(f"    {label:8}", escape(text))
 
 
+main.add_command(compare)
+main.add_command(plan)
+main.add_command(whatif)
 main.add_command(server)
 main.add_command(selftest)
 

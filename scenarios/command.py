@@ -14,7 +14,7 @@ from rich.table import Table
 from stallmark.driver.engines.errors import StallmarkError
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE = 1, 3, 4
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT = 1, 3, 4, 5
 
 out = Console()
 err = Console(stderr=True)

@@ -12,6 +12,7 @@ from stallmark.driver.engines.base import Engine
 from stallmark.driver.plan import Plan
 from stallmark.loaders.ledger import Entry
 from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario, Variant
+from stallmark.scenarios.service_level import described as described_slo
 from stallmark.transactions.workload import Transaction, Workload
 
 
@@ -48,6 +49,7 @@ def manifest(
         },
         "cache_start": scenario.start_cache,
         "reset": scenario.reset,
+        **({"slo": described_slo(scenario.slo)} if scenario.slo else {}),
         "device": storage.facts(engine),
         "collectors": {collector.name: _describe(collector) for collector in collectors},
         "conditions": [],

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from stallmark.driver.analysis.comparison_summary import PRIMARIES
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.pacing import Arrivals
@@ -13,7 +14,10 @@ from stallmark.driver.plan import Plan, timeline
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.queries import QueriesChoice
+from stallmark.scenarios.service_level import ServiceLevelChoice
+from stallmark.scenarios.turns import Order, Turn, turns
 from stallmark.scenarios.units import Pool, Seconds
+from stallmark.scenarios.warm_up import UntilSteady, WarmUp
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.mix import attendants_each, deck_of
 from stallmark.transactions.warehouse.streams import streams_for
@@ -129,6 +133,8 @@ class AnyScenario(_Strict):
     # What is measured beyond the ordinary, because it costs the server something.
     observe: list[Observation] = []
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
+    order: Order = "alternating"
+    slo: ServiceLevelChoice | None = None
     variants: Annotated[list[Variant], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -145,6 +151,10 @@ class AnyScenario(_Strict):
                 raise ValueError(f"database.tables: {error}") from None
         return self
 
+    def turns(self) -> list[Turn[Variant]]:
+        """Its runs, in the order in which they are made."""
+        return turns(self.variants, self.repeats, self.order)
+
     def pool_of(self, variant: Variant):
         return variant.buffer_pool or self.buffer_pool
 
@@ -160,11 +170,13 @@ class Scenario(AnyScenario):
 
     users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
     ramp: Annotated[Seconds, Field(ge=0)] = 0.0
-    warm_up: Annotated[Seconds, Field(ge=0)]
+    warm_up: WarmUp
     measure: Annotated[Seconds, Field(ge=1)]
     arrivals: Literal["closed"] | OpenLoop = "closed"
     think_time: ThinkTime | None = None
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
+    # What variants are compared by. It is declared before anything runs, or it could be chosen by how it came out.
+    primary: Literal[PRIMARIES] = "tps"  # type: ignore[valid-type]
 
     @model_validator(mode="before")
     @classmethod
@@ -192,13 +204,15 @@ class Scenario(AnyScenario):
         return Arrivals()
 
     def plan(self) -> Plan:
-        steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=self.warm_up, measure_s=self.measure)
+        patience = self.warm_up.patience() if isinstance(self.warm_up, UntilSteady) else None
+        warm_up_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
+        steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
         attendants = attendants_each(find_workload(self.workload.name), self.workload.deck())
-        return Plan(steps, self.arrival_plan(), self.workload.seed, attendants)
+        return Plan(steps, self.arrival_plan(), self.workload.seed, attendants, patience)
 
     def run_seconds(self) -> float:
-        """How long users run in all, without loading and preparing."""
-        return self.plan().end_s * len(self.variants) * self.repeats
+        """How long users run in all, without loading and preparing; at most, where a steady state is waited for."""
+        return self.plan().end_s * len(self.turns())
 
 
 _OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields)

@@ -70,10 +70,12 @@ class Run(AnyRun):
 
     def _show_progress(self, progress: Progress) -> None:
         phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
+        if progress.waiting:
+            phase = "waiting until it is steady"
         note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
         if progress.errors:
             note += f", {progress.errors} errors"
-        self._show.advance(progress.elapsed_s, note)
+        self._show.advance(progress.elapsed_s, note, total=progress.ends_s)
 
 
 def _finish(drive: Drive, writer: RecordWriter) -> None:

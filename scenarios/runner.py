@@ -84,21 +84,17 @@ class Runner:
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
-        variants = self._scenario.variants * self._scenario.repeats
+        turns = self._scenario.turns()
         if self._gathering:
             self._gathering = replace(self._gathering, facts=facts_of(self._engine))
         holds = True
-        for index, variant in enumerate(variants):
+        for number, turn in enumerate(turns, 1):
             look()
             run = self._make(
-                variant,
-                folder=self.folder / f"{index + 1:02d}-{_as_file_name(variant.name)}",
-                place={
-                    "experiment": self._experiment,
-                    "repeat": index // len(self._scenario.variants) + 1,
-                    "sequence": index + 1,
-                },
-                title=f"[{index + 1}/{len(variants)}] {variant.name}",
+                turn.variant,
+                folder=self.folder / f"{number:02d}-{_as_file_name(turn.variant.name)}",
+                place={"experiment": self._experiment, "sequence": number} | turn.place,
+                title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,

@@ -29,7 +29,8 @@ class Show:
     def bar(self, title: str, total: float | None) -> Iterator[None]:
         """A bar for one piece of work; `advance` moves it. It leaves one line behind when done.
 
-        `total` is for work by the clock, in seconds; what other work there is in all, `advance` says.
+        `total` is for work by the clock, in seconds; what other work there is in all, or whether the end has moved,
+        `advance` says.
         """
         began = time.monotonic()
         self._title = title
@@ -65,7 +66,7 @@ class Show:
         if now - self._said >= PLAIN_EVERY_S:
             self._said = now
             if self._total:
-                left = self._total - done
+                left = (total or self._total) - done
             else:
                 left = (now - first) * (total - done) / (done - before) if total and done > before else 0
             self.say(

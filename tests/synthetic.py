@@ -12,6 +12,7 @@ Little's law holds in every second, and counters are the integral of the rates.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ class Truth:
     emulated: bool = True
     report_delay_s: float = 0.9  # sessions hand in their counts late, as PostgreSQL's do
     device_share: float = 1.0  # of the server's read and write stall that is the device's own
+    checkpoint_every_s: float = 30.0
     sample_offset_s: float = 0.3  # samples never fall on whole seconds
     epoch_change_at: float | None = None  # s since run start: the server's counters begin again
     falls_at: float | None = None  # the same, unannounced: the epoch stays
@@ -178,17 +180,22 @@ def user_ramp_truth() -> Truth:
     )
 
 
-def make_run(folder: Path, truth: Truth, scenario: str = "buffer-pool") -> Path:
-    """Write one record into the new `folder` and return it."""
+def make_run(
+    folder: Path,
+    truth: Truth,
+    scenario: str = "buffer-pool",
+    tables: Callable[[Truth, RecordWriter], Tables] = Tables,
+) -> Path:
+    """Write one record into the new `folder` and return it; `tables` draws its seconds (synthetic_shapes.py)."""
     writer = RecordWriter(folder, _manifest(truth, scenario))
     for name, schema in COLLECTOR_TABLES.items():
         if name not in truth.off:
             writer.add_table(name, schema)
     end = truth.seconds if truth.cut_at is None else min(truth.seconds, math.ceil(truth.cut_at))
-    tables = Tables(truth, writer)
-    tables.write(end)
+    drawn = tables(truth, writer)
+    drawn.write(end)
     if truth.brokerage:
-        writer.manifest["workload"] = truth.brokerage.declared(tables.trading.results)
+        writer.manifest["workload"] = truth.brokerage.declared(drawn.trading.results)
     if truth.cut_at is None:
         writer.close()
     else:

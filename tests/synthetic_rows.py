@@ -204,7 +204,7 @@ class Tables:
             tables["checkpoints"].append(
                 clock
                 | {
-                    "timed": int(t // 30),
+                    "timed": int(t // truth.checkpoint_every_s),
                     "requested": 0,
                     "write_ms": t * 10,
                     "sync_ms": t,

@@ -21,7 +21,7 @@ _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
 def cautions(runs: Sequence[RunSummary]) -> list[str]:
     """Runs of queries have their own statistics: their phases last as long as the queries take."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
-    return [*_emulation(runs), *statistics, *_load(runs), *_storage(runs), *_times(runs)]
+    return [*_emulation(runs), *statistics, *_steadiness(runs), *_load(runs), *_storage(runs), *_times(runs)]
 
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[str]:
@@ -55,12 +55,42 @@ def _statistics(runs: Sequence[RunSummary]) -> Iterator[str]:
         )
     if found:
         yield "The scatter of seconds within a run is not the scatter between runs, and does not bound it."
-    few = [step for step in _steps(runs) if step.checkpoints is not None and step.checkpoints < CHECKPOINTS]
+    few = [step for step in _steps(runs) if step.cycles and step.cycles.count < CHECKPOINTS]
     if few:
         yield (
-            f"The measured interval of {_names(few, runs)} held fewer than {CHECKPOINTS} checkpoints: how "
-            "much "
-            "was written, and when, partly depends on where the interval began."
+            f"The measured interval of {_names(few, runs)} held fewer than {CHECKPOINTS} whole checkpoint cycles: how "
+            "much was written, and when, partly depends on where the interval began."
+        )
+    irregular = [step for step in _steps(runs) if step.cycles and not step.cycles.whole and step not in few]
+    if irregular:
+        yield (
+            f"Checkpoints came too irregularly in {_names(irregular, runs)} for its figures to be over whole cycles."
+        )
+
+
+def _steadiness(runs: Sequence[RunSummary]) -> Iterator[str]:
+    judged = [(step, step.steadiness) for step in _steps(runs) if step.steadiness]
+    never = [step for step, found in judged if found.verdict == "never became steady"]
+    if never:
+        yield (
+            f"No steady state was reached in {_names(never, runs)}: its figures depend on when they were taken, and "
+            "other minutes would give others."
+        )
+    late = [step for step, found in judged if found.verdict == "became steady late"]
+    if late:
+        yield (
+            f"A part of the warm-up was measured in {_names(late, runs)}: wait longer, or until it is steady "
+            "(warm_up: {until: steady, at_most: …})."
+        )
+    short = [step for step, found in judged if found.verdict == "too short to tell"]
+    if short:
+        yield f"Too little was measured to tell whether it was steady in {_names(short, runs)}."
+    impatient = [step for step in _steps(runs) if step.waited and not step.waited["steady"]]
+    if impatient:
+        most = max(step.waited["at_most_s"] for step in impatient if step.waited)
+        yield (
+            f"A steady state was waited for and not seen within {most:g} s in {_names(impatient, runs)}: "
+            f"{'it was' if len(impatient) == 1 else 'they were'} measured all the same."
         )
 
 

@@ -1,10 +1,14 @@
 """All runs of an experiment: what varies between them, and their summaries."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from stallmark.driver.analysis.agenda import read_agenda
 from stallmark.driver.analysis.cautions import cautions
+from stallmark.driver.analysis.clocks import clock_sentences
+from stallmark.driver.analysis.compare import comparison_within
+from stallmark.driver.analysis.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.driver.analysis.errors import read_errors
 from stallmark.driver.analysis.findings import findings
 from stallmark.driver.analysis.foreign import read_foreign
@@ -16,24 +20,29 @@ from stallmark.driver.analysis.query_findings import query_cautions, query_findi
 from stallmark.driver.analysis.query_runs import read_queries
 from stallmark.driver.analysis.series import make_series
 from stallmark.driver.analysis.server_views import read_server_views
+from stallmark.driver.analysis.step_causes import with_cause
 from stallmark.driver.analysis.steps import device_name, summarise_step
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.analysis.validity import Validity
+from stallmark.driver.analysis.wait_parts import read_wait_parts
 from stallmark.driver.analysis.waits import read_waits
 from stallmark.driver.analysis.workload import read_workload
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import Record
 
 
-def summarise(records: Sequence[Record]) -> ExperimentSummary:
-    """Summarise the runs in the order given. Raises StallmarkError when there is none."""
+def summarise(
+    records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map
+) -> ExperimentSummary:
+    """Summarise the runs in the order given; `each` may be the `map` of a pool.
+
+    Raises StallmarkError when there is none.
+    """
     if not records:
         raise StallmarkError("There is no run record to summarise.")
     variants = Counter(_variant(record) for record in records)
-    runs = [
-        summarise_run(record, f"run{number}", repeated=variants[_variant(record)] > 1)
-        for number, record in enumerate(records, 1)
-    ]
+    keys = [f"run{number}" for number in range(1, len(records) + 1)]
+    runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.get("scenario") or {}
     axis = find_axis(steps)
@@ -42,6 +51,7 @@ def summarise(records: Sequence[Record]) -> ExperimentSummary:
             "Runs of queries and runs of transactions do not compare: make a report of each by itself."
         )
     compared = compare(runs, lambda run: (device_name(run.manifest), is_emulated(run.manifest)))
+    judged = comparison_within(runs)
     return ExperimentSummary(
         scenario=scenario.get("name") or "",
         title=scenario.get("title") or scenario.get("name") or "",
@@ -49,9 +59,10 @@ def summarise(records: Sequence[Record]) -> ExperimentSummary:
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=runs,
-        findings=query_findings(compared, runs) if compared else findings(axis, runs),
+        findings=query_findings(compared, runs) if compared else findings(axis, runs, judged is not None),
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
+        comparison=judged,
     )
 
 
@@ -59,17 +70,20 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     """`key` begins the keys of its steps; `repeated` when its variant ran more than once."""
     manifest = record.manifest
     seconds = recorded_seconds(record)
-    intervals = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
-    seconds = max([seconds, *(interval.end for interval in intervals)])
+    measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
+    seconds = max([seconds, *(interval.end for interval in measured)])
+    io, views = read_io(record), read_server_views(record)
+    # A phase of queries is as long as its queries, whatever checkpoints fall into it.
+    marks = None if manifest.get("queries") else checkpoint_marks(io, views)
+    intervals = [over_whole_cycles(interval, marks) for interval in measured]
     workload = read_workload(manifest)
     load = read_load(record, seconds, intervals, workload.attended)
     conditions = list(manifest.get("conditions") or [])
     validity = Validity(
         workload, load, read_errors(record, seconds), read_agenda(record, seconds), conditions
     )
-    io = read_io(record)
-    waits = read_waits(record, intervals)
-    views = read_server_views(record)
+    clocks = clock_sentences(record, intervals)
+    waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     series = make_series(load, io, workload.primary)
     title = _variant(record) or record.folder.name
     return RunSummary(
@@ -79,7 +93,19 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=[
-            summarise_step(record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity)
+            _with_clock(
+                with_cause(
+                    summarise_step(
+                        record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
+                    ),
+                    manifest,
+                    load,
+                    io,
+                    wait_parts,
+                    i,
+                ),
+                clocks.get(i.index),
+            )
             for i in intervals
         ],
         series=series,
@@ -94,6 +120,11 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         foreign=read_foreign(record, series.tps, intervals),
         queries=read_queries(record),
     )
+
+
+def _with_clock(step: StepSummary, sentence: str | None) -> StepSummary:
+    """With what is wrong with the server's clock among the reasons not to compare it."""
+    return replace(step, invalid=[*step.invalid, sentence]) if sentence else step
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:

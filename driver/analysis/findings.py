@@ -4,16 +4,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from stallmark.driver.analysis.points import Point, group, labels, points
-from stallmark.driver.analysis.summary import RunSummary
+from stallmark.driver.analysis.summary import RunSummary, StepSummary
 from stallmark.driver.analysis.thresholds import READS_DIFFER, REPLICATES, SAME
 from stallmark.driver.analysis.words import factor, listed, number, per_second, per_transaction, percent
 
 
-def findings(axis: str, runs: Sequence[RunSummary]) -> list[str]:
-    return list(_findings(axis, runs))
+def findings(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[str]:
+    """`judged`: a comparison's verdicts stand beside them, which tell better what differs between variants."""
+    return list(_findings(axis, runs, judged))
 
 
-def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
+def _findings(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterator[str]:
     steps = [step for run in runs for step in run.steps]
     broken = [run.title for run in runs if any(not c.get("holds", True) for c in run.conditions)]
     if broken:
@@ -25,13 +26,14 @@ def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
     if len(valid) < len(steps):
         yield f"{len(steps) - len(valid)} of {len(steps)} measured steps are not compared; each says why."
     found = points(valid)
+    yield from _unsteady(steps)
     if axis == "users":
         yield from _users(found)
     if axis == "buffer_pool":
         yield from _pools(found)
     if axis in ("buffer_pool", "device"):
         yield from _devices(found)
-    if axis == "variant":
+    if axis == "variant" and not judged:
         yield from _variants(found)
     yield from _limits(found)
     yield from _bottleneck(found)
@@ -42,6 +44,18 @@ def _findings(axis: str, runs: Sequence[RunSummary]) -> Iterator[str]:
         )
     if len(found) > 1:
         yield from _certainty(found)
+
+
+def _unsteady(steps: Sequence[StepSummary]) -> Iterator[str]:
+    """That a load never becomes steady is a result: a cache that warms for hours, a device that tires."""
+    everything = points(steps)
+    for point in everything:
+        never = [one for s in point.steps if (one := s.steadiness) and one.verdict == "never became steady"]
+        if never:
+            where = f" in {labels([point], everything)[0]}" if len(everything) > 1 else ""
+            many = f", in {len(never)} of {len(point.steps)} runs" if len(point.steps) > 1 else ""
+            said = never[0].sentence.removeprefix("It never became steady: ")
+            yield f"No steady state was reached{where}{many}: {said}"
 
 
 def _pools(found: Sequence[Point]) -> Iterator[str]:

@@ -15,6 +15,21 @@ from stallmark.driver.record import Record
 
 
 @dataclass(frozen=True)
+class Cycles:
+    """The checkpoint cycles of one measured interval. Seconds are of the run."""
+
+    count: int  # whole ones
+    begin_s: int  # of the first whole one, and the end of the last
+    end_s: int
+    measured_s: int  # how long was measured
+    whole: bool  # the figures are over these cycles and nothing else
+    mean_s: float | None  # of one cycle
+    shown_by: str
+    resolution_s: float
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Interval:
     """Seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
 
@@ -23,6 +38,7 @@ class Interval:
     end: int
     planned_s: float | None
     cut: bool
+    cycles: Cycles | None = None  # None where the server's checkpoints are not known
 
     @property
     def seconds(self) -> int:

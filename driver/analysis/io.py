@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.driver.analysis.counters import Counters, Delta, read_counters
 from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.summary import IoSummary
+from stallmark.driver.analysis.server_summary import IoSummary
 from stallmark.driver.analysis.thresholds import REPORT_DELAY_S
 from stallmark.driver.record import Record
 

@@ -12,7 +12,7 @@ import numpy as np
 from stallmark.driver.analysis.counters import codes, numbers
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.latency import PERCENTILES
-from stallmark.driver.analysis.summary import IoLatencySummary, IoSummary
+from stallmark.driver.analysis.server_summary import IoLatencySummary, IoSummary
 from stallmark.driver.analysis.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
 from stallmark.driver.record import Record
 

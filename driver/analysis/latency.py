@@ -1,6 +1,7 @@
 """Merged latency histograms, and percentiles the sample is large enough for."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,10 @@ class Latencies:
         if not blob:
             return
         hdr.add(self.counts, blob)
+
+    def merge_all(self, blobs: Iterable[bytes | None]) -> None:
+        """`merge` of each, faster together. Raises ValueError as well for one that is damaged."""
+        hdr.add_all(self.counts, [blob for blob in blobs if blob])
 
     def add(self, other: "Latencies") -> None:
         self.counts += other.counts

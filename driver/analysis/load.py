@@ -1,6 +1,6 @@
 """What the driver counted: transactions and users, per second and per measured interval."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,15 +65,17 @@ def read_load(
     for batch in record.batches("transactions", ["second", "transaction", *_COUNTS, "latency", "service"]):
         batch = _within(batch, seconds)
         second = batch.column("second").to_numpy()
-        names = batch.column("transaction").to_pylist()
-        for name in sorted(set(names)):
-            rows = np.array([n == name for n in names])
+        where = interval_of[second]
+        for name, rows in _by_name(batch.column("transaction")):
             counts = load.counts.setdefault(name, {column: np.zeros(seconds) for column in _COUNTS})
             for column in _COUNTS:
                 np.add.at(counts[column], second[rows], batch.column(column).to_numpy()[rows])
-        where = interval_of[second]
-        _merge(load.latency, where, names, batch.column("latency"))
-        _merge(load.service, where, names, batch.column("service"))
+            for index in np.unique(where[rows]):
+                if index >= 0:
+                    some = pa.array(rows[where[rows] == index])
+                    for into, what in ((load.latency, "latency"), (load.service, "service")):
+                        merged = into.setdefault((int(index), name), Latencies.empty())
+                        merged.merge_all(batch.column(what).take(some).to_pylist())
     for batch in record.batches("transaction_io", ["second", "transaction", *_OWN_IO]):
         for row in _within(batch, seconds).to_pylist():
             looks = load.own_io.setdefault(row["transaction"], {name: np.zeros(seconds) for name in _OWN_IO})
@@ -103,12 +105,9 @@ def _within(batch: pa.RecordBatch, seconds: int) -> pa.RecordBatch:
     return batch.filter(pa.compute.less(batch.column("second"), seconds))
 
 
-def _merge(
-    into: dict[tuple[int, str], Latencies], where: np.ndarray, names: Sequence[str], blobs: pa.Array
-) -> None:
-    for interval, name, blob in zip(where.tolist(), names, blobs.to_pylist(), strict=True):
-        if interval < 0:
-            continue
-        if (merged := into.get((interval, name))) is None:
-            merged = into[interval, name] = Latencies.empty()
-        merged.merge(blob)
+def _by_name(names: pa.Array) -> Iterator[tuple[str, np.ndarray]]:
+    """The rows of every name, which may come dictionary-encoded; names in order."""
+    encoded = names if isinstance(names, pa.DictionaryArray) else names.dictionary_encode()
+    codes, words = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    for code in sorted(np.unique(codes), key=lambda code: words[code]):
+        yield words[code], np.flatnonzero(codes == code)

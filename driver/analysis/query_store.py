@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from stallmark.driver.analysis.counters import Counters, read_counters
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import over
-from stallmark.driver.analysis.summary import QueryStoreSummary
+from stallmark.driver.analysis.server_summary import QueryStoreSummary
 from stallmark.driver.record import Record
 
 TOP_WAITS = 3

@@ -14,7 +14,7 @@ import pyarrow as pa
 from stallmark.driver.analysis.counters import Counters, Delta, read_counters
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import over
-from stallmark.driver.analysis.summary import RowWait
+from stallmark.driver.analysis.server_summary import RowWait
 from stallmark.driver.record import Record
 
 TOP = 8

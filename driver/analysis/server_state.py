@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.summary import PoolContent, ServerState
+from stallmark.driver.analysis.server_summary import PoolContent, ServerState
 from stallmark.driver.record import Record
 
 PAGE = 8192
@@ -80,6 +80,10 @@ class StateViews:
             contents=self._contents(interval),
         )
         return None if state == ServerState() else state
+
+    def checkpoint_pages(self) -> Line | None:
+        """Pages that checkpoints of all databases wrote since the server started."""
+        return self.counters.get((POOL, "Checkpoint pages/sec"))
 
     def _values(self, interval: Interval, thing: str, counter: str) -> np.ndarray:
         return _inside(self.counters.get((thing, counter)), interval)

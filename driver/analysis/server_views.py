@@ -17,7 +17,7 @@ from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.query_store import QueryStore, read_query_store
 from stallmark.driver.analysis.row_waits import RowWaits, read_row_waits
 from stallmark.driver.analysis.server_state import StateViews, read_state_views
-from stallmark.driver.analysis.summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.driver.analysis.server_summary import FileSummary, ProcedureSummary, ServerWait
 from stallmark.driver.record import Record
 
 TOP_WAITS = 10

@@ -25,15 +25,11 @@ from stallmark.driver.analysis.io import (
 from stallmark.driver.analysis.io_latency import summarise_io_latency
 from stallmark.driver.analysis.latency import Latencies
 from stallmark.driver.analysis.load import Load
+from stallmark.driver.analysis.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.driver.analysis.server_views import ServerViews
-from stallmark.driver.analysis.summary import (
-    Correlation,
-    IoSummary,
-    ServerState,
-    StepSummary,
-    TransactionReads,
-    TransactionSummary,
-)
+from stallmark.driver.analysis.slo import judge_reads
+from stallmark.driver.analysis.steadiness import Steadiness, judge
+from stallmark.driver.analysis.summary import Correlation, StepSummary, TransactionSummary
 from stallmark.driver.analysis.thresholds import LATE_FLOOR_PER_S
 from stallmark.driver.analysis.transaction_reads import transaction_reads
 from stallmark.driver.analysis.validity import Validity
@@ -52,6 +48,7 @@ def summarise_step(
     views: ServerViews,
     validity: Validity,
 ) -> StepSummary:
+    """`interval` is what all figures are over: the measured one, or the whole checkpoint cycles in it."""
     manifest = record.manifest
     workload, load, errors = validity.workload, validity.load, validity.errors
     step = manifest["steps"][interval.index]
@@ -83,6 +80,7 @@ def summarise_step(
     size = (manifest.get("database") or {}).get("bytes_before")
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
+    latencies = summarise_io_latency(views.io_latency, interval, data, wal)
     return StepSummary(
         key=key,
         run=record.folder.name,
@@ -133,7 +131,7 @@ def summarise_step(
         files=views.file_summaries(interval),
         server_waits=views.top_waits(interval),
         procedures=views.procedure_summaries(interval, load),
-        io_latency=summarise_io_latency(views.io_latency, interval, data, wal),
+        io_latency=latencies,
         query_store=views.query_store.summaries(interval),
         server_state=state,
         primary=workload.primary,
@@ -143,7 +141,25 @@ def summarise_step(
         bursts=list(errors.bursts(load, interval)),
         reads=_in_order(workload, transaction_reads(views, load, interval)),
         row_waits=views.row_waits.summaries(interval),
+        begin_s=interval.begin,
+        end_s=interval.end,
+        cycles=interval.cycles,
+        steadiness=_steadiness(load, interval, arrivals),
+        waited=step.get("waited"),
+        slo=judge_reads(manifest, latencies, data),
     )
+
+
+def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | None:
+    """Of the throughput; of the latency where arrivals have a rate of their own, which the throughput then is. None
+    where no transactions were executed: a phase of queries."""
+    if not load.counts:
+        return None
+    committed = load.all("committed")
+    if arrivals == "closed":
+        return judge(interval.of(committed))
+    done = committed + load.all("rolled_back")
+    return judge(interval.of(per_second_mean(load.all("latency_us"), done)), "mean latency")
 
 
 _TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")

@@ -8,9 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.cause_summary import StepCause
+from stallmark.driver.analysis.comparison_summary import ComparisonSummary
+from stallmark.driver.analysis.interval import Cycles
 from stallmark.driver.analysis.query_summary import QueryComparison, QueryRunSummary
-
-WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
+from stallmark.driver.analysis.server_summary import (
+    FileSummary,
+    IoLatencySummary,
+    IoSummary,
+    ProcedureSummary,
+    QueryStoreSummary,
+    RowWait,
+    ServerState,
+    ServerWait,
+    TransactionReads,
+)
+from stallmark.driver.analysis.slo import ServiceLevel
+from stallmark.driver.analysis.steadiness import Steadiness
 
 
 @dataclass(frozen=True)
@@ -41,37 +55,6 @@ class TransactionSummary:
     def ended(self) -> int:
         """With those given up."""
         return self.done + self.failed
-
-
-@dataclass(frozen=True)
-class IoSummary:
-    """I/O of the server (`source` "server") or of the device ("device"), summed over the measured interval.
-
-    Means are volume-weighted: Δstall / Δcount. `interval_mean_ms` is the mean of the per-second means, which is
-    what monitoring tools draw; the two differ and both are named where shown.
-    """
-
-    source: str
-    seconds: float
-    reads: int
-    read_bytes: int
-    read_ms: float | None
-    read_interval_mean_ms: float | None
-    writes: int
-    write_bytes: int
-    write_ms: float | None
-    write_interval_mean_ms: float | None
-    syncs: int | None
-    sync_ms: float | None
-
-    @property
-    def iops(self) -> float:
-        return (self.reads + self.writes) / self.seconds
-
-    @property
-    def mb_per_s(self) -> float:
-        """10^6 bytes per second, reads and writes."""
-        return (self.read_bytes + self.write_bytes) / self.seconds / 1e6
 
 
 @dataclass(frozen=True)
@@ -112,140 +95,6 @@ class Gate:
     passed: bool | None  # None: not known
     sentence: str  # the reason, for one that failed
     voids: bool = True  # a step that fails it must not be compared
-
-
-@dataclass(frozen=True)
-class FileSummary:
-    """One file of the server, where it counts by file. `io` is None where its counters began again."""
-
-    name: str  # "database/logical name"
-    kind: str  # data, wal, temp, foreign
-    io: IoSummary | None
-    growths: int  # times it grew
-
-
-@dataclass(frozen=True)
-class ServerWait:
-    """What all tasks of the server waited for, over the measured interval; `wait_ms` includes `signal_ms`."""
-
-    wait_type: str
-    wait_class: str  # of WAIT_CLASSES
-    seconds: float
-    waits: int
-    wait_ms: float
-    signal_ms: float  # of it, waiting for a CPU after what was waited for had come
-
-    @property
-    def resource_ms(self) -> float:
-        return self.wait_ms - self.signal_ms
-
-
-@dataclass(frozen=True)
-class ProcedureSummary:
-    """One procedure over the measured interval, as the server's plan cache counted it."""
-
-    name: str
-    executions: int
-    coverage: float | None  # executions seen, per call of the driver; None where it made none
-    physical_reads: float | None  # pages per execution
-    logical_reads: float | None
-    logical_writes: float | None
-    elapsed_ms: float | None  # per execution
-
-
-@dataclass(frozen=True)
-class TransactionReads:
-    """What one transaction of a type read on average. `reads` are physical: I/Os that its session asked for where
-    sessions were looked at (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
-
-    transaction: str
-    counted: int  # transactions that were looked at, or that ended
-    sampled: bool
-    reads: float
-    read_bytes: float
-    hits: float  # blocks or pages that were in the pool
-    read_ms: float | None  # time in these reads
-    share: float | None = None  # of the physical reads of all types
-
-
-@dataclass(frozen=True)
-class RowWait:
-    """Sessions that waited for one table, on average; fields that the server does not tell are None."""
-
-    table: str
-    waiting: float  # for locks on its rows or pages
-    waits_per_s: float | None = None
-    wait_ms: float | None = None  # of each such wait
-    latched: float | None = None  # for a page in memory that another session is changing or reading
-    reading: float | None = None  # for a page to be read from disk
-
-
-@dataclass(frozen=True)
-class IoLatencySummary:
-    """How long single I/Os of our database took over the measured interval, where the server kept histograms."""
-
-    operation: str  # "read" (data files), "log write"
-    ios: int
-    coverage: float | None  # of the I/Os that the file counters counted
-    resolution_ms: float | None  # what the histogram's durations are whole numbers of
-    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
-    doubt: str | None  # why there are no percentiles
-
-
-@dataclass(frozen=True)
-class QueryStoreSummary:
-    """The statements of one procedure over the measured interval, as Query Store counted them."""
-
-    name: str
-    executions: int  # of statements
-    physical_reads: float | None  # pages per execution
-    logical_reads: float | None
-    logical_writes: float | None
-    worker_ms: float | None  # CPU per execution
-    elapsed_ms: float | None
-    waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
-
-
-@dataclass(frozen=True)
-class PoolContent:
-    """Pages of one kind in the buffer pool, as a look in the measured interval found them."""
-
-    database: str
-    page_type: str
-    size_bytes: int
-    dirty_bytes: int
-    read_ms: float | None  # mean of what their reads took
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """How the server stood in the measured interval. Rates are per second; pages are of 8 KiB."""
-
-    page_life_s: float | None = None  # the least seen
-    page_reads_per_s: float | None = None
-    read_ahead_share: float | None = None  # of the pages read
-    page_lookups_per_s: float | None = None
-    lazy_writes_per_s: float | None = None  # pages written to make room
-    checkpoint_pages_per_s: float | None = None
-    free_list_stalls_per_s: float | None = None
-    memory_bytes: int | None = None  # at the end
-    memory_target_bytes: int | None = None
-    log_flushes_per_s: float | None = None  # of our database
-    log_bytes_per_flush: float | None = None
-    log_used_share: float | None = None  # the most seen
-    log_kept_by: str | None = None  # what most often kept the log from being reused
-    tempdb_used_bytes: int | None = None  # the most seen
-    pending_ios: float | None = None  # mean of the looks
-    runnable_tasks: float | None = None  # waiting for a CPU; mean of the looks
-    cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
-    contents: list[PoolContent] = field(default_factory=list)
-
-    @property
-    def hit_share(self) -> float | None:
-        """Of page requests answered by the pool, whoever's; a page that is read ahead counts as read."""
-        if not self.page_lookups_per_s or self.page_reads_per_s is None:
-            return None
-        return max(0.0, 1 - self.page_reads_per_s / self.page_lookups_per_s)
 
 
 @dataclass(frozen=True)
@@ -313,6 +162,13 @@ class StepSummary:
     bursts: list[str] = field(default_factory=list)  # sentences: errors that came many at once
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
     row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
+    begin_s: int = 0  # seconds of the run that all figures are over: from this one …
+    end_s: int = 0  # … to before this one
+    cycles: Cycles | None = None  # of checkpoints
+    steadiness: Steadiness | None = None
+    cause: StepCause | None = None
+    waited: dict[str, Any] | None = None  # for a steady state, before measuring: as the manifest's step says
+    slo: ServiceLevel | None = None
 
     @property
     def result_tps(self) -> float:
@@ -398,6 +254,7 @@ class ExperimentSummary:
     findings: list[str] = field(default_factory=list)  # one sentence each, most important first
     cautions: list[str] = field(default_factory=list)  # what the reader must not conclude
     queries: QueryComparison | None = None  # of runs of queries
+    comparison: ComparisonSummary | None = None  # of variants that were repeated
 
     @property
     def steps(self) -> list[StepSummary]:

@@ -55,6 +55,16 @@ GROWTH = 0.05
 CHECKPOINTS = 3
 """Fewer in a measured interval and its writes are an accident of where the interval began (design.md, 9)."""
 
+CYCLES_COVER = 0.5
+"""Share of the measured interval that whole cycles must fill for the figures to be taken over them. Three regular ones
+fill at least three fifths, as no more than two are cut off at the ends; less, and they are not regular."""
+
+CHECKPOINT_WRITES = 0.05
+"""Of the fastest second's pages: a checkpoint writes at full speed, and what trickles between two is none."""
+
+CHECKPOINT_QUIET_S = 10.0
+"""Two samples of SQL Server's counters: writes that pause for less are one checkpoint's."""
+
 REPORT_DELAY_S = {"PostgreSQL": 0.9}
 """How late, on average, a server's counters show what its sessions did. PostgreSQL's backends hand in their
 counts at most once a second and between transactions. Measured against the emulated device, whose counters
@@ -164,3 +174,108 @@ percent."""
 
 REPLICATES = 3
 """Runs per variant below which there is no verdict (design.md, 9)."""
+
+# Is it steady? (steadiness.py, stationarity.py) ---------------------------------------------------------------
+
+MSER_BATCH = 5
+"""Values in a batch of MSER-5: the size its authors found best, and all the evaluations since use."""
+
+BATCHES = 30
+"""More gain hardly anything (Schmeiser: Batch size effects in the analysis of simulation output, Operations Research 30
+(1982) 556), and the longer batches are the less neighbours have in common."""
+
+BATCHES_FEWEST = 20
+"""Seconds below which nothing is judged: Pettitt's approximation gives no p below 0.0125 for fewer than 14 batches, and
+with autocorrelation some of them only repeat what others say."""
+
+RESEMBLANCE_NOISE = 0.25
+"""Standard deviation of a correlation estimated from BATCHES values; less is not told from none. Where it is really
+there, it shows in the many shorter means."""
+
+RESEMBLANCE_MOST = 0.9
+"""A correlation above cannot be told from it by 30 batches, and would make any trend one of chance."""
+
+VALUES_MOST = 200
+"""Of them: with so many a correlation is known to 0.07, and half an interval of ten minutes still has its seconds."""
+
+UNSTEADY_P = 0.025
+"""Of each of the two tests: together they call one steady interval in twenty unsteady."""
+
+DRIFT = 0.05
+"""Change over the measured interval that matters, as a share of the mean. The two halves then differ by half of it, as
+much as runs of one variant do on a quiet machine (2-3 %); less is there to be tested in any long run, and harmless."""
+
+DRIFT_UNKNOWN = 0.25
+"""When the interval of the drift reaches beyond this, five times what matters, there was not enough to judge by."""
+
+HEAD_ERRORS = 4.0
+"""Standard errors by which the beginning must lie off the rest to be a warm-up: MSER looks for the cut that makes it
+lie off most, and of chance alone finds two or three."""
+
+HEAD_MATTERS = DRIFT / 2
+"""Shift of the interval's mean by a warm-up inside it that makes figures incomparable: what a drift of DRIFT does."""
+
+# Comparing variants (compare.py) ----------------------------------------------------------------------------
+
+CONFIDENCE = 0.95
+"""Of intervals, and 1 − it what a difference's p-value must not exceed: one false verdict in twenty equal pairs."""
+
+POWER = 0.8
+"""Probability with which a difference that is there is to be shown: the usual one (J. Cohen, 1988)."""
+
+READS_AT_ONE_POOL = 0.05
+"""Relative difference of physical reads per transaction between sides that have the same buffer pool. They are a matter
+of pool and transactions: where they differ, something besides the storage does, and by as much the throughput may."""
+
+AGAIN = 0.02
+"""How far the first variant, run again at the end, may be from itself: the run-to-run spread of a quiet machine. Less
+is never called a drift, however little the runs scatter."""
+
+POOL_REACHED = 0.05
+"""Relative difference of buffer pools that were asked for alike. Servers round to their own chunks, and SQL Server's
+target moves a little with the machine's free memory; reads per transaction are checked besides."""
+
+CLOCK_JUMP_S = 1.0
+"""Between two samples, beyond what lies between them on our clock. Time services slew by 0.5 ms a second and step only
+when they are off by more (chrony, ntpd: 0.128 s); a sample may wait as long for a busy server, and a whole second is
+what everything per second is counted in."""
+
+# Causes (budget.py, laws.py, cause.py) ---------------------------------------------------------------------
+
+LITTLE_READS = 0.25
+"""How far sessions seen reading may be from what the server's counters say. Counters take in the server's own
+processes, and looks end when a session runs again, not when its I/O is done; both were within 15 % on the embedded
+server (benchmarks/causes.py)."""
+
+SERVICE_ACCOUNTED = 0.25
+"""How far an emulated device's busy time may be from I/Os × service time, which counts no I/O as sequential."""
+
+CPU_ACCOUNTED = 0.25
+"""Share of the busy cores that need not be sessions or the driver: the kernel's work for an I/O is done while the
+session waits for that I/O, and collectors take some percent of a core."""
+
+LAW_FLOOR_USERS = 0.1
+"""Less than a tenth of a session, a core or a device busy on average: both sides are scatter and no law is judged."""
+
+CAUSE_MOST = 0.5
+CAUSE_LITTLE = 0.2
+"""Share of a change in response time. Above one half a part is more than all others together, and is called the cause;
+below one fifth it is none (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of a change instead of a level)."""
+
+READS_SAME = 0.1
+"""Relative difference of reads per transaction up to which a model of one variant is tested against another: its
+prediction takes them to be the same, and would be wrong by as much."""
+
+ASSOCIATION_BIN_S = 5
+"""Length of the stretches of which an elasticity is taken. Counters are not sampled on whole seconds, and what is
+shared out between two seconds changes less than it did: with stretches of 1 s an elasticity of −0.5 came out as −0.8
+(tests/driver/analysis/test_cause.py)."""
+
+ASSOCIATION_BINS = 30
+"""So many of these stretches, and a correlation is of them; fewer, and it is of single seconds, whose scatter only
+weakens it."""
+
+MODEL_ERROR = 0.05
+"""How far a prediction is off for every doubling or halving of the read time, relative. Measured on the embedded server
+with reads of 4, 1 and 0.2 ms, each predicted from the others: 1 to 3 % over a factor of 3, up to 17 % over a factor of
+12, mostly too low, because writes queue behind the same reads and gain as well (benchmarks/causes.py)."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import over
 from stallmark.driver.analysis.load import Load
+from stallmark.driver.analysis.server_summary import TransactionReads
 from stallmark.driver.analysis.server_views import ServerViews, ended_between, transaction_of
-from stallmark.driver.analysis.summary import TransactionReads
 
 PAGE_BYTES = 8192  # of SQL Server
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.summary import WAIT_CLASSES
+from stallmark.driver.analysis.server_summary import WAIT_CLASSES
 from stallmark.driver.record import Record
 
 TOP = 8

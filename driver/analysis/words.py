@@ -51,3 +51,15 @@ def spoken(transaction: str) -> str:
 def plural(transaction: str) -> str:
     name = spoken(transaction)
     return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def signed(share: float) -> str:
+    """A change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
+    size_percent = abs(share) * 100
+    text = f"{size_percent:.1f}" if size_percent < 9.95 else f"{size_percent:,.0f}"
+    return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
+
+
+def by(share: float) -> str:
+    """A change as a verb: "rose by 18 %", "fell by 3.1 %"."""
+    return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"

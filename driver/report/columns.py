@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, StepSummary
+from stallmark.driver.analysis.server_summary import IoSummary
+from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.analysis.words import plural
 from stallmark.driver.report import units
 
@@ -100,6 +101,9 @@ def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
         )
     if run.incomplete_because:
         result.append(Mark("incomplete", run.incomplete_because, True))
+    if step.steadiness and step.steadiness.verdict in ("never became steady", "became steady late"):
+        found = step.steadiness
+        result.append(Mark(found.verdict.replace("became ", ""), found.sentence, found.incomparable))
     result += [Mark("invalid", sentence, True) for sentence in step.invalid]
     result += [Mark(g.name, g.sentence, True) for g in step.gates if g.passed is False and not g.voids]
     result += [Mark("bursts of errors", sentence, False) for sentence in step.bursts]

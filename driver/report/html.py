@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import (
+    cause_tables,
     columns,
     environment,
     foreign,
@@ -21,6 +22,7 @@ from stallmark.driver.report import (
     query_charts,
     query_tables,
     server_tables,
+    steady,
     tables,
     transactions,
     units,
@@ -67,7 +69,7 @@ def render(experiment: ExperimentSummary) -> str:
     figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
     more = _of_queries(experiment) if experiment.queries else _of_transactions(experiment)
     return (
-        _templates()
+        templates()
         .get_template("query_report.html" if experiment.queries else "report.html")
         .render(
             experiment=experiment,
@@ -76,9 +78,10 @@ def render(experiment: ExperimentSummary) -> str:
             groups=groups,
             tables=tables,
             server_tables=server_tables,
+            steady=steady,
             environment=environment,
             emulated_word=labels.EMULATED,
-            figures=Markup(_script_json(figures)),
+            figures=Markup(script_json(figures)),
             plotly=Markup(get_plotlyjs()),
             style=Markup((HERE / "report.css").read_text()),
             script=Markup((HERE / "report.js").read_text()),
@@ -227,7 +230,7 @@ def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
     templates = Environment(
         loader=PackageLoader("stallmark.driver.report", "."),
         autoescape=True,
@@ -235,11 +238,11 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"units": units}
+    templates.globals |= {"units": units, "causes": cause_tables}
     return templates
 
 
-def _script_json(value: object) -> str:
+def script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -11,6 +11,7 @@ from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.labels import EMULATED
 from stallmark.driver.report.query_tables import compared, times
+from stallmark.driver.report.slo_terminal import service_levels
 
 GUTTER = 2
 
@@ -30,6 +31,7 @@ def table(experiment: ExperimentSummary) -> RenderableType:
         ),
         Text(""),
         _queries(found),
+        *service_levels(experiment),
         *_below(experiment, found),
     )
 

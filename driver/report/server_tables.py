@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from stallmark.driver.analysis.summary import ExperimentSummary, IoSummary, ServerState
+from stallmark.driver.analysis.server_summary import IoSummary, ServerState
+from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label
 from stallmark.driver.report.labels import step_labels

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stallmark.driver.analysis.summary import WAIT_CLASSES, Correlation, ExperimentSummary, StepSummary
+from stallmark.driver.analysis.server_summary import WAIT_CLASSES
+from stallmark.driver.analysis.summary import Correlation, ExperimentSummary, StepSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import Figure, emulated_label
 from stallmark.driver.report.labels import Panel, panels, step_labels

@@ -3,12 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stallmark.driver.analysis.summary import (
-    ExperimentSummary,
-    IoSummary,
-    RunSummary,
-    StepSummary,
-)
+from stallmark.driver.analysis.server_summary import IoSummary
+from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.analysis.words import spoken
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label

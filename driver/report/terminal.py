@@ -12,7 +12,9 @@ from rich.text import Text
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import query_terminal, units
 from stallmark.driver.report.columns import Column, marks, summary
+from stallmark.driver.report.comparison_terminal import headline
 from stallmark.driver.report.labels import EMULATED, device, step_labels
+from stallmark.driver.report.slo_terminal import service_levels
 from stallmark.driver.report.validity import Verdict, verdicts
 
 GUTTER = 2
@@ -47,6 +49,7 @@ class _Summary:
         parts: list[RenderableType] = [
             Text(self.experiment.title, style="bold"),
             Text(self.experiment.answers, style="dim"),
+            *map(headline, compared.pairs if (compared := self.experiment.comparison) else ()),
             Text(""),
             self._table(lines, shown, name_width),
         ]
@@ -103,6 +106,7 @@ class _Summary:
                 parts.append(_item("•", Text(finding)))
         if found := verdicts(self.experiment):
             parts += [Text(""), self._gates(found)]
+        parts += service_levels(self.experiment)
         if letters:
             parts.append(Text(""))
         for (word, sentence), letter in letters.items():

@@ -2,12 +2,8 @@
 
 from collections.abc import Sequence
 
-from stallmark.driver.analysis.summary import (
-    ExperimentSummary,
-    StepSummary,
-    TransactionReads,
-    TransactionSummary,
-)
+from stallmark.driver.analysis.server_summary import TransactionReads
+from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
 from stallmark.driver.analysis.thresholds import OVER_LIMIT, SAMPLES_BEYOND
 from stallmark.driver.analysis.words import spoken
 from stallmark.driver.report import units

@@ -75,7 +75,7 @@ class Load:
         waiting = [meanwhile]
 
         def check() -> None:
-            if self.drive._merger.committed and waiting:
+            if self.drive._merger.seen.committed and waiting:
                 self.executors()
                 waiting.pop()(self)
 

@@ -165,7 +165,7 @@ def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts
     got = tables.rows["transactions"]
     assert len(got) == len(expected)
     assert {(r["second"], r["transaction"]): comparable(r) for r in got} == expected
-    assert sum(merger.committed.values()) == sum(s[OUTCOME] == COMMITTED for s in whole)
+    assert sum(merger.seen.committed.values()) == sum(s[OUTCOME] == COMMITTED for s in whole)
 
     for executor in (0, 1):
         mine = [sample for number, part in parts if number == executor for sample in part]

@@ -187,3 +187,17 @@ def test_places_without_the_first_file(read):
     text = "database: {log: [{path: /log/bank.ldf}]}\nusers:"
     with pytest.raises(StallmarkError, match=r"the database itself has none: name its files\."):
         read("users:", text)
+
+
+def test_the_order_of_runs_and_the_primary_metric_are_declared(read):
+    scenario = read(sets=("repeats=2", "order=blocks", "primary=p99", "ramp=0s", "warm_up=2s", "measure=8s"))
+    assert scenario.primary == "p99" and scenario.model_dump(mode="json")["order"] == "blocks"
+    count = len(scenario.variants)
+    assert len(scenario.turns()) == (2 * (count + 1) if count > 1 else 2)
+    assert scenario.run_seconds() == scenario.plan().end_s * len(scenario.turns())
+
+
+@pytest.mark.parametrize(("wrong", "choices"), [("order=random", "abba"), ("primary=iops", "read_ms")])
+def test_another_order_or_metric_is_refused_with_those_there_are(read, wrong, choices):
+    with pytest.raises(StallmarkError, match=choices):
+        read(sets=(wrong,))

@@ -39,11 +39,11 @@ def engine(tmp_path: Path) -> Iterator[EmbeddedEngine]:
 
 @pytest.fixture
 def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[..., list[dict[str, Any]]]:
-    """Runs a scenario as far as every variant's preparation; returns what was done to memory in each."""
+    """Runs a scenario as far as every run's preparation; returns what was done to memory in each, and its place."""
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         memory: list[dict[str, Any]] = []
-        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare()))
+        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare() | self._place))
         scenario = Scenario.model_validate(SCENARIO | changes)
         assert (
             Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO())))
@@ -68,7 +68,14 @@ def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_
     first = prepare(reset="continue")
     engine.execute(MORE)
     engine.cap_memory(before)
-    assert prepare(reset="continue") == first
+    again = prepare(reset="continue", order="blocks")
+    kept = ("original", "reached_bytes", "configured_bytes")
+    assert [[each[name] for name in kept] for each in again] == [
+        [each[name] for name in kept] for each in (*first, first[0])
+    ]
+    assert [(each["sequence"], each["repeat"], each.get("again")) for each in again] == [
+        (1, 1, None), (2, 1, None), (3, 2, True),
+    ]  # fmt: skip
     assert [each["original"] for each in first] == [before, before]
     half, twice = (each["reached_bytes"] for each in first)
     assert twice == pytest.approx(4 * half, abs=4 * 1024**2)

@@ -3,8 +3,8 @@ import pytest
 
 from stallmark.driver.analysis.counters import Delta
 from stallmark.driver.analysis.interval import Interval
+from stallmark.driver.analysis.server_summary import WAIT_CLASSES
 from stallmark.driver.analysis.steps import cpu_busy
-from stallmark.driver.analysis.summary import WAIT_CLASSES
 from stallmark.driver.analysis.waits import read_waits
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")

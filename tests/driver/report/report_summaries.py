@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.server_summary import IoSummary
 from stallmark.driver.analysis.summary import (
     Correlation,
     ExperimentSummary,
-    IoSummary,
     RunSummary,
     Series,
     StepSummary,

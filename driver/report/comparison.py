@@ -1,0 +1,91 @@
+"""Writes a comparison as one HTML file that needs no network: the verdict first, then what it stands on."""
+
+import os
+from pathlib import Path
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from stallmark.driver.analysis.compare_metrics import METHODS
+from stallmark.driver.analysis.comparison_summary import ComparisonSummary
+from stallmark.driver.analysis.summary import ExperimentSummary
+from stallmark.driver.report import (
+    comparison_charts,
+    comparison_tables,
+    comparison_words,
+    environment,
+    labels,
+)
+from stallmark.driver.report.charts import Figure
+from stallmark.driver.report.html import HERE, banner, script_json, templates
+from stallmark.driver.report.look import KeyItem, looks
+
+
+def write_comparison(experiment: ExperimentSummary, found: ComparisonSummary, target: Path) -> Path:
+    """Write the report to `target` (created with its folders, replaced whole) and return it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(target.name + ".new")
+    draft.write_text(render_comparison(experiment, found), encoding="utf-8")
+    os.replace(draft, target)
+    return target
+
+
+def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -> str:
+    """The report as text. `experiment` is the summary of the runs that `found` compares."""
+    bars = comparison_charts.bar_figures(experiment, found)
+    over_time = comparison_charts.time_figure(experiment, found)
+    emulated = {side.name: side.emulated for side in found.sides}
+    ratios = [
+        comparison_charts.ratio_figure(pair, number, emulated[pair.a] or emulated[pair.b])
+        for number, pair in enumerate(found.pairs)
+        if pair.primary.ratio is not None
+    ]
+    figures: list[Figure] = [*bars, *([over_time] if over_time else []), *ratios]
+    return (
+        templates()
+        .get_template("comparison.html")
+        .render(
+            experiment=experiment,
+            comparison=found,
+            headline=_headline(experiment, found),
+            banner=banner(experiment),
+            bars=bars,
+            over_time=over_time,
+            ratios=ratios,
+            key_items=_key(found),
+            tables=comparison_tables,
+            words=comparison_words,
+            methods=METHODS,
+            environment=environment,
+            emulated_word=labels.EMULATED,
+            figures=Markup(script_json({f"chart-{f.id}": f.plotly for f in figures})),
+            plotly=Markup(get_plotlyjs()),
+            style=Markup((HERE / "report.css").read_text()),
+            script=Markup((HERE / "report.js").read_text()),
+        )
+    )
+
+
+def _headline(experiment: ExperimentSummary, found: ComparisonSummary) -> list[str]:
+    manifest = experiment.runs[0].manifest
+    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    runs = sum(len(side.runs) for side in found.sides)
+    return [
+        text
+        for text in (
+            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
+            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{len(found.sides)} sides, {runs} runs",
+            f"baseline {found.baseline}",
+            f"primary metric {found.pairs[0].primary.name}",
+        )
+        if text
+    ]
+
+
+def _key(found: ComparisonSummary) -> list[KeyItem]:
+    seen = looks([side.name for side in found.sides])
+    return [
+        KeyItem(side.name, seen[side.name].colour, None, "bar", emulated=side.emulated)
+        for side in found.sides
+    ]

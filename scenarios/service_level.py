@@ -1,0 +1,28 @@
+"""The service level of a scenario: how long a read may take (driver/analysis/slo.py judges it)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from stallmark.driver.analysis.slo import PERCENTILES, declared
+from stallmark.scenarios.units import Seconds
+
+
+class ReadLimit(BaseModel):
+    """A limit of one's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    read: Annotated[Seconds, Field(gt=0)]
+    percentile: Literal[PERCENTILES] = "p95"  # type: ignore[valid-type]
+
+
+ReadyMade = Literal["oltp", "dss", "mail"]
+ServiceLevelChoice = ReadyMade | ReadLimit
+
+
+def described(choice: ServiceLevelChoice) -> dict[str, Any]:
+    """As the manifest has it."""
+    if isinstance(choice, ReadLimit):
+        return declared(None, choice.read * 1000, choice.percentile)
+    return declared(choice, None, PERCENTILES[0])

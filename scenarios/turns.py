@@ -1,0 +1,45 @@
+"""In which order the runs of an experiment are made."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+Order = Literal["alternating", "abba", "blocks"]
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Turn(Generic[V]):
+    """One run. Runs of one block share what changes slowly with time; `again`: of the first variant, at the end."""
+
+    variant: V
+    repeat: int
+    block: int
+    again: bool = False
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {"repeat": self.repeat, "block": self.block} | ({"again": True} if self.again else {})
+
+
+def turns(variants: Sequence[V], repeats: int, order: Order) -> list[Turn[V]]:
+    """alternating: A B C, A B C. abba: A B C, C B A, so that a steady drift falls on all variants alike. blocks: all
+    runs of A, of B, of C, and those of A again (A′), which says whether the rest may be compared at all: for storage
+    that takes hours to warm up and would begin anew with every change of the variant."""
+    if order == "blocks":
+        return list(_blocks(variants, repeats))
+    return [
+        Turn(variant, repeat, repeat)
+        for repeat in range(1, repeats + 1)
+        for variant in (reversed(variants) if order == "abba" and repeat % 2 == 0 else variants)
+    ]
+
+
+def _blocks(variants: Sequence[V], repeats: int) -> Iterator[Turn[V]]:
+    for block, variant in enumerate(variants, 1):
+        yield from (Turn(variant, repeat, block) for repeat in range(1, repeats + 1))
+    if len(variants) > 1:
+        for repeat in range(repeats + 1, 2 * repeats + 1):
+            yield Turn(variants[0], repeat, len(variants) + 1, again=True)

@@ -1,0 +1,67 @@
+"""Service levels of reads: by the percentile where it is known, else by the mean, and never without saying which."""
+
+import pytest
+
+from stallmark.driver.analysis.server_summary import IoLatencySummary, IoSummary
+from stallmark.driver.analysis.slo import READY_MADE, declared, judge_reads
+
+OLTP = {"slo": declared("oltp", None, "p95")}
+
+
+def files(read_ms: float | None, reads: int = 5000) -> IoSummary:
+    return IoSummary("server", 60.0, reads, reads * 8192, read_ms, read_ms, 0, 0, None, None, None, None)
+
+
+def histogram(p95: float | None, p99: float | None = None, doubt: str | None = None, ios: int = 4000):
+    return IoLatencySummary("read", ios, 1.0, 1.0, {"p95": p95, "p99": p99}, doubt)
+
+
+def test_without_a_service_level_nothing_is_judged():
+    assert judge_reads({}, [histogram(5)], files(3)) is None
+
+
+@pytest.mark.parametrize(
+    ("p95", "outcome", "ideal"),
+    [(9, "met", True), (10, "met", True), (20, "met", False), (21, "not met", False)],
+)
+def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
+    found = judge_reads(OLTP, [histogram(p95)], files(3))
+    assert (found.outcome, found.ideal_met, found.figure, found.figure_ms) == (outcome, ideal, "p95", p95)
+    assert found.reads == 4000 and "mean only" not in found.sentence and f"{p95}" in found.sentence
+
+
+def test_the_mean_may_hide_what_the_percentile_shows():
+    assert judge_reads(OLTP, [], files(15)).outcome == "met"
+    assert judge_reads(OLTP, [histogram(60)], files(15)).outcome == "not met"
+
+
+@pytest.mark.parametrize(
+    ("kept", "why"),
+    [
+        ([], "keeps no histogram"),
+        ([histogram(None, ios=150)], "150 reads are too few for a p95"),
+        ([histogram(None, doubt="the server lost 900 of the events for want of buffers")], "lost 900"),
+    ],
+)
+def test_a_mean_is_called_a_mean_and_why(kept, why):
+    found = judge_reads(OLTP, kept, files(7))
+    assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("met", "mean only", 7, 5000)
+    assert "mean only" in found.sentence and why in found.sentence
+
+
+@pytest.mark.parametrize("data", [None, files(None, reads=0)])
+def test_what_was_not_read_is_not_known(data):
+    found = judge_reads(OLTP, [], data)
+    assert (found.outcome, found.figure_ms, found.ideal_met) == ("not known", None, None)
+    assert found.sentence.startswith("Not known: ")
+
+
+def test_a_limit_of_ones_own_has_its_percentile_and_no_ideal():
+    level = {"slo": declared(None, 5.0, "p99")}
+    found = judge_reads(level, [histogram(2, p99=6)], files(1))
+    assert (found.outcome, found.percentile, found.limit_ms, found.ideal_ms) == ("not met", "p99", 5, None)
+
+
+def test_the_guidelines_are_those_of_the_paper():
+    assert {name: limit.read_ms for name, limit in READY_MADE.items()} == {"oltp": 20, "dss": 30, "mail": 20}
+    assert READY_MADE["oltp"].ideal_ms == 10

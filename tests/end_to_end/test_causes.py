@@ -1,0 +1,54 @@
+"""Causes that are known because they were put there: a device's delay, and devices that nobody waits for."""
+
+from collections.abc import Iterator
+
+import pytest
+from end_to_end.tool import Tool
+
+from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.summary import StepSummary
+from stallmark.driver.record import find_records
+
+SLOW_MS, FAST_MS = 12, 4
+
+
+def variant(name: str, pool: str, read_ms: float) -> dict[str, object]:
+    """Many spindles, so that hardly any I/O queues and a read takes what it is served."""
+    data = {"spindles": 64, "read_ms": read_ms, "write_ms": 0, "sync_ms": 0, "mb_per_s": 1000}
+    return {"name": name, "buffer_pool": pool, "device": {"data": data}}
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary]]:
+    """Two users on 16 MiB of accounts: with half of them in the pool, slow and fast, and with all."""
+    tool = Tool(tmp_path_factory.mktemp("causes"))
+    variants = [
+        variant(f"{pool}, {read_ms} ms", pool, read_ms)
+        for pool in ("8MiB", "200 %")
+        for read_ms in (SLOW_MS, FAST_MS)
+    ]
+    scenario = tool.scenario(
+        variants=variants, start_cache="prefilled", reset="continue", warm_up="1s", measure="4s"
+    )
+    code, said = tool.run("run", scenario)
+    assert code in (0, 4), said
+    yield summarise(find_records([tool.newest()])).steps
+    tool.nothing_left()
+
+
+def test_an_injected_delay_is_found_blamed_on_reads_and_measured(steps):
+    cause = explain(steps[:1], steps[1:2])
+    assert cause.storage == "is the cause", cause.sentence
+    assert "read stalls fell" in (cause.because or "")
+    [found] = [one for one in cause.evidence if one.name == "read time (device)"]
+    assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.1)
+    shares = {part.name: part.share or 0.0 for part in cause.parts[1:]}
+    assert max(shares, key=lambda name: shares[name]) == "reads of data files"
+    assert all(step.cause and step.cause.predictions for step in steps[:2]), "faster reads can be asked about"
+
+
+def test_devices_that_nobody_waits_for_are_not_the_cause(steps):
+    cause = explain(steps[2:3], steps[3:])
+    assert cause.storage == "is not the cause", cause.sentence
+    assert cause.sentence.startswith("Storage is not the cause")

@@ -1,0 +1,56 @@
+"""When a comparison fails in CI."""
+
+import pytest
+
+from stallmark.driver.analysis.comparison_summary import PairComparison, Ratio
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.fail_if import FailIf
+
+
+def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> PairComparison:
+    primary = Ratio("throughput", "commits/s", "higher", 1.0, ratio, 3, 3, ratio=ratio, detectable=detectable)
+    return PairComparison("A", "B", "steady", 30, verdict, "", primary, [], [], [], [], "", "ABABAB", False)
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict", "ratio", "fails"),
+    [
+        ("worse", "worse", 0.99, True),
+        ("worse", "better", 1.1, False),
+        ("worse", "no difference shown", 0.9, False),
+        ("worse by 5 %", "worse", 0.96, False),
+        ("worse by 5%", "worse", 0.94, True),
+        ("Worse  by 2.5 %", "worse", 0.974, True),
+        ("better", "better", 1.1, True),
+        ("not better", "better", 1.001, False),
+        ("not better", "no difference shown", 1.001, True),
+        ("not better by 10 %", "better", 1.09, True),
+        ("not better by 10 %", "better", 1.11, False),
+        ("not worse", "better", 1.11, True),
+    ],
+)
+def test_rules(rule, verdict, ratio, fails):
+    assert (FailIf.parse(rule).reason(pair(verdict, ratio)) is not None) == fails
+
+
+@pytest.mark.parametrize("rule", ["worse", "not better", "better by 1 %"])
+@pytest.mark.parametrize("verdict", ["not comparable", "indicative only"])
+def test_a_comparison_that_cannot_be_made_fails_whatever_is_asked(rule, verdict):
+    assert f"no verdict ({verdict})" in FailIf.parse(rule).reason(pair(verdict, None))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "worse than 5", "worse by", "worse by 5", "5 %", "not", "worse by -5 %"]
+)
+def test_what_is_no_rule_is_refused_with_those_there_are(text):
+    with pytest.raises(StallmarkError, match="not better by 10 %"):
+        FailIf.parse(text)
+
+
+def test_it_says_where_these_runs_could_not_have_shown_what_is_asked():
+    blind = pair("no difference shown", 0.99, detectable=0.12)
+    assert "can only show 12 % or more, and --fail-if asks for 5 %" in FailIf.parse("worse by 5 %").doubt(
+        blind
+    )
+    assert FailIf.parse("worse by 15 %").doubt(blind) is None
+    assert FailIf.parse("worse by 5 %").doubt(pair("worse", 0.9, detectable=0.12)) is None

@@ -1,0 +1,91 @@
+"""What a scenario says of waiting for a steady state, and of the service level of its reads."""
+
+from typing import get_args
+
+import pytest
+
+from stallmark.driver.analysis.slo import READY_MADE
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.plan import Patience
+from stallmark.scenarios.model import QueryScenario
+from stallmark.scenarios.read import read_scenario
+from stallmark.scenarios.service_level import ReadyMade, described
+
+UNTIL = "warm_up={until: steady, at_least: 20s, at_most: 2h}"
+
+
+def test_a_plain_warm_up_waits_for_nothing(read):
+    plan = read(sets=("ramp=1s", "warm_up=30s")).plan()
+    assert plan.patience is None and plan.steps[0].measure_s == 31
+
+
+def test_a_steady_state_is_planned_for_the_last_moment(read):
+    scenario = read(sets=("ramp=1s", "users=[1, 5]", "measure=60s", UNTIL))
+    plan = scenario.plan()
+    assert plan.patience == Patience(20, 7200)
+    assert [step.measure_s for step in plan.steps] == [7201, 7201 + 60 + 7201]
+    assert scenario.run_seconds() > 2 * 7200
+
+
+def test_it_is_waited_for_half_a_minute_at_least(read):
+    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).plan().patience == Patience(30, 300)
+
+
+def test_a_scenario_reads_back_what_it_wrote(read, tmp_path):
+    scenario = read(sets=(UNTIL, "slo={read: 5ms, percentile: p99}"))
+    path = tmp_path / "again.json"
+    path.write_text(scenario.model_dump_json(exclude_none=True))
+    assert read_scenario(str(path)) == scenario
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("warm_up=20", "20 has no unit: write 20s or 20min"),
+        ("warm_up={until: steady}", "warm_up.at_most is missing: add it"),
+        ("warm_up={until: warm, at_most: 5min}", "warm_up.until must be steady, not 'warm'"),
+        ("warm_up={until: steady, at_most: 5min, atleast: 1s}", "did you mean at_least?"),
+        (
+            "warm_up={until: steady, at_least: 10min, at_most: 5min}",
+            "leaves no time to wait after at_least 600s",
+        ),
+        ("slo=fast", "slo must be oltp, dss or mail or {read: …, percentile: …}, not 'fast'"),
+        ("slo={read: 0s}", "slo.read must be more than 0"),
+        ("slo={read: 5ms, percentile: p50}", "slo.percentile must be p95 or p99, not 'p50'"),
+    ],
+)
+def test_a_mistake_is_said_in_one_sentence(read, given, said):
+    with pytest.raises(StallmarkError) as refused:
+        read(sets=(given,))
+    assert said in str(refused.value)
+    assert str(refused.value).count("\n") <= 1
+
+
+def test_the_record_says_what_the_service_level_is(read):
+    assert read().slo is None
+    assert described(read(sets=("slo=oltp",)).slo) == {
+        "name": "oltp",
+        "read_ms": 20,
+        "ideal_ms": 10,
+        "percentile": "p95",
+    }
+    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo) == {
+        "name": "read",
+        "read_ms": 500,
+        "ideal_ms": None,
+        "percentile": "p99",
+    }
+
+
+def test_every_ready_made_service_level_may_be_named():
+    assert set(get_args(ReadyMade)) == set(READY_MADE)
+
+
+def test_queries_have_a_service_level_and_no_warm_up(tmp_path):
+    path = tmp_path / "power.yaml"
+    path.write_text(
+        "{name: power, title: Power, answers: How long?, needs: Nothing., takes: minutes, slo: dss, reset: continue, "
+        "workload: {name: warehouse, scale: {factor: 0.01}}, queries: {run: power}, variants: [{name: only}]}"
+    )
+    scenario = read_scenario(str(path))
+    assert isinstance(scenario, QueryScenario) and described(scenario.slo)["read_ms"] == 30

@@ -1,0 +1,43 @@
+"""In which order runs are made."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stallmark.scenarios.turns import turns
+
+
+@pytest.mark.parametrize(
+    ("order", "letters"),
+    [("alternating", "ABCABCABC"), ("abba", "ABCCBAABC"), ("blocks", "AAABBBCCCAAA")],
+)
+def test_orders(order, letters):
+    made = turns("ABC", 3, order)
+    assert "".join(turn.variant for turn in made) == letters
+    assert "".join(turn.variant for turn in made if turn.again) == ("AAA" if order == "blocks" else "")
+
+
+@given(st.integers(1, 6), st.integers(1, 8), st.sampled_from(["alternating", "abba", "blocks"]))
+def test_every_variant_runs_as_often_as_asked_and_no_repeat_twice(variants, repeats, order):
+    made = turns(range(variants), repeats, order)
+    places = [(turn.variant, turn.repeat) for turn in made]
+    assert len(set(places)) == len(places)
+    for variant in range(variants):
+        assert sum(turn.variant == variant and not turn.again for turn in made) == repeats
+
+
+@given(st.integers(2, 6), st.sampled_from([2, 4, 6]))
+def test_a_steady_drift_falls_on_all_variants_alike_in_the_order_abba(variants, repeats):
+    made = turns(range(variants), repeats, "abba")
+    when = [
+        sum(time for time, turn in enumerate(made) if turn.variant == variant) for variant in range(variants)
+    ]
+    assert len(set(when)) == 1
+
+
+def test_the_manifest_has_a_runs_place():
+    assert [turn.place for turn in turns("AB", 1, "blocks")] == [
+        {"repeat": 1, "block": 1},
+        {"repeat": 1, "block": 2},
+        {"repeat": 2, "block": 3, "again": True},
+    ]
