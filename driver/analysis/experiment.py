@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stallmark.driver.analysis.agenda import read_agenda
+from stallmark.driver.analysis.beside import with_streams
 from stallmark.driver.analysis.cautions import cautions
 from stallmark.driver.analysis.errors import read_errors
 from stallmark.driver.analysis.findings import findings
@@ -78,10 +79,18 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         started=manifest.get("started") or "",
         manifest=manifest,
         incomplete_because=record.incomplete_because,
-        steps=[
-            summarise_step(record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity)
-            for i in intervals
-        ],
+        steps=with_streams(
+            record,
+            [
+                (
+                    summarise_step(
+                        record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
+                    ),
+                    i,
+                )
+                for i in intervals
+            ],
+        ),
         series=series,
         collectors_off={
             collector.get("title") or name: collector["unavailable"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.analysis.query_summary import QueryComparison, QueryRunSummary
+from stallmark.driver.analysis.query_summary import QueriesBeside, QueryComparison, QueryRunSummary
 
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 
@@ -313,6 +313,7 @@ class StepSummary:
     bursts: list[str] = field(default_factory=list)  # sentences: errors that came many at once
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
     row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
+    beside: QueriesBeside | None = None  # streams of queries that were there as well
 
     @property
     def result_tps(self) -> float:

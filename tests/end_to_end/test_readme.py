@@ -69,6 +69,8 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
         changes = [*(f"workload.scale.{measure}" for measure in scale), *SMALL]
         if "power-memory-storage" in command:
             changes = [*SMALL_QUERIES]
+        if "htap" in command:
+            changes = [*changes, "workload.scale.factor=0.01"]
         arguments += [word for change in changes for word in ("--set", change)]
     code, said = tool.run(*arguments)
     if "db.example" in command:

@@ -44,4 +44,5 @@ WORKLOAD = Workload(
     conditions=CONDITIONS,
     package=__name__,
     numbers=_numbers,
+    queries=True,
 )
