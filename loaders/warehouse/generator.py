@@ -31,6 +31,7 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
     """
     order = [command(), "parquet", f"--scale-factor={factor:g}", f"--tables={','.join(tables)}"]
     order += [f"--parts={parts}", f"--part={part}", "--num-threads=1", "--quiet"]
+    order += ["--compression=UNCOMPRESSED"]  # read once, at once, and gone
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), *order],
         stdin=subprocess.PIPE,
