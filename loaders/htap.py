@@ -10,7 +10,7 @@ _PARTS: Mapping[str, Loader] = {"brokerage": brokerage.LOADER, "warehouse": ware
 
 
 class HtapLoader(Loader):
-    """Groups of the ledger are named after the loader that they are of: "warehouse/orders"."""
+    """Groups of the ledger are named after the loader that they are of: "warehouse/all"."""
 
     example = f"{brokerage.LOADER.example},{warehouse.LOADER.example}"
     options: ClassVar = {name: value for part in _PARTS.values() for name, value in part.options.items()}

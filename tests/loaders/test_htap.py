@@ -38,7 +38,7 @@ def test_a_batch_is_made_by_its_own_loader():
     assert [name for name, _ in mine] == [name for name, _ in theirs]
     assert all(a.equals(b) for (_, a), (_, b) in zip(mine, theirs, strict=True))
     assert LOADER.rows_of(SCALE, batch) == BROKERAGE.rows_of(SCALE, own)
-    assert LOADER.rows_of(SCALE, Batch("warehouse/orders", 0)) == WAREHOUSE.rows_of(SCALE, Batch("orders", 0))
+    assert LOADER.rows_of(SCALE, Batch("warehouse/all", 0)) == WAREHOUSE.rows_of(SCALE, Batch("all", 0))
 
 
 def test_the_workload_has_what_both_have():

@@ -38,7 +38,7 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
 
 WORKLOAD = Workload(
     name="warehouse",
-    version=1,
+    version=2,
     metadata=METADATA,
     deck={},
     conditions=CONDITIONS,
