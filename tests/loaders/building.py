@@ -10,7 +10,7 @@ from stallmark.schema import deploy
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD
 
-SCALE = {"branches": 3}
+SCALE = {"branches": 2}
 SEED = 7
 
 

@@ -22,17 +22,17 @@ def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine)
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "absent"
     seen: list[Progress] = []
     created = make(database, workers=1, progress=seen.append)
-    assert (created.outcome, created.complete, created.rows) == ("created", True, 300_033)
+    assert (created.outcome, created.complete, created.rows) == ("created", True, 200_022)
     assert [p.rows for p in seen] == sorted(p.rows for p in seen)
-    assert seen[0] == Progress("load", 0, 300_033, 0)
-    assert seen[-1].rows == seen[-1].rows_total == 300_033
+    assert seen[0] == Progress("load", 0, 200_022, 0)
+    assert seen[-1].rows == seen[-1].rows_total == 200_022
     assert list(dict.fromkeys(p.phase for p in seen)) == [
         "load",
         "keys and indexes",
         "procedures",
         "statistics",
     ]
-    assert seen[-1].bytes > 84 * 300_033
+    assert seen[-1].bytes > 84 * 200_022
 
     reused = make(database)
     assert (reused.outcome, reused.complete, reused.rows) == ("reused", True, 0)
@@ -98,9 +98,9 @@ def test_no_worker_is_refused(database: EmbeddedEngine) -> None:
 
 def test_more_parts_than_batches_are_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
     with pytest.raises(
-        StallmarkError, match=r"--part 1/6 is a share of nothing: there are 5 batches.*up to 5"
+        StallmarkError, match=r"--part 1/5 is a share of nothing: there are 4 batches.*up to 4"
     ):
-        make(database, part=Part(1, 6))
+        make(database, part=Part(1, 5))
     assert ledger.read(database) is None
 
 
@@ -112,7 +112,7 @@ def test_another_database_is_refused_with_the_difference(database: EmbeddedEngin
             WORKLOAD,
             {"branches": 4},
             SEED,
-            "its scale is branches 3, asked is branches 4. Ask for what it holds, name",
+            "its scale is branches 2, asked is branches 4. Ask for what it holds, name",
         ),
         (WORKLOAD, SCALE, 8, "its seed is 7, asked is 8. Ask for what it holds, name"),
         (newer, SCALE, SEED, "its version is 1, asked is 2. Name"),

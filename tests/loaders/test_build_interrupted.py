@@ -20,6 +20,9 @@ from stallmark.transactions.bank import WORKLOAD
 
 from .building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
 
+KILLED = {"branches": 8}  # loaded for some seconds
+FEW = {"branches": 4}
+
 BUILDER = """
 import json, sys
 from stallmark.driver.engines import open_engine
@@ -38,10 +41,19 @@ def start_builder(database: EmbeddedEngine, scale: dict) -> subprocess.Popen:
     return builder
 
 
+@pytest.fixture(scope="module")
+def never_killed(embedded_server: EmbeddedServer) -> dict[str, tuple]:
+    """Checksums of the same database."""
+    untouched = EmbeddedEngine(embedded_server, "never_killed")
+    make(untouched, KILLED)
+    return checksums(untouched)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
-def test_killed_and_built_again(database: EmbeddedEngine, how: signal.Signals) -> None:
-    scale = {"branches": 12}
-    builder = start_builder(database, scale)
+def test_killed_and_built_again(
+    database: EmbeddedEngine, never_killed: dict[str, tuple], how: signal.Signals
+) -> None:
+    builder = start_builder(database, KILLED)
     eventually(lambda: len(ledger.batches(database)) >= 2)
     workers = loaders_of(psutil.Process(builder.pid))
     assert len(workers) == 2
@@ -53,19 +65,17 @@ def test_killed_and_built_again(database: EmbeddedEngine, how: signal.Signals) -
     eventually(lambda: loader_sessions(database) == 0)
 
     done = ledger.batches(database)
-    found = recognise(database, WORKLOAD, scale, SEED)
+    found = recognise(database, WORKLOAD, KILLED, SEED)
     assert found.state == "half-loaded"
-    assert f"{len(done)} of 14 batches" in str(found)
+    assert f"{len(done)} of 10 batches" in str(found)
     # No half batch: the heap holds exactly what the ledger says.
     [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")
     assert in_heap == sum(rows for batch, (rows, _) in done.items() if batch.group == "accounts")
 
-    again = make(database, scale)
+    again = make(database, KILLED)
     assert again.outcome == "continued"
-    assert again.rows == 1_200_132 - sum(rows for rows, _ in done.values())
-    untouched = EmbeddedEngine(database.server, f"untouched_{how.name.lower()}")
-    make(untouched, scale)
-    assert checksums(database) == checksums(untouched)
+    assert again.rows == 800_088 - sum(rows for rows, _ in done.values())
+    assert checksums(database) == never_killed
 
 
 def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: EmbeddedEngine) -> None:
@@ -76,11 +86,11 @@ def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: Embedde
     with pytest.raises(
         StallmarkError, match=r"accounts, batch \d+, failed: the loader process \d+ was killed by signal 9"
     ):
-        make(database, {"branches": 12}, progress=kill_one)
+        make(database, FEW, progress=kill_one)
     assert not loaders_of(psutil.Process())
-    assert recognise(database, WORKLOAD, {"branches": 12}, SEED).state == "half-loaded"
-    make(database, {"branches": 12})
-    assert checksums(database)["accounts"][0] == 1_200_000
+    assert recognise(database, WORKLOAD, FEW, SEED).state == "half-loaded"
+    make(database, FEW)
+    assert checksums(database)["accounts"][0] == 400_000
 
 
 def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
@@ -114,10 +124,10 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
 
     try:
         with pytest.raises(StallmarkError, match=r"Loading accounts, batch \d+, failed: .*continues"):
-            make(database, {"branches": 12}, progress=stop)
+            make(database, FEW, progress=stop)
         server.start()
-        assert make(database, {"branches": 12}).outcome == "continued"
-        assert checksums(database)["accounts"][0] == 1_200_000
+        assert make(database, FEW).outcome == "continued"
+        assert checksums(database)["accounts"][0] == 400_000
     finally:
         server.close()
 
@@ -128,7 +138,7 @@ def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> Non
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make(database, {"branches": 6}, progress=stop)
+        make(database, FEW, progress=stop)
     assert not loaders_of(psutil.Process())
     eventually(lambda: loader_sessions(database) == 0)
     [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")

@@ -21,7 +21,7 @@ def test_parts_of_several_machines(database: EmbeddedEngine) -> None:
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
     second = make(database, part=Part(2, 2))
     assert (second.outcome, second.complete) == ("continued", True)
-    assert first.rows + second.rows == 300_033
+    assert first.rows + second.rows == 200_022
 
 
 def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
@@ -36,9 +36,9 @@ def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
         machine.join()
     assert sorted(result.outcome for result in results) == ["continued", "created"]
     assert any(result.complete for result in results)
-    assert sum(result.rows for result in results) == 300_033
+    assert sum(result.rows for result in results) == 200_022
     assert {name: count for name, (count, _) in checksums(database).items()} == {
-        "accounts": 300_000, "tellers": 30, "branches": 3, "history": 0,
+        "accounts": 200_000, "tellers": 20, "branches": 2, "history": 0,
     }  # fmt: skip
 
 
@@ -46,8 +46,8 @@ def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngin
     make_tables(database)
     batches = [Batch("tellers", 0), Batch("tellers", 0), Batch("branches", 0)]
     answers = list(worker.load(database, LOADER, SEED, SCALE, iter(batches)))
-    assert [answer["rows"] for answer in answers if "rows" in answer] == [30, 0, 3]
-    assert database.query("SELECT count(*) FROM bank.tellers") == [(30,)]
+    assert [answer["rows"] for answer in answers if "rows" in answer] == [20, 0, 2]
+    assert database.query("SELECT count(*) FROM bank.tellers") == [(20,)]
 
 
 def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(database: EmbeddedEngine) -> None:
@@ -80,7 +80,7 @@ def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: Embe
     with database.bulk_writer() as first:
         first.execute(worker.LEDGER_BEGIN.format(batch=batch))
     answers = list(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
-    assert answers[-1]["rows"] == 30 and ledger.batches(database)[batch][0] == 30
+    assert answers[-1]["rows"] == 20 and ledger.batches(database)[batch][0] == 20
 
 
 def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> None:
