@@ -36,7 +36,7 @@ def assert_everything_works(tool: Tool) -> None:
         "works"
     }
     assert told["facts"]["server"].startswith("PostgreSQL 18")
-    assert Record(Path(told["record"])).manifest["status"] == "complete"
+    assert Record(tool.folder / told["record"]).manifest["status"] == "complete"
     said_in = {path for path in tool.folder.glob("said-*")}
     assert there() - said_in == before - said_in
     assert list(wal.iterdir()) == []
