@@ -14,7 +14,7 @@ demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
 
 test: $(VENV)/installed-dev compiler browser lint
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

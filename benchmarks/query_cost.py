@@ -18,7 +18,7 @@ from pathlib import Path
 from stallmark.driver.analysis.query_figures import geometric_mean
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.postgres_queries import PostgresQueries
-from stallmark.driver.query_streams import Query, QueryDrive
+from stallmark.driver.query_streams import Clock, Query, QueryDrive
 from stallmark.driver.record import Record, RecordWriter
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
@@ -66,7 +66,7 @@ def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
     folder = WORK / "query-cost-record"
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, {})
-    drive = QueryDrive(engine, writer, TIMEOUT_S)
+    drive = QueryDrive(engine, writer, TIMEOUT_S, Clock())
     drive.start()
     try:
         steps = [Query(f"Q{query}", statement) for query, statement in texts.items()]

@@ -4,10 +4,11 @@ A stream does nothing between two queries but take the time: what a plan tells i
 every text was made before the clock began.
 """
 
+import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -72,26 +73,43 @@ class _Done:
     error: CallFailed | None = None
 
 
-class QueryDrive:
-    """The streams of one run, phase by phase; what each query did goes into the record as soon as it is known."""
+class Clock:
+    """Seconds since the run's start, monotonic."""
 
-    def __init__(self, engine: Engine, writer: RecordWriter, timeout_s: float):
-        self._engine = engine
-        self._writer = writer
-        self._timeout_s = timeout_s
-        self._start_ns = time.monotonic_ns()
-        self._events: SimpleQueue[_Done | Exception] = SimpleQueue()
-        self._phase = ""
-        self._streams: list[_Stream] = []
-        self._notes: dict[str, None] = {}
+    def __init__(self) -> None:
+        self.start()
 
     def start(self) -> None:
         """Now is second 0 of the run."""
         self._start_ns = time.monotonic_ns()
 
-    def clock(self) -> float:
-        """Seconds since the run's start, monotonic."""
+    def __call__(self) -> float:
         return (time.monotonic_ns() - self._start_ns) / 1e9
+
+
+class QueryDrive:
+    """The streams of one run, phase by phase; what each query did goes into the record as soon as it is known.
+
+    A phase is followed to its end, or it begins, is looked at from time to time while others do something, and is given
+    up with `finish`. `application` is what the server sees of who asks."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        writer: RecordWriter,
+        timeout_s: float,
+        clock: Callable[[], float],
+        application: str = "stallmark-user",
+    ):
+        self._engine = engine
+        self._writer = writer
+        self._timeout_s = timeout_s
+        self._application = application
+        self.clock = clock
+        self._events: SimpleQueue[_Done | Exception] = SimpleQueue()
+        self._phase = ""
+        self._streams: list[_Stream] = []
+        self._notes: dict[str, None] = {}
 
     def follow(
         self,
@@ -108,27 +126,39 @@ class QueryDrive:
         it would find other data than it is meant to.
         """
         total = sum(len(steps) for _, steps in streams)
-        done = failed = 0
-        self._phase = phase
-        for number, steps in streams:
-            self._streams.append(_Stream(self, number, steps))
-        began = ended = self.clock()
-        for stream in self._streams:
-            stream.thread.start()
+        began = self.begin(phase, streams)
         while any(stream.thread.is_alive() for stream in self._streams) or not self._events.empty():
-            with suppress(Empty):
-                event = self._events.get(timeout=TICK_S)
-                if isinstance(event, Exception):
-                    raise Interrupted(f"a stream ended unexpectedly: {event}") from event
-                done, ended = done + 1, max(ended, event.started_s + event.seconds)
-                failed += event.error is not None
-                self._record(event)
-                _interrupt(event)
+            self.look(TICK_S)
             check()
             under_way = [stream.under_way for stream in self._streams if stream.under_way]
-            show(Progress(done, total, under_way, failed))
+            show(Progress(self._done, total, under_way, self._failed))
         self.finish()
-        return began, ended
+        return began, self._ended
+
+    def begin(
+        self, phase: str, streams: Sequence[tuple[int, Sequence[Step]]], *, over_and_over: bool = False
+    ) -> float:
+        """Start streams, each a number and its steps, and return when, in seconds of the run."""
+        self._phase, self._done, self._failed = phase, 0, 0
+        for number, steps in streams:
+            self._streams.append(_Stream(self, number, steps, over_and_over))
+        began = self._ended = self.clock()
+        for stream in self._streams:
+            stream.thread.start()
+        return began
+
+    def look(self, wait_s: float = 0.0) -> None:
+        """Note the queries that have ended, waiting so long for the first. Raises Interrupted as `follow` does."""
+        with suppress(Empty):
+            event = self._events.get(block=wait_s > 0, timeout=wait_s or None)
+            while True:
+                if isinstance(event, Exception):
+                    raise Interrupted(f"a stream ended unexpectedly: {event}") from event
+                self._done, self._ended = self._done + 1, max(self._ended, event.started_s + event.seconds)
+                self._failed += event.error is not None
+                self._record(event)
+                _interrupt(event)
+                event = self._events.get_nowait()
 
     def finish(self) -> None:
         """Give up what is under way and end the streams, after anything that happened. A refresh is not given up: it is
@@ -151,7 +181,7 @@ class QueryDrive:
 
     def open_session(self) -> QuerySession:
         try:
-            return self._engine.queries(self._timeout_s)
+            return self._engine.queries(self._timeout_s, self._application)
         except CallFailed as error:
             raise StallmarkError(f"A stream got no connection: {error.message} ({error.code}).") from None
 
@@ -219,11 +249,11 @@ def _interrupt(done: _Done) -> None:
 class _Stream:
     """One thread, and one connection where it has queries; that is there before any stream begins."""
 
-    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[Step]):
+    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[Step], over_and_over: bool):
         self.number = number
         self.under_way = ""
         self._drive = drive
-        self._steps = steps
+        self._steps: Iterable[Step] = itertools.cycle(steps) if over_and_over else steps
         self._stopping = threading.Event()
         has_queries = any(isinstance(step, Query) for step in steps)
         self.session = drive.open_session() if has_queries else None

@@ -1,5 +1,7 @@
 """How compressible a loaded database is: arrays and drives that compress inline are flattered by data that is."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from stallmark.driver.engines import sql_file
@@ -10,8 +12,8 @@ PAGES = 512  # sampled
 SECTOR = 512  # bytes
 
 
-def measured(engine: Engine, schema: str) -> float | None:
-    """How many bytes of the schema's tables and indexes LZ4, fast as what arrays use, puts into one: pages of 8 KiB by
+def measured(engine: Engine, schemas: Sequence[str]) -> float | None:
+    """How many bytes of the schemas' tables and indexes LZ4, fast as what arrays use, puts into one: pages of 8 KiB by
     themselves, a sample of them, no page smaller than a sector. None where the server shows no pages
     (SQL Server does not), or not to this user."""
     if engine.dialect != "postgresql":
@@ -19,7 +21,7 @@ def measured(engine: Engine, schema: str) -> float | None:
     text = sql_file.read(__package__, "sampled_pages.postgresql")
     engine.checkpoint()
     try:
-        pages = [bytes(page) for (page,) in engine.query(text, (schema, PAGES)) if page]
+        pages = [bytes(page) for (page,) in engine.query(text, (list(schemas), PAGES)) if page]
     except CallFailed:
         return None
     return round(ratio(pages), 2) if pages else None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,7 +37,8 @@ class Loaded:
 def load(
     engine: Engine, workload: str, seed: int, scale: Scale, batches: Iterable[Batch], workers: int
 ) -> Generator[Loaded, None, None]:
-    """Load `batches` with `workers` processes; yields each as it is committed.
+    """Load `batches` with `workers` processes; yields each as it is committed. A process knows the batch after the one
+    that it is at, and begins to make its rows.
 
     Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.
     """
@@ -48,8 +50,9 @@ def load(
         for batch in islice(waiting, workers):
             crew.append(_Worker(order, answers))
             crew[-1].give(batch)
-        busy = len(crew)
-        while busy:
+        for worker, batch in zip(crew, waiting, strict=False):
+            worker.give(batch)
+        while any(worker.batches for worker in crew):
             worker, line = answers.get()
             answer: dict[str, Any] = json.loads(line) if line else {"failed": worker.obituary()}
             if "transactional" in answer:
@@ -58,13 +61,12 @@ def load(
             if "failed" in answer:
                 reason = answer["failed"]
                 reason += "" if reason.endswith(("?", ".")) else "."
+                batch = worker.batches[0]
                 raise StallmarkError(
-                    f"Loading {worker.batch.group}, batch {worker.batch.number}, failed: {reason} {worker.kept}"
+                    f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}"
                 )
-            loaded = Loaded(worker.batch, answer["rows"], answer["bytes"])
-            if (following := next(waiting, None)) is None:
-                busy -= 1
-            else:
+            loaded = Loaded(worker.batches.popleft(), answer["rows"], answer["bytes"])
+            if following := next(waiting, None):
                 worker.give(following)
             yield loaded
     finally:
@@ -76,7 +78,7 @@ def load(
 class _Worker:
     order: dict[str, Any]
     answers: "SimpleQueue[tuple[_Worker, str]]"
-    batch: Batch = field(init=False)
+    batches: deque[Batch] = field(default_factory=deque)  # the one that it is at, and the next
     kept: str = _NOTHING  # of a batch that fails, as long as the process has not opened the server
     _process: subprocess.Popen = field(init=False)
     _complaints: IO[str] = field(init=False)
@@ -94,7 +96,7 @@ class _Worker:
         self._send(self.order)
 
     def give(self, batch: Batch) -> None:
-        self.batch = batch
+        self.batches.append(batch)
         self._send(batch)
 
     def end(self) -> None:

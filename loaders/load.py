@@ -90,7 +90,7 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
 def of_others(engine: Engine, workload: Workload) -> str | None:
     """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
     there is none that this login may see."""
-    ours = {str(metadata.schema) for metadata in (workload.metadata, OWN_TABLES)}
+    ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
     others = sorted(
         f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours
     )
@@ -204,7 +204,7 @@ def _finish(
             workers=workers,
             step=lambda phase: progress(Progress(phase, total, total, sent)),
         )
-        ledger.note_complete(engine, compressibility.measured(engine, str(workload.metadata.schema)))
+        ledger.note_complete(engine, compressibility.measured(engine, deploy.schemas_of(workload.metadata)))
     return True
 
 
@@ -214,14 +214,14 @@ def _identity(workload: Workload, loader: Loader, scale: Scale, seed: int) -> Id
 
 
 def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
-    schema = str(workload.metadata.schema)
-    with deploy.connected(engine) as connection:
-        found = sa.inspect(connection).get_table_names(schema)
-    if found:
-        raise StallmarkError(
-            f"The database has tables in schema {schema!r} that Stallmark did not make ({found[0]}, …): "
-            "name another database, or drop that schema yourself."
-        )
+    for schema in deploy.schemas_of(workload.metadata):
+        with deploy.connected(engine) as connection:
+            found = sa.inspect(connection).get_table_names(schema)
+        if found:
+            raise StallmarkError(
+                f"The database has tables in schema {schema!r} that Stallmark did not make ({found[0]}, …): "
+                "name another database, or drop that schema yourself."
+            )
 
 
 def _check_space(

@@ -1,12 +1,12 @@
--- Pages spread evenly over all tables and indexes of a schema, with what they keep outside their rows, as they are on
--- the disk. Parameters: the schema, how many pages. A relation's file is continued in another one after each GiB.
+-- Pages spread evenly over all tables and indexes of some schemas, with what they keep outside their rows, as they are on
+-- the disk. Parameters: the schemas, how many pages. A relation's file is continued in another one after each GiB.
 WITH relations AS (
     SELECT c.oid, pg_relation_size(c.oid) / 8192 AS pages
       FROM pg_class c
       JOIN pg_namespace n ON n.oid = c.relnamespace
       LEFT JOIN pg_class kept_outside ON kept_outside.reltoastrelid = c.oid
       LEFT JOIN pg_namespace owner ON owner.oid = kept_outside.relnamespace
-     WHERE c.relkind IN ('r', 't', 'i') AND COALESCE(owner.nspname, n.nspname) = %s
+     WHERE c.relkind IN ('r', 't', 'i') AND COALESCE(owner.nspname, n.nspname) = ANY(%s)
 ), placed AS (
     SELECT oid, pages, SUM(pages) OVER (ORDER BY oid) - pages AS before, SUM(pages) OVER () AS total
       FROM relations

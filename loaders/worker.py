@@ -12,14 +12,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, TextIO
 
 from stallmark.driver.engines import open_engine, sql_file
 from stallmark.driver.engines.base import BulkWriter, Engine
 from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.loaders.plan import Batch, Loader, Scale, loader_for
+from stallmark.loaders.plan import Batch, Loader, Piece, Scale, loader_for
 
 # Literals, because a bulk writer takes no parameters; group names are ours.
 LEDGER_BEGIN = "INSERT INTO stallmark.ledger (table_group, batch) VALUES ('{batch.group}', {batch.number})"
@@ -54,19 +56,41 @@ def load(
 ) -> Iterator[dict[str, Any]]:
     """Load batch after batch; yields rows and bytes of each, 0 for one that somebody else has loaded, and first of
     all whether what fails is rolled back."""
+    coming = _begun_ahead(lambda batch: loader.batch(seed, scale, batch), batches)
     while True:
         try:
             with engine.bulk_writer() as writer:
                 yield {"transactional": writer.transactional}
-                for batch in batches:
-                    rows, size = load_batch(writer, loader, seed, scale, batch)
+                for batch, pieces in coming:
+                    rows, size = load_batch(writer, loader, scale, batch, pieces)
                     yield {"rows": rows, "bytes": size}
                 return
         except AlreadyLoaded:
             yield {"rows": 0, "bytes": 0}
 
 
-def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batch: Batch) -> tuple[int, int]:
+def _begun_ahead(
+    make: Callable[[Batch], Iterator[Piece]], batches: Iterator[Batch]
+) -> Iterator[tuple[Batch, Iterator[Piece]]]:
+    """Each batch with its pieces. The first piece of the next one is made while a batch is written: the server has its
+    disks to wait for meanwhile, and where a generator makes all of a batch at once, that is most of the work."""
+
+    def begin() -> tuple[Batch, Iterator[Piece]] | None:
+        if (batch := next(batches, None)) is None:
+            return None
+        pieces = iter(make(batch))
+        return batch, chain(list(islice(pieces, 1)), pieces)
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(begin)
+        while found := coming.result():
+            coming = pool.submit(begin)
+            yield found
+
+
+def load_batch(
+    writer: BulkWriter, loader: Loader, scale: Scale, batch: Batch, pieces: Iterator[Piece]
+) -> tuple[int, int]:
     """Write a batch and its ledger row together, the ledger row first: whoever else is at this batch waits there, and
     not until all of it is written twice. Where the writer has no such transaction, the ledger says for all to see that
     the batch has begun, so that what is left of it after a kill is removed first."""
@@ -76,7 +100,7 @@ def load_batch(writer: BulkWriter, loader: Loader, seed: int, scale: Scale, batc
         _execute(writer, _begin(loader, scale, batch))
         writer.commit()
     rows = size = 0
-    for table, piece in loader.batch(seed, scale, batch):
+    for table, piece in pieces:
         writer.write(table, piece)
         rows += piece.num_rows
         size += piece.nbytes

@@ -23,6 +23,7 @@ from stallmark.scenarios.refusals import refuse_restoring_others
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped, later
 from stallmark.scenarios.watch import Watch
+from stallmark.schema.deploy import schemas_of
 from stallmark.transactions import checks, find_workload
 
 
@@ -112,7 +113,7 @@ class AnyRun(ABC):
         if scenario.start_cache == "cold":
             self._notes.extend(engine.drop_caches())
         elif scenario.start_cache == "prefilled":
-            engine.prefill(str(self._workload.metadata.schema))
+            engine.prefill(*schemas_of(self._workload.metadata))
         engine.checkpoint()
         return {
             "configured_bytes": wanted,

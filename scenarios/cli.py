@@ -9,7 +9,6 @@ from typing import Any
 import click
 import humanize
 
-import stallmark
 from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
 from stallmark.driver.joining import MASTER_PORT, Gathering
 from stallmark.scenarios.cli_compare import compare, plan
@@ -58,7 +57,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(stallmark.__version__)
+@click.version_option(package_name="stallmark")
 def main() -> None:
     """What storage and memory do to a real database.
 

@@ -63,9 +63,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def of_load(scenario: Scenario, workload: Workload) -> dict[str, Any]:
-    """What users do, and when."""
-    return {"steps": _steps(scenario.plan()), "workload": _workload(scenario, workload)}
+def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
+    """What users do, and when, and how many `streams` of queries are there beside them."""
+    described = {"steps": _steps(scenario.plan()), "workload": _workload(scenario, workload)}
+    if scenario.beside:
+        described["beside"] = {"streams": streams, "timeout_s": scenario.beside.timeout}
+    return described
 
 
 def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> dict[str, Any]:

@@ -13,14 +13,15 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.scenarios.database import DatabaseChoice
-from stallmark.scenarios.queries import QueriesChoice
+from stallmark.scenarios.queries import QueriesChoice, StreamsBeside
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.turns import Order, Turn, turns
 from stallmark.scenarios.units import Pool, Seconds
 from stallmark.scenarios.warm_up import UntilSteady, WarmUp
+from stallmark.schema.deploy import schemas_of
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.mix import attendants_each, deck_of
-from stallmark.transactions.warehouse.streams import streams_for
+from stallmark.transactions.warehouse.streams import MOST_STREAMS, streams_for
 
 Observation = Literal["query_store", "io_latency"]
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -102,6 +103,8 @@ class Variant(_Strict):
     name: Annotated[str, Field(min_length=1, max_length=60)]
     buffer_pool: Pool | None = None
     device: Devices | Literal["bare"] | None = None
+    # Of queries beside the users; 0: the users alone.
+    streams: Annotated[int, Field(ge=0, le=MOST_STREAMS, strict=True)] | None = None
 
 
 class OpenLoop(_Strict):
@@ -145,6 +148,11 @@ class AnyScenario(_Strict):
         if twice := [name for name in self.observe if self.observe.count(name) > 1]:
             raise ValueError(f"observe names {twice[0]} twice: name it once")
         if self.database:
+            if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
+                raise ValueError(
+                    f"database places the tables of one workload, and {self.workload.name} has those of two: leave it "
+                    "out, and make the database as it should lie before it is built"
+                )
             try:
                 self.database.design().check_tables(find_workload(self.workload.name).metadata)
             except StallmarkError as error:
@@ -177,6 +185,7 @@ class Scenario(AnyScenario):
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
     # What variants are compared by. It is declared before anything runs, or it could be chosen by how it came out.
     primary: Literal[PRIMARIES] = "tps"  # type: ignore[valid-type]
+    beside: StreamsBeside | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -192,9 +201,25 @@ class Scenario(AnyScenario):
                 f"{self.workload.name} has no transactions that users could execute: write `queries: {{run: power}}` "
                 "in place of users, warm_up and measure"
             )
+        if self.beside and not find_workload(self.workload.name).queries:
+            raise ValueError(
+                f"beside: {self.workload.name} has no queries for streams: set workload.name to htap, which has the "
+                "brokerage's users and the warehouse's queries, or leave it out"
+            )
+        if not self.beside and (asked := [one.name for one in self.variants if one.streams is not None]):
+            raise ValueError(
+                f"variant {asked[0]!r} has streams, and there is no section `beside` that says of what: write one, or "
+                "remove them"
+            )
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
         return self
+
+    def streams_of(self, variant: Variant) -> int:
+        """Streams of queries beside the users."""
+        if self.beside is None:
+            return 0
+        return self.beside.streams if variant.streams is None else variant.streams
 
     def arrival_plan(self) -> Arrivals:
         if isinstance(self.arrivals, OpenLoop):
@@ -235,10 +260,14 @@ class QueryScenario(AnyScenario):
 
     @model_validator(mode="after")
     def _has_queries(self) -> Self:
-        if find_workload(self.workload.name).deck:
+        if not find_workload(self.workload.name).queries:
             raise ValueError(
                 f"{self.workload.name} has no queries for streams: write users, warm_up and measure in place of "
                 "`queries`, or set workload.name: warehouse"
+            )
+        if asked := [one.name for one in self.variants if one.streams is not None]:
+            raise ValueError(
+                f"variant {asked[0]!r} has streams, which are those beside users: write queries.streams, or remove them"
             )
         return self
 

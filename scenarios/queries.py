@@ -87,6 +87,18 @@ class QueriesChoice(BaseModel):
         return self.run != "each" if self.refresh is None else self.refresh
 
 
+class StreamsBeside(BaseModel):
+    """The `beside:` section: streams of queries beside the users, over and over as long as these are there.
+
+    beside: {streams: 2, timeout: 5min}
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    streams: Annotated[int, Field(ge=1, le=MOST_STREAMS, strict=True)]
+    timeout: Annotated[Seconds, Field(ge=1)] = 120.0
+
+
 def _once(given: list[Any] | None) -> list[Any] | None:
     if twice := [one for one in given or () if (given or []).count(one) > 1]:
         raise ValueError(f"{twice[0]} is there twice: write it once")

@@ -7,7 +7,7 @@ from typing import Any
 from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.drive import Interrupted
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.query_streams import Progress, Query, QueryDrive, Refreshing, Step
+from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, Step
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.sampler import Sampler
 from stallmark.scenarios.any_run import AnyRun
@@ -54,8 +54,9 @@ class QueryRun(AnyRun):
     def _drive(self, writer: RecordWriter) -> str | None:
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
         total = sum(len(steps) for _, streams in phases for _, steps in streams)
-        drive = QueryDrive(self._engine, writer, self._queries.timeout)
-        sampler = Sampler(self._collectors, writer.append, drive.clock)
+        clock = Clock()
+        drive = QueryDrive(self._engine, writer, self._queries.timeout, clock)
+        sampler = Sampler(self._collectors, writer.append, clock)
         try:
             with (
                 self._given_back(sampler, writer, drive.finish, drive.notes),
@@ -65,7 +66,7 @@ class QueryRun(AnyRun):
                 self._engine.engage_devices()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
-                drive.start()
+                clock.start()
                 sampler.start()
                 for phase, streams in phases:
                     show = partial(self._say, phase, total)

@@ -117,7 +117,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
     most, plan = engine.most_users(), scenario.plan()
     users, attendants = plan.most_users, plan.all_attendants([plan.executors(machines)] * machines)
-    if most is None or users + attendants <= most:
+    streams = max(map(scenario.streams_of, scenario.variants))
+    if most is None or users + attendants + streams <= most:
         return
     remedy = (
         "name a larger server with --server"
@@ -126,6 +127,7 @@ def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machine
     )
     attended_by = find_workload(scenario.workload.name).attended_by
     beside = f" and {attendants:,} sessions of {attended_by}" if attendants else ""
+    beside += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "
         f"ask for fewer, or {remedy}."

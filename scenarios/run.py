@@ -1,5 +1,6 @@
-"""A run in which users execute transactions beside the collectors, for a time."""
+"""A run in which users execute transactions beside the collectors, for a time; with streams of queries, if asked."""
 
+from contextlib import ExitStack
 from typing import Any
 
 from stallmark.driver.drive import Drive, Interrupted, Progress
@@ -10,6 +11,7 @@ from stallmark.driver.sampler import Sampler
 from stallmark.scenarios.any_run import AnyRun
 from stallmark.scenarios.manifest import now, of_load
 from stallmark.scenarios.model import Scenario, Variant
+from stallmark.scenarios.streams_beside import StreamsBeside
 
 
 class Run(AnyRun):
@@ -29,11 +31,12 @@ class Run(AnyRun):
     ):
         super().__init__(scenario, variant, engine, **common)
         self._plan = scenario.plan()
+        self._streams = scenario.streams_of(variant)
         self._web_port = web_port
         self._gathering = gathering
 
     def _described(self) -> dict[str, Any]:
-        return of_load(self._scenario, self._workload)
+        return of_load(self._scenario, self._workload, self._streams)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         choice = self._scenario.workload
@@ -47,9 +50,27 @@ class Run(AnyRun):
         }
         drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
+        beside = None
+        if self._streams:
+            beside = StreamsBeside(self._scenario, self._streams, self._engine, writer, drive.clock)
+
+        def finish() -> None:
+            with ExitStack() as ends:
+                ends.callback(_finish, drive, writer)
+                if beside:
+                    ends.callback(beside.finish)  # first: their last queries were beside users
+
+        def notes() -> list[str]:
+            return [*drive.notes(), *(beside.notes() if beside else ())]
+
+        def check() -> None:
+            if beside:
+                beside.look()
+            self._check_server()
+
         try:
             with (
-                self._given_back(sampler, writer, lambda: _finish(drive, writer), drive.notes),
+                self._given_back(sampler, writer, finish, notes),
                 self._watch,
                 self._show.bar(f"{self._title}: running", self._plan.end_s),
             ):
@@ -63,7 +84,9 @@ class Run(AnyRun):
                 writer.manifest["started"] = now()
                 writer.save_manifest()
                 sampler.start()
-                drive.follow(self._show_progress, self._check_server)
+                if beside:
+                    beside.begin()
+                drive.follow(self._show_progress, check)
         except Interrupted as interruption:
             return str(interruption)
         return None

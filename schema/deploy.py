@@ -86,11 +86,16 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
         raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
 
 
+def schemas_of(metadata: sa.MetaData) -> list[str]:
+    """Those that its tables are in, in the order of their first tables."""
+    return list(dict.fromkeys(str(table.schema) for table in metadata.tables.values()))
+
+
 def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
-    """Create the schema of `metadata` and its tables, those that are not there."""
+    """Create the schemas of `metadata` and its tables, those that are not there."""
     with connected(engine) as connection:
-        if metadata.schema not in sa.inspect(connection).get_schema_names():
-            connection.execute(CreateSchema(str(metadata.schema)))
+        for schema in set(schemas_of(metadata)) - set(sa.inspect(connection).get_schema_names()):
+            connection.execute(CreateSchema(schema))
         for table in metadata.sorted_tables:
             table.create(connection, checkfirst=True)
 
@@ -117,10 +122,14 @@ def finish(
     def everywhere(action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
         _in_parallel(workers, action, sorted(_by_table(items), key=work, reverse=True))
 
-    there = present(engine, str(parts.tables.schema))
+    there = {schema: present(engine, schema) for schema in schemas_of(parts.tables)}
+
+    def is_there(item: Constraint | Index) -> bool:
+        table = table_of(item)
+        return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
+
     keys, foreign_keys = (
-        [item for item in items if (table_of(item).name, name_of(item, engine.dialect)) not in there]
-        for items in (parts.keys, parts.foreign_keys)
+        [item for item in items if not is_there(item)] for items in (parts.keys, parts.foreign_keys)
     )
     step("keys and indexes")
     everywhere(lambda items: _add(engine, items), keys)

@@ -23,7 +23,7 @@ def present(engine: Engine, schema: str) -> dict[tuple[str, str], bool]:
 
 
 def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) -> list[str]:
-    """What of `items` is missing, and what is there and not trusted, in a few words each."""
+    """What of `items` is missing in a schema, and what is there and not trusted, in a few words each."""
     there = present(engine, schema)
     digested = engine.identity().product == "Babelfish"
 
@@ -32,7 +32,8 @@ def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) ->
             digested and any(t == table and n.startswith(name[:_KEPT_BY_BABELFISH]) for t, n in there)
         )
 
-    wanted = sorted((table_of(item).name, name_of(item, engine.dialect)) for item in items)
+    of_schema = [item for item in items if table_of(item).schema == schema]
+    wanted = sorted((table_of(item).name, name_of(item, engine.dialect)) for item in of_schema)
     missing = [f"{schema}.{table}: {name} is missing" for table, name in wanted if not is_there(table, name)]
     untrusted = [
         f"{schema}.{table}: {name} is disabled or was never checked"

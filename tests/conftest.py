@@ -17,6 +17,25 @@ hypothesis.settings.load_profile("stallmark")
 BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
 
+LONG = (
+    "end_to_end/test_readme",
+    "end_to_end",
+    "test_browser",
+    "test_build",
+    "test_selftest",
+    "test_every_text",
+)
+"""Parts of the names of files whose tests take longest, those first that take most."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--no-loadscope-reorder` no process begins a long file when the others have nothing left to do."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((at for at, part in enumerate(LONG) if part in item.nodeid), len(LONG))
+
+    items.sort(key=rank)
+
 
 @pytest.fixture(scope="session")
 def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:

@@ -1,7 +1,7 @@
 """Built databases that tests may change: brought back to what was built before a test process uses them again.
 
 They stay, one for each test process that runs at a time, until the code that builds them changes: the embedded ones in
-a folder for temporary files, the others on their server.
+a folder for temporary files, the others on their server. An embedded one is built once; each process has a copy.
 """
 
 import fcntl
@@ -37,20 +37,40 @@ def kept_database(
     """Without procedures. `server`: beside the database it names; None: embedded."""
     where = "embedded" if server is None else hashlib.sha256(server.where.encode()).hexdigest()[:8]
     with _place(server, f"{workload.name}_{where}", _key(workload, scale, seed)) as place:
-        engine = (
-            server.on_database(_database(server, place))
-            if server
-            else EmbeddedEngine(EmbeddedServer(place / "server"), "kept")
-        )
+        built = place / "built"
+        is_new = not built.exists()
+        if is_new and not server:
+            _copy_of_one(place, workload, scale, seed)
+        engine = server.on_database(_database(server, place)) if server else _embedded(place)
         try:
-            if (built := place / "built").exists():
+            if not is_new:
                 bring_back(engine, workload.metadata)
-            else:
+            elif server:
                 _make(engine, workload, scale, seed)
-                built.touch()
+            built.touch()
             yield engine
         finally:
             engine.close()
+
+
+def _embedded(place: Path) -> EmbeddedEngine:
+    return EmbeddedEngine(EmbeddedServer(place / "server"), "kept")
+
+
+def _copy_of_one(place: Path, workload: Workload, scale: Mapping, seed: int) -> None:
+    """Of the one that the first process has built, which nobody works on."""
+    one = place.with_name(f"{place.name.rpartition('_')[0]}_as_built")
+    one.mkdir(exist_ok=True)
+    with _alone(one, wait=True):
+        if not (one / "built").exists():
+            _drop(None, one)
+            engine = _embedded(one)
+            try:
+                _make(engine, workload, scale, seed)
+            finally:
+                engine.close()
+            (one / "built").touch()
+        shutil.copytree(one / "server", place / "server", symlinks=True)
 
 
 def bring_back(engine: Engine, metadata: sa.MetaData) -> None:
@@ -147,9 +167,9 @@ def _place(server: MssqlEngine | None, name: str, key: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(place: Path) -> Iterator[None]:
+def _alone(place: Path, wait: bool = False) -> Iterator[None]:
     with (place / "in-use").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 

@@ -60,7 +60,9 @@ def keys(engine: Engine, workload: Workload) -> Finding:
     """Whether the schema is whole. Rows fulfil the conditions without it too, but calls then take another way."""
     started = time.monotonic()
     parts = deploy.take_apart(workload.metadata)
-    found = defects(engine, str(workload.metadata.schema), [*parts.keys, *parts.foreign_keys])
+    items = [*parts.keys, *parts.foreign_keys]
+    schemas = deploy.schemas_of(workload.metadata)
+    found = [defect for schema in schemas for defect in defects(engine, schema, items)]
     seconds = time.monotonic() - started
     detail = _first(found[:EXAMPLES], len(found))
     return Finding(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")

@@ -22,6 +22,7 @@ from sqlalchemy import MetaData
 
 from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Session
+from stallmark.schema.deploy import schemas_of
 
 
 class Outcome(StrEnum):
@@ -137,6 +138,9 @@ class Workload:
     crowded: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """A sentence where so many users are too many for the scale: they would wait for each other, not for storage."""
 
+    queries: bool = False
+    """Whether its database has the warehouse's tables, so that streams can execute the queries."""
+
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
         opening = (self.opening,) if self.opening else ()
@@ -158,7 +162,7 @@ class Workload:
         """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""
         if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
             return sql_file.read(self.package, name)
-        procedure = f"{self.metadata.schema}.{frame}"
+        procedure = f"{schemas_of(self.metadata)[0]}.{frame}"
         if dialect == "mssql":
             return f"{{CALL {procedure}({', '.join('?' * parameters)})}}"
         return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(parameters))})"

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from stallmark.driver.analysis.agenda import read_agenda
+from stallmark.driver.analysis.beside import with_streams
 from stallmark.driver.analysis.cautions import cautions
 from stallmark.driver.analysis.clocks import clock_sentences
 from stallmark.driver.analysis.compare import comparison_within
@@ -92,22 +93,28 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         started=manifest.get("started") or "",
         manifest=manifest,
         incomplete_because=record.incomplete_because,
-        steps=[
-            _with_clock(
-                with_cause(
-                    summarise_step(
-                        record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
+        steps=with_streams(
+            record,
+            [
+                (
+                    _with_clock(
+                        with_cause(
+                            summarise_step(
+                                record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
+                            ),
+                            manifest,
+                            load,
+                            io,
+                            wait_parts,
+                            i,
+                        ),
+                        clocks.get(i.index),
                     ),
-                    manifest,
-                    load,
-                    io,
-                    wait_parts,
                     i,
-                ),
-                clocks.get(i.index),
-            )
-            for i in intervals
-        ],
+                )
+                for i in intervals
+            ],
+        ),
         series=series,
         collectors_off={
             collector.get("title") or name: collector["unavailable"]

@@ -35,6 +35,7 @@ def _findings(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterator[s
         yield from _devices(found)
     if axis == "variant" and not judged:
         yield from _variants(found)
+    yield from _beside(found)
     yield from _limits(found)
     yield from _bottleneck(found)
     if bound := [point for point in found if any(step.driver_bound for step in point.steps)]:
@@ -103,6 +104,30 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
                 "filled, or "
                 "something besides the device changed."
             )
+
+
+def _beside(found: Sequence[Point]) -> Iterator[str]:
+    """What streams of queries cost the users, where nothing else differs."""
+    for same in group(
+        found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)
+    ):
+        alone = next((point for point in same if point.first.beside is None), None)
+        for point in same:
+            if point.first.beside is None:
+                continue
+            done = _mean([step.beside.per_hour for step in point.steps if step.beside])
+            streams = point.first.beside.streams
+            said = (
+                f"{streams} stream{'s' * (streams > 1)} of queries did {number(done)} queries per hour beside "
+                f"{_count(point)}, who committed {_result(point)}"
+            )
+            if alone and alone.tps:
+                said += f" against {per_second(alone.tps)} alone ({factor(point.tps / alone.tps)})"
+            yield f"{said}."
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _users(found: Sequence[Point]) -> Iterator[str]:

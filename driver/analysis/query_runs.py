@@ -15,7 +15,7 @@ def read_queries(record: Record) -> QueryRunSummary | None:
     asked = record.manifest.get("queries")
     if not asked:
         return None
-    executions = [_execution(row) for row in _rows(record)]
+    executions = executions_of(record)
     phases = {step["phase"]: step["end_s"] - step["measure_s"] for step in record.manifest.get("steps") or []}
     factor = float(((record.manifest.get("workload") or {}).get("scale") or {}).get("factor") or 1)
     gaps = _gaps_ms(executions)
@@ -31,6 +31,11 @@ def read_queries(record: Record) -> QueryRunSummary | None:
         driver_gap_ms=sum(gaps) / len(gaps) if gaps else None,
         driver_gap_most_ms=max(gaps, default=None),
     )
+
+
+def executions_of(record: Record) -> list[Execution]:
+    """In the order in which they began."""
+    return [_execution(row) for row in _rows(record)]
 
 
 def figures(

@@ -68,6 +68,26 @@ class QueryRunSummary:
 
 
 @dataclass(frozen=True)
+class QueryBeside:
+    """One of the queries that ended beside users: how often, and the geometric mean of its times."""
+
+    name: str
+    done: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class QueriesBeside:
+    """What streams of queries did beside the users of a step, within its measured interval."""
+
+    streams: int
+    done: int
+    failed: int
+    per_hour: float  # of all streams
+    queries: list[QueryBeside]
+
+
+@dataclass(frozen=True)
 class QueryCell:
     """One query at one degree of parallelism in one variant, over its repeats and streams: times are geometric means,
     the rest means. `relative` to the baseline's time; None where either failed."""

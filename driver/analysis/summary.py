@@ -11,7 +11,7 @@ import numpy as np
 from stallmark.driver.analysis.cause_summary import StepCause
 from stallmark.driver.analysis.comparison_summary import ComparisonSummary
 from stallmark.driver.analysis.interval import Cycles
-from stallmark.driver.analysis.query_summary import QueryComparison, QueryRunSummary
+from stallmark.driver.analysis.query_summary import QueriesBeside, QueryComparison, QueryRunSummary
 from stallmark.driver.analysis.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -169,6 +169,7 @@ class StepSummary:
     cause: StepCause | None = None
     waited: dict[str, Any] | None = None  # for a steady state, before measuring: as the manifest's step says
     slo: ServiceLevel | None = None
+    beside: QueriesBeside | None = None  # streams of queries that were there as well
 
     @property
     def result_tps(self) -> float:

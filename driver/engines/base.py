@@ -157,8 +157,9 @@ class Engine(ABC):
         """A connection for one virtual user; the server gives up calls that take longer than the timeout."""
 
     @abstractmethod
-    def queries(self, timeout_s: float) -> QuerySession:
-        """A connection for queries of a decision-support workload, which the server gives up after the timeout."""
+    def queries(self, timeout_s: float, application: str = "stallmark-user") -> QuerySession:
+        """A connection for queries of a decision-support workload, which the server gives up after the timeout. Under
+        another `application` its waits are not counted as those of users."""
 
     @abstractmethod
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
@@ -294,8 +295,8 @@ class Engine(ABC):
         """Empty the buffer pool; returns what could not be, as sentences for the record."""
         raise NotImplementedError(self.cannot("cold_cache"))
 
-    def prefill(self, schema: str) -> int:
-        """Read the tables and indexes of `schema` into the pool; return the bytes it read."""
+    def prefill(self, *schemas: str) -> int:
+        """Read the tables and indexes of `schemas` into the pool; return the bytes it read."""
         raise NotImplementedError(self.cannot("prefill"))
 
     def execute(self, sql: str) -> None:

@@ -1,7 +1,7 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 
 import psycopg
@@ -110,13 +110,13 @@ class PostgresEngine(Engine):
     def session(self, call_timeout_s: float) -> PostgresSession:
         return PostgresSession(self._user_conninfo(call_timeout_s))
 
-    def queries(self, timeout_s: float) -> PostgresQueries:
-        return PostgresQueries(self._user_conninfo(timeout_s))
+    def queries(self, timeout_s: float, application: str = "stallmark-user") -> PostgresQueries:
+        return PostgresQueries(self._user_conninfo(timeout_s, application))
 
-    def _user_conninfo(self, timeout_s: float) -> str:
+    def _user_conninfo(self, timeout_s: float, application: str = "stallmark-user") -> str:
         timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
         options = f"{self._parameters.get('options', '')} {timeout}".strip()
-        return make_conninfo(self.conninfo("stallmark-user"), options=options)
+        return make_conninfo(self.conninfo(application), options=options)
 
     @contextmanager
     def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
@@ -190,7 +190,13 @@ class PostgresEngine(Engine):
                 raise RunLockTaken(
                     f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
                 )
-            yield lambda: self._look(connection)
+            try:
+                yield lambda: self._look(connection)
+            finally:
+                with suppress(psycopg.OperationalError):  # then it went with its session
+                    # A session that is closed lets go of it when its process comes to its end: too late for who asks
+                    # at once.
+                    connection.execute("SELECT pg_advisory_unlock(hashtext('stallmark.run'))")
         finally:
             connection.close()
 
@@ -218,8 +224,8 @@ class PostgresEngine(Engine):
             "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
         }.get(what)
 
-    def prefill(self, schema: str) -> int:
-        """Fill the pool with the indexes, then the tables of `schema`, until it is full.
+    def prefill(self, *schemas: str) -> int:
+        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
 
         A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
         identifier range has no ring. Returns the bytes that now can be in the pool.
@@ -230,7 +236,7 @@ class PostgresEngine(Engine):
             cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
             cursor.execute("SET max_parallel_workers_per_gather = 0")
             for kind, relation, columns, pages, page_bytes in cursor.execute(
-                _RELATIONS_TO_PREFILL, [schema]
+                _RELATIONS_TO_PREFILL, [list(schemas)]
             ).fetchall():
                 pages = min(pages, (budget - used) // page_bytes)
                 if pages <= 0:
@@ -265,7 +271,7 @@ SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN pg_index i ON i.indexrelid = c.oid
- WHERE n.nspname = %s AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
+ WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
  ORDER BY c.relkind, pg_relation_size(c.oid)
 """
 

@@ -56,6 +56,11 @@ RESPONSE: tuple[Column, ...] = (
 )
 
 
+_QUERIES = Column(
+    "Throughput", "queries", "per hour", lambda s: units.number(s.beside.per_hour if s.beside else None), 1
+)
+
+
 def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
     """Throughput is that of the primary transaction where the workload has one; beside it what the database's size
     stands for, and all transactions."""
@@ -74,6 +79,7 @@ def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
         Column(group, f"{plural(primary)}/s", unit, lambda s: units.number(s.result_tps), 0, main=True),
         *each,
         Column(group, "all tx", "per s", lambda s: units.number(s.tps), 2),
+        *([_QUERIES] if any(step.beside for step in experiment.steps) else []),
     )
 
 

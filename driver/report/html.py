@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import (
+    beside,
     cause_tables,
     columns,
     environment,
@@ -103,6 +104,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "foreign": foreign,
+        "beside": beside,
     }
 
 

@@ -1,9 +1,9 @@
 """The warehouse's rows: byte for byte what TPC-H's own generator makes, out of `tpchgen-cli`.
 
 That generator takes a scale factor and no seed: there is one warehouse of each size, whatever the seed of a scenario,
-which decides the parameters of queries alone. A batch is a part of the generator's own: a range of keys of several
-tables. It starts once for each, which costs it about a second of CPU (its stock of text), so batches are large; their
-pieces are not.
+which decides the parameters of queries alone. A batch is a part of the generator's own: a range of keys of every table.
+It starts once for each, which costs it a second of CPU (its stock of text), as much as 700,000 rows: so batches are
+large, and there are few; their pieces are not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,17 +22,20 @@ from stallmark.schema.arrays import Ints
 from stallmark.schema.warehouse_refresh import order_keys
 
 PIECE_ROWS = 100_000
-ORDERS_OF_A_BATCH = 300_000  # and four times as many lineitems: five batches at 1, 250 MB of rows each
+ORDERS_OF_A_BATCH = (
+    375_000  # and all that goes with them: four batches at 1, of 2.2 million rows and 300 MB each
+)
 
 # Of each table with keys from 1: the key, and how many there are at 1.
-_DIMENSIONS = {
+_KEYS = {
     "supplier": ("s_suppkey", sizes.SUPPLIERS),
     "part": ("p_partkey", sizes.PARTS),
     "partsupp": ("ps_partkey", sizes.PARTS),
     "customer": ("c_custkey", sizes.CUSTOMERS),
+    "orders": ("o_orderkey", sizes.ORDERS),
+    "lineitem": ("l_orderkey", sizes.ORDERS),
 }
 _FIXED = ("region", "nation")
-_ORDERS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 
 
 class WarehouseLoader(Loader):
@@ -57,50 +60,40 @@ class WarehouseLoader(Loader):
 
     def groups(self, scale: Scale) -> list[Group]:
         rows = {f"warehouse.{table}": count for table, count in sizes.rows(scale["factor"]).items()}
-        orders = {f"warehouse.{table}": rows.pop(f"warehouse.{table}") for table in _ORDERS}
-        parts = {group: _parts(scale["factor"], group) for group in ("dimensions", "orders")}
-        return [Group("dimensions", parts["dimensions"], rows), Group("orders", parts["orders"], orders)]
+        return [Group("all", _parts(scale["factor"]), rows)]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        factor = scale["factor"]
-        if batch.group == "orders":
-            first, last = order_keys(_places(factor, batch, sizes.ORDERS), 0).tolist()
-            return {
-                f"warehouse.{table}": f"{key} BETWEEN {first} AND {last}" for table, key in _ORDERS.items()
-            }
         ranges = {}
-        for table, (key, of_one) in _DIMENSIONS.items():
-            first, last = _places(factor, batch, of_one).tolist()
+        for table, (key, of_one) in _KEYS.items():
+            places = _places(scale["factor"], batch, of_one)
+            first, last = (order_keys(places, 0) if of_one == sizes.ORDERS else places).tolist()
             ranges[f"warehouse.{table}"] = f"{key} BETWEEN {first} AND {last}"
         fixed = () if batch.number else (*_FIXED, "refresh")
         return ranges | {f"warehouse.{table}": "1 = 1" for table in fixed}
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        is_first = batch == Batch("dimensions", 0)
-        tables = list(_ORDERS if batch.group == "orders" else _DIMENSIONS) + list(_FIXED if is_first else ())
-        parts = _parts(scale["factor"], batch.group)
+        tables = [*_KEYS, *(() if batch.number else _FIXED)]
+        parts = _parts(scale["factor"])
         with generator.generated(scale["factor"], tables, batch.number + 1, parts) as files:
             for table in tables:
                 for piece in _pieces(files[table]):
                     yield f"warehouse.{table}", piece
-        if is_first:
+        if not batch.number:
             yield (
                 "warehouse.refresh",
                 pa.table({"refresh_set": pa.array([0], pa.int32()), "inserted": [True], "deleted": [True]}),
             )
 
 
-def _parts(factor: float, group: str) -> int:
-    """How many batches a group has: above 1 the dimensions have one for each 1 of the factor."""
-    if group == "orders":
-        return -(-sizes.count(factor, sizes.ORDERS) // ORDERS_OF_A_BATCH)
-    return max(1, int(factor))
+def _parts(factor: float) -> int:
+    """How many batches there are."""
+    return -(-sizes.count(factor, sizes.ORDERS) // ORDERS_OF_A_BATCH)
 
 
 def _places(factor: float, batch: Batch, of_one: int) -> Ints:
     """The numbers of the first and the last row in a batch, from 1: the generator's parts are of one size, and the
     last has what is left over."""
-    total, parts = sizes.count(factor, of_one), _parts(factor, batch.group)
+    total, parts = sizes.count(factor, of_one), _parts(factor)
     first = batch.number * (total // parts)
     last = total if batch.number == parts - 1 else first + total // parts
     return np.array([first + 1, last])

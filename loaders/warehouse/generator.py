@@ -10,6 +10,14 @@ from pathlib import Path
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.schema.warehouse_generator import NAME, found
 
+VARIED = (
+    *("s_suppkey", "s_name", "s_address", "s_phone", "s_acctbal", "s_comment"),
+    *("p_partkey", "p_name", "p_comment", "ps_partkey", "ps_suppkey", "ps_supplycost", "ps_comment"),
+    *("c_custkey", "c_name", "c_address", "c_phone", "c_acctbal", "c_comment"),
+    *("o_orderkey", "o_custkey", "o_totalprice", "o_clerk", "o_comment"),
+    *("l_orderkey", "l_partkey", "l_suppkey", "l_extendedprice", "l_comment"),
+)
+
 
 def command() -> str:
     """The path of the generator. Raises StallmarkError where there is none."""
@@ -31,6 +39,9 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
     """
     order = [command(), "parquet", f"--scale-factor={factor:g}", f"--tables={','.join(tables)}"]
     order += [f"--parts={parts}", f"--part={part}", "--num-threads=1", "--quiet"]
+    # Read once, at once, and gone: neither compressed, nor with a dictionary of what hardly repeats.
+    order += ["--compression=UNCOMPRESSED", "--row-group-bytes=64MB"]
+    order += [f"--column-encoding={','.join(f'{column}=PLAIN' for column in VARIED)}"]
     keeper = subprocess.Popen(
         [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), *order],
         stdin=subprocess.PIPE,

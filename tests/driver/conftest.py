@@ -1,4 +1,4 @@
-"""Real servers for the tests: one cluster per PostgreSQL version of the wheel, started once."""
+"""Real servers for the tests: one cluster per PostgreSQL version of the wheel, started once; and loads to drive."""
 
 import importlib.util
 import os
@@ -6,15 +6,20 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from waiting import eventually
 
 from stallmark.driver.collectors.base import Row
+from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.driver.plan import Plan
+
+from .driving import Load
 
 INSTALLATIONS = {18: "pginstall18", 16: "pginstall"}
 SETTINGS = {
@@ -116,6 +121,26 @@ def user(engine: ClusterEngine) -> Iterator[psycopg.Connection]:
     connection = engine.connect("stallmark-user")
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[..., Load]]:
+    made: list[Load] = []
+
+    def make(load: Plan, **changes: Any) -> Load:
+        made.append(Load(bank, tmp_path / "run", load, **changes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        eventually(lambda each=each: not any(process.is_running() for process in each.seen))
+
+
+@pytest.fixture
+def market(monkeypatch) -> dict[str, Any]:
+    """What an order has for a workload in which transactions give rise to others."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return {"workload": "workloads.market", "deck": {"pay": 1, "look": 0}}
 
 
 def one(rows: list[Row], **having: object) -> Row:

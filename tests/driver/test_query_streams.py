@@ -9,7 +9,7 @@ import pytest
 from stallmark.driver.drive import Interrupted
 from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.driver.engines.queries import Answer, Measures
-from stallmark.driver.query_streams import Progress, Query, QueryDrive, Refreshing, plan_file
+from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, plan_file
 from stallmark.driver.record import RecordWriter
 
 
@@ -58,8 +58,10 @@ class Server:
         self.answers: dict[str, object] = {}
         self.sessions: list[Session] = []
         self.most = 99
+        self.applications: list[str] = []
 
-    def queries(self, timeout_s: float) -> Session:
+    def queries(self, timeout_s: float, application: str) -> Session:
+        self.applications.append(application)
         if len(self.sessions) >= self.most:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "53300", "too many clients already")
         self.sessions.append(Session(self))
@@ -73,12 +75,11 @@ def server() -> Server:
 
 @pytest.fixture
 def drive(server: Server, tmp_path: Path) -> QueryDrive:
-    return QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60)  # type: ignore[arg-type]
+    return QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60, Clock())  # type: ignore[arg-type]
 
 
 def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[Progress]:
     shown: list[Progress] = []
-    drive.start()
     try:
         drive.began, drive.ended = drive.follow("power", list(enumerate(streams)), shown.append, check)
     finally:
@@ -196,3 +197,32 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
     monkeypatch.setattr(Session, "limited", "It sends no plan.")
     follow(drive, [Query("Q1", "garbled")], queries("Q2"))
     assert drive.notes() == ["The plan of Q1 could not be read (not a plan).", "It sends no plan."]
+
+
+def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
+    beside = QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60, Clock(), "stallmark-stream")  # type: ignore[arg-type]
+    began = beside.begin("beside", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
+    try:
+        while len(server.seen) < 50:
+            beside.look(0.01)
+    finally:
+        beside.finish()
+        beside._writer.close()
+    found = rows(tmp_path)
+    first = [row for row in sorted(found, key=lambda row: row["position"]) if row["stream"] == 1]
+    assert [row["query"] for row in first] == ["Q1", "Q6"] * (len(first) // 2) + ["Q1"] * (len(first) % 2)
+    assert [row["position"] for row in first] == list(range(1, len(first) + 1))
+    assert {row["query"] for row in found if row["stream"] == 2} == {"Q3"}
+    assert {row["phase"] for row in found} == {"beside"} and min(row["started_s"] for row in found) >= began
+    assert server.applications == ["stallmark-stream"] * 2 and all(one.closed for one in server.sessions)
+
+
+def test_a_look_waits_for_nothing_and_says_when_the_server_is_lost(server, drive):
+    server.answers["q1"] = CallFailed(ErrorClass.CONNECTION_LOST, "57P01", "terminating connection")
+    drive.look()  # nothing has begun
+    drive.begin("beside", [(1, queries("Q1"))], over_and_over=True)
+    with pytest.raises(Interrupted, match="stream 1 lost the server in Q1"):
+        while True:
+            drive.look(0.01)
+    drive.finish()
+    drive._writer.close()

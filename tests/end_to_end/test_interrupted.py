@@ -119,7 +119,7 @@ def test_the_guard_is_killed_while_measuring(shared):
 def test_a_half_loaded_database_says_so_and_is_completed(new_tool):
     folder = new_tool.folder / "database"
     place = () if new_tool.server else ("--data-dir", str(folder))
-    database = ("bank", "--scale", "branches=20", *place)
+    database = ("bank", "--scale", "branches=8", *place)
     engine = new_tool.server or open_engine(EmbeddedServer(folder).url("bank"))  # where it will listen
 
     def batches() -> int:
@@ -133,7 +133,7 @@ def test_a_half_loaded_database_says_so_and_is_completed(new_tool):
     command.process.kill()
     new_tool.nothing_left()
     code, said = new_tool.run("check", *database)
-    assert code == 3 and re.search(r"is half-loaded: \d+ of 22 batches are in", said), said
+    assert code == 3 and re.search(r"is half-loaded: \d+ of 10 batches are in", said), said
     code, said = new_tool.run("build", *database)
     assert code == 0 and "continued" in said, said
     code, said = new_tool.run("check", *database)

@@ -19,6 +19,8 @@ from waiting import eventually
 from stallmark.driver.record import Record
 
 OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "2s"}
+USERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+HISTORY = "SELECT count(*) FROM bank.history"
 
 
 class Machines:
@@ -29,6 +31,7 @@ class Machines:
         self.port = free_port()
         self.workers: list[Command] = []
         self.runs: list[Command] = []
+        self.before = 0  # transactions in the database
         tool.environment["STALLMARK_SERVER"] = remote.url()
 
     def add(self, port: int | None = None, database: str = "work", host: str = "127.0.0.1") -> Command:
@@ -65,6 +68,10 @@ class Machines:
     def records(self) -> list[Record]:
         return [Record(path.parent) for path in sorted(self.tool.newest().glob("*/manifest.json"))]
 
+    def committed(self) -> int:
+        """By this test, as the database has it."""
+        return self.scalar(HISTORY) - self.before
+
     def scalar(self, statement: str) -> int:
         with psycopg.connect(self.remote.url(), autocommit=True) as connection:
             return connection.execute(statement).fetchone()[0]
@@ -72,9 +79,11 @@ class Machines:
 
 @pytest.fixture
 def machines(fresh: Tool, remote: Remote) -> Iterator[Machines]:
+    """On the database as the test before has left it; the first one's run loads it."""
     machines = Machines(fresh, remote)
-    with psycopg.connect(remote.url(), autocommit=True) as connection:
-        connection.execute("DROP SCHEMA IF EXISTS bank CASCADE; DROP SCHEMA IF EXISTS stallmark CASCADE")
+    eventually(lambda: machines.scalar(USERS) == 0, "no users are left")
+    if machines.scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank' AND tablename = 'history'"):
+        machines.before = machines.scalar(HISTORY)
     yield machines
     machines.end()
     fresh.nothing_left()
@@ -136,7 +145,7 @@ def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_
         assert max(
             sum(row["running"] for row in rows if row["second"] == s) for s in (1, 2)
         ) == pytest.approx(3, abs=0.5)
-    assert committed == machines.scalar("SELECT count(*) FROM bank.history") > 0
+    assert committed == machines.committed() > 0
     assert all(worker.text.count("The run is over") == 2 for worker in machines.workers)
 
 
@@ -174,7 +183,7 @@ def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
     record = Record(folder)
     assert "was lost" in record.incomplete_because
     committed = sum(record.table("transactions")["committed"].to_pylist())
-    assert 0 < committed <= machines.scalar("SELECT count(*) FROM bank.history")
+    assert 0 < committed <= machines.committed()
     eventually(lambda: "The run is over" in second.text, "the other machine waits for the next run")
 
 
@@ -187,8 +196,7 @@ def test_a_master_that_is_killed_ends_the_load_everywhere_and_the_next_run_works
         process.kill()
     for worker in machines.workers:
         worker.wait_for("The master went away")
-    users = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
-    eventually(lambda: machines.scalar(users) == 0, "no users are left")
+    eventually(lambda: machines.scalar(USERS) == 0, "no users are left")
     after = machines.start()
     assert after.wait() == 0, after.text
     assert {record.manifest["status"] for record in machines.records()} == {"complete"}

@@ -195,7 +195,7 @@ def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(script, s
     script.bulk(f"brokerage.{cut_at}", Cut(), after_bytes=10, times=1)
     server.forget()
     with pytest.raises(CallFailed):
-        load_batch(writer, LOADER, SEED, SCALE, Batch(group, 0))
+        load_batch(writer, LOADER, SCALE, Batch(group, 0), LOADER.batch(SEED, SCALE, Batch(group, 0)))
     [begin] = [request.text for request in server.requests if "stallmark.ledger" in request.text]
     removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", begin))
     [filled] = [set(of.rows) for of in LOADER.groups(SCALE) if of.name == group]

@@ -75,7 +75,7 @@ def die_at_daily_market(engine: MssqlEngine) -> None:
 
         writer.write = write_or_die  # type: ignore[method-assign]
         with pytest.raises(Died):
-            load_batch(writer, LOADER, SEED, SCALE, MARKET)
+            load_batch(writer, LOADER, SCALE, MARKET, LOADER.batch(SEED, SCALE, MARKET))
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +95,10 @@ def sql_server() -> Iterator[MssqlEngine]:
 def test_a_database_is_the_same_on_every_engine(sql_server, embedded_server: EmbeddedServer):
     assert market(sql_server) == [500, 685, 137, 1_000, 0]
     with writer_without_transactions(sql_server) as writer:
-        rows, _ = load_batch(writer, LOADER, SEED, SCALE, MARKET)
+        rows, _ = load_batch(writer, LOADER, SCALE, MARKET, LOADER.batch(SEED, SCALE, MARKET))
     assert rows > sum(market(sql_server)) > 890_000
     with writer_without_transactions(sql_server) as writer, pytest.raises(AlreadyLoaded):
-        load_batch(writer, LOADER, SEED, SCALE, MARKET)
+        load_batch(writer, LOADER, SCALE, MARKET, LOADER.batch(SEED, SCALE, MARKET))
     completed = build(sql_server, WORKLOAD, SCALE, SEED, workers=2)
     assert (completed.outcome, completed.complete) == ("continued", True)
     embedded = EmbeddedEngine(embedded_server, "brokerage_of_both")

@@ -8,9 +8,13 @@ from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.postgres import PostgresEngine
 from stallmark.driver.joining import Gathering
-from stallmark.scenarios.model import QueryScenario
+from stallmark.scenarios.model import QueryScenario, Scenario
 from stallmark.scenarios.read import read_scenario
-from stallmark.scenarios.refusals import refuse_load_machines, refuse_what_cannot_be
+from stallmark.scenarios.refusals import (
+    _refuse_more_users_than_sessions,
+    refuse_load_machines,
+    refuse_what_cannot_be,
+)
 
 RIGHT = """\
 name: few
@@ -152,3 +156,76 @@ def test_there_is_no_web_page_and_there_are_no_load_machines(read, database, tmp
     remote = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
     with pytest.raises(StallmarkError, match="leave out --expect-workers"):
         refuse_load_machines(read(), remote, Gathering(2, "*", 5557))
+
+
+BESIDE = """\
+name: both
+title: Users and queries
+answers: Is it read?
+needs: Nothing.
+takes: seconds
+workload: {name: htap, scale: {customers: 1000, factor: 0.01}}
+users: 5
+warm_up: 1s
+measure: 5s
+beside: {streams: 2}
+reset: continue
+variants: [{name: alone, streams: 0}, {name: two}, {name: seven, streams: 7}]
+"""
+
+
+@pytest.fixture
+def read_beside(tmp_path):
+    def read_with(*sets: str, without: str = "never") -> Scenario:
+        path = tmp_path / "both.yaml"
+        path.write_text("".join(line for line in BESIDE.splitlines(True) if not line.startswith(without)))
+        return read_scenario(str(path), sets)
+
+    return read_with
+
+
+def test_streams_beside_users_are_the_scenarios_or_the_variants_own(read_beside):
+    scenario = read_beside()
+    assert [scenario.streams_of(variant) for variant in scenario.variants] == [0, 2, 7]
+    assert scenario.beside.timeout == 120 and isinstance(scenario, Scenario)
+    assert scenario.workload.scale["factor"] == 0.01 and scenario.workload.scale["days"] == 1
+    alone = read_beside("variants=[{name: one}]", without="beside")
+    assert alone.streams_of(alone.variants[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("sets", "sentence"),
+    [
+        (["beside.streams=0"], "beside.streams must be at least 1, not 0."),
+        (["beside.streams=41"], "beside.streams must be at most 40, not 41."),
+        (["variants.2.streams=41"], "variants.2.streams must be at most 40, not 41."),
+        (["workload={name: brokerage}"], "brokerage has no queries for streams: set workload.name to htap"),
+        (["workload.scale={customers: 1000}"], "The warehouse's scale factor is 0.01"),
+        (["workload.scale={customers: 5, factor: 1}"], "The brokerage has customers by the thousand"),
+        (
+            ["database={recovery: simple}"],
+            "database places the tables of one workload, and htap has those of two",
+        ),
+    ],
+)
+def test_streams_beside_users_that_cannot_be(read_beside, sets, sentence):
+    with pytest.raises(StallmarkError) as refused:
+        read_beside(*sets)
+    assert sentence in str(refused.value)
+
+
+def test_a_variant_with_streams_needs_users_that_they_are_beside(read, read_beside):
+    with pytest.raises(StallmarkError, match="variant 'alone' has streams, and there is no section `beside`"):
+        read_beside(without="beside")
+    with pytest.raises(StallmarkError, match="variant 'one' has streams, which are those beside users"):
+        read("variants=[{name: one, streams: 1}]")
+
+
+def test_streams_take_sessions_as_users_do(read_beside):
+    few = EmbeddedEngine.__new__(EmbeddedEngine)
+    few.most_users = lambda: 16  # type: ignore[method-assign]
+    _refuse_more_users_than_sessions(read_beside("variants=[{name: one, streams: 6}]"), few, 1)
+    with pytest.raises(
+        StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"
+    ):
+        _refuse_more_users_than_sessions(read_beside(), few, 1)

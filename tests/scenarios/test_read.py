@@ -140,7 +140,7 @@ def test_a_misspelt_scenario_is_guessed():
 def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
         with pytest.raises(
-            StallmarkError, match="there are buffer-pool, demo, power-memory-storage, user-ramp"
+            StallmarkError, match="there are buffer-pool, demo, htap, power-memory-storage, user-ramp"
         ):
             read_scenario(unknown)
 

@@ -38,10 +38,11 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
 
 WORKLOAD = Workload(
     name="warehouse",
-    version=1,
+    version=2,
     metadata=METADATA,
     deck={},
     conditions=CONDITIONS,
     package=__name__,
     numbers=_numbers,
+    queries=True,
 )

@@ -99,9 +99,9 @@ class MssqlEngine(Engine):
         connection.timeout = max(1, round(call_timeout_s))
         return MssqlSession(connection, calls_by_rpc=not self.driver.freetds and not self._is_babelfish)
 
-    def queries(self, timeout_s: float) -> MssqlQueries:
+    def queries(self, timeout_s: float, application: str = "stallmark-user") -> MssqlQueries:
         try:
-            connection = self.connect("stallmark-user")
+            connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
         return MssqlQueries(connection, timeout_s)
@@ -238,8 +238,8 @@ class MssqlEngine(Engine):
     def drop_caches(self) -> list[str]:
         return caches.drop(self)
 
-    def prefill(self, schema: str) -> int:
-        return caches.prefill(self, schema)
+    def prefill(self, *schemas: str) -> int:
+        return sum(caches.prefill(self, schema) for schema in schemas)
 
     def kept_for_restore(self) -> str | None:
         return backup.kept(self)

@@ -1,14 +1,17 @@
-"""A server of one's own to kill, made by copying a data directory that was initialised once."""
+"""A server of one's own to kill, made by copying a data directory that was initialised once; sessions on PostgreSQL."""
 
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.driver.engines.postgres_session import PostgresSession
 
+LONG_S = 60.0
 POOL = 8 * 1024**2
 Make = Callable[..., EmbeddedServer]
 
@@ -59,3 +62,24 @@ def table(server: EmbeddedServer) -> EmbeddedEngine:
 
 def rows(engine: PostgresEngine) -> list[tuple]:
     return engine.query("SELECT * FROM t ORDER BY 1")
+
+
+@pytest.fixture
+def sessions(database: EmbeddedEngine) -> Iterator[Callable[..., PostgresSession]]:
+    opened: list[PostgresSession] = []
+
+    def make(call_timeout_s: float = LONG_S, **statements: str) -> PostgresSession:
+        opened.append(database.session(call_timeout_s))
+        for name, sql in statements.items():
+            opened[-1].prepare(name, sql)
+        return opened[-1]
+
+    yield make
+    for session in opened:
+        session.close()
+
+
+@pytest.fixture
+def aside() -> Iterator[Callable[..., Future]]:
+    with ThreadPoolExecutor() as pool:
+        yield pool.submit

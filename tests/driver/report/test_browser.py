@@ -39,29 +39,47 @@ def files(tmp_path_factory, brokerage_runs):
     return {name: write_report(one, folder / f"{name}.html").as_uri() for name, one in made.items()}
 
 
-@pytest.fixture
-def opened(browser, files):
-    """Opens a report; fails on any error in the console and any request but the file itself."""
-    contexts, complaints = [], []
+class Window:
+    """A page that opens one report after the other: a new one would have to read all of Plotly again. `complaints` are
+    errors in the console and requests for anything but the report itself."""
 
-    def open_(name: str, width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: complaints.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda e: complaints.append(str(e)))
-        page.on("request", lambda r: complaints.append(r.url) if r.url != files[name] else None)
-        page.goto(files[name])
-        page.wait_for_function(
+    def __init__(self, browser, scheme: str):
+        self.complaints: list[str] = []
+        self._expected = ""
+        self._scheme = scheme
+        self._page = page = browser.new_context(color_scheme=scheme).new_page()
+        page.on("console", lambda m: self._complain(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda e: self._complain(str(e)))
+        page.on("request", lambda r: self._complain(r.url) if r.url != self._expected else None)
+
+    def _complain(self, words: str) -> None:
+        self.complaints.append(words)
+
+    def open(self, address: str, width: int):
+        """As at the first visit: nothing of the report before is left."""
+        self._expected = address
+        self._page.emulate_media(media="screen", color_scheme=self._scheme)
+        self._page.set_viewport_size({"width": width, "height": 900})
+        self._page.goto(address)
+        self._page.wait_for_function(
             "document.querySelectorAll('.chart').length == "
             "document.querySelectorAll('.chart .main-svg[viewBox]:first-child').length"
         )
-        return page
+        return self._page
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not complaints
+
+@pytest.fixture(scope="module")
+def windows(browser):
+    return {scheme: Window(browser, scheme) for scheme in ("light", "dark")}
+
+
+@pytest.fixture
+def opened(windows, files):
+    """Opens a report; fails on any error in the console and any request but the file itself."""
+    yield lambda name, width=1280, scheme="light": windows[scheme].open(files[name], width)
+    for window in windows.values():
+        complaints, window.complaints = window.complaints, []
+        assert not complaints
 
 
 @pytest.mark.parametrize("name", ["pool", "ramp", "devices", "brokerage", "hostile"])

@@ -40,7 +40,13 @@ def ledger_words(server: Responder) -> list[str]:
 
 def test_a_batch_is_begun_in_the_ledger_before_its_first_row_and_ended_after_its_last(writer, server, script):
     script.sql("stallmark.ledger", Count(1))
-    rows, size = load_batch(writer, LOADER, 1, {"branches": 3}, Batch("tellers", 0))
+    rows, size = load_batch(
+        writer,
+        LOADER,
+        {"branches": 3},
+        Batch("tellers", 0),
+        LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+    )
     kinds = ["bulk" if r.kind == "bulk" else "ledger" for r in server.requests
              if r.kind == "bulk" or (r.text and "stallmark.ledger" in r.text)]  # fmt: skip
     assert kinds == ["ledger", "bulk", "ledger"]
@@ -55,7 +61,13 @@ def test_a_batch_is_begun_in_the_ledger_before_its_first_row_and_ended_after_its
 def test_a_batch_that_another_loader_is_at_is_left_to_it(writer, server, script):
     script.sql("sp_getapplock", Error(50001, "Another loader is at this batch.", severity=16))
     with pytest.raises(AlreadyLoaded):
-        load_batch(writer, LOADER, 1, {"branches": 3}, Batch("tellers", 0))
+        load_batch(
+            writer,
+            LOADER,
+            {"branches": 3},
+            Batch("tellers", 0),
+            LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+        )
     assert not [request for request in server.requests if request.kind == "bulk"]
 
 
@@ -63,7 +75,13 @@ def test_a_bulk_copy_that_is_cut_leaves_its_batch_begun(writer, server, script):
     script.sql("stallmark.ledger", Count(1))
     script.bulk("bank.tellers", Cut(), after_bytes=10)
     with pytest.raises(CallFailed):
-        load_batch(writer, LOADER, 1, {"branches": 3}, Batch("tellers", 0))
+        load_batch(
+            writer,
+            LOADER,
+            {"branches": 3},
+            Batch("tellers", 0),
+            LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+        )
     assert ledger_words(server) == ["begin"]
 
 

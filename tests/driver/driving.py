@@ -1,0 +1,79 @@
+"""A run's load on the bank, from end to end, for tests to begin and to disturb."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from stallmark.driver.drive import Drive, Interrupted
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.record import Record, RecordWriter
+
+
+def order(bank: EmbeddedEngine) -> dict[str, Any]:
+    return {
+        "engine": bank.spec(),
+        "workload": "bank",
+        "scale": {"branches": 1},
+        "deck": {"transfer": 1},
+        "locality": 0.0,
+        "call_timeout_s": 30.0,
+    }
+
+
+def plan(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Plan:
+    steps = timeline(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
+    return Plan(steps, arrivals or Arrivals(), seed=1)
+
+
+def history_rows(bank: EmbeddedEngine) -> int:
+    [(count,)] = bank.query("SELECT count(*) FROM bank.history")
+    return count
+
+
+def total(record: Record, table: str, column: str) -> int:
+    return sum(record.table(table)[column].to_pylist())
+
+
+class Load:
+    """A drive with its record, and what became of its processes."""
+
+    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan, **changes: Any):
+        self.writer = RecordWriter(folder, {"started": "now"})
+        self.drive = Drive(load, order(bank) | changes, self.writer)
+        self.conductor = psutil.Process(self.drive._process.pid)
+        self.seen: set[psutil.Process] = {self.conductor}
+        self.progress: list[Any] = []
+
+    def executors(self) -> list[psutil.Process]:
+        found = [p for p in self.conductor.children() if "stallmark.driver.executor" in p.cmdline()]
+        self.seen.update(found)
+        return found
+
+    def run(self, meanwhile: Callable[["Load"], None] = lambda load: None) -> Record:
+        """`meanwhile` is called once, when the first transactions have come in."""
+        waiting = [meanwhile]
+
+        def check() -> None:
+            if self.drive._merger.seen.committed and waiting:
+                self.executors()
+                waiting.pop()(self)
+
+        reason = None
+        try:
+            self.drive.start()
+            self.drive.follow(self.progress.append, check)
+        except Interrupted as interruption:
+            reason = str(interruption)
+        finally:
+            self.drive.finish()
+            self.writer.close(reason)
+        return Record(self.writer.folder)
+
+
+def attended(users: int, seconds: float) -> Plan:
+    return replace(plan([users], seconds), attendants_each=0.5)

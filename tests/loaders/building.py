@@ -1,0 +1,49 @@
+"""Builds of the bank, and what they have left on the server and beside it."""
+
+import contextlib
+
+import psutil
+
+from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.loaders.load import build
+from stallmark.schema import deploy
+from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.transactions.bank import WORKLOAD
+
+SCALE = {"branches": 2}
+SEED = 7
+
+
+def make(database: PostgresEngine, scale: dict = SCALE, seed: int = SEED, **options):
+    return build(database, WORKLOAD, scale, seed, **{"workers": 2} | options)
+
+
+def make_tables(database: PostgresEngine) -> None:
+    """As a build does before its first batch."""
+    for metadata in (OWN_TABLES, deploy.take_apart(WORKLOAD.metadata).tables):
+        deploy.create_tables(database, metadata)
+
+
+def checksums(database: PostgresEngine) -> dict[str, tuple]:
+    """Rows and an order-free checksum of every table's logical rows."""
+    question = "SELECT count(*), sum(hashtextextended(t::text, 0)::numeric) FROM {} t"
+    return {
+        table.name: database.query(question.format(table))[0] for table in WORKLOAD.metadata.sorted_tables
+    }
+
+
+def loaders_of(process: psutil.Process) -> list[psutil.Process]:
+    found = []
+    for child in process.children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # the server's own processes come and go
+            if "stallmark.loaders.worker" in child.cmdline():
+                found.append(child)
+    return found
+
+
+def loader_sessions(database: PostgresEngine) -> int:
+    [(count,)] = database.query(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND application_name = 'stallmark-loader'"
+    )
+    return count

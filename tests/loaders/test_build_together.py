@@ -1,0 +1,102 @@
+"""Builds of one database at the same time: parts of several machines, and batches that two of them load."""
+
+import threading
+
+from waiting import eventually
+
+from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.loaders import ledger, worker
+from stallmark.loaders.bank import LOADER
+from stallmark.loaders.load import Progress, recognise
+from stallmark.loaders.plan import Batch, Part
+from stallmark.schema import deploy
+from stallmark.transactions.bank import WORKLOAD
+
+from .building import SCALE, SEED, checksums, make, make_tables
+
+
+def test_parts_of_several_machines(database: EmbeddedEngine) -> None:
+    first = make(database, part=Part(1, 2))
+    assert (first.outcome, first.complete) == ("created", False)
+    assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
+    second = make(database, part=Part(2, 2))
+    assert (second.outcome, second.complete) == ("continued", True)
+    assert first.rows + second.rows == 200_022
+
+
+def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
+    results = []
+    machines = [
+        threading.Thread(target=lambda k=k: results.append(make(database, part=Part(k, 2), workers=1)))
+        for k in (1, 2)
+    ]
+    for machine in machines:
+        machine.start()
+    for machine in machines:
+        machine.join()
+    assert sorted(result.outcome for result in results) == ["continued", "created"]
+    assert any(result.complete for result in results)
+    assert sum(result.rows for result in results) == 200_022
+    assert {name: count for name, (count, _) in checksums(database).items()} == {
+        "accounts": 200_000, "tellers": 20, "branches": 2, "history": 0,
+    }  # fmt: skip
+
+
+def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngine) -> None:
+    make_tables(database)
+    batches = [Batch("tellers", 0), Batch("tellers", 0), Batch("branches", 0)]
+    answers = list(worker.load(database, LOADER, SEED, SCALE, iter(batches)))
+    assert [answer["rows"] for answer in answers if "rows" in answer] == [20, 0, 2]
+    assert database.query("SELECT count(*) FROM bank.tellers") == [(20,)]
+
+
+def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(database: EmbeddedEngine) -> None:
+    make_tables(database)
+    batch = Batch("accounts", 0)
+    answers: list[dict] = []
+    second = threading.Thread(
+        target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
+    )
+    waiting = (
+        "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
+        "AND application_name = 'stallmark-loader'"
+    )
+    with database.bulk_writer() as first:
+        first.execute(worker.LEDGER_BEGIN.format(batch=batch))
+        second.start()
+        eventually(lambda: "stallmark.ledger" in "".join(query for (query,) in database.query(waiting)))
+        assert ledger.batches(database) == {}
+        first.execute(worker.LEDGER_END.format(batch=batch, rows=7, size=70))
+        first.commit()
+    second.join()
+    assert [answer["rows"] for answer in answers if "rows" in answer] == [0]
+    assert ledger.batches(database) == {batch: (7, 70)}
+    assert database.query("SELECT pg_relation_size('bank.accounts')") == [(0,)]
+
+
+def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: EmbeddedEngine) -> None:
+    make_tables(database)
+    batch = Batch("tellers", 0)
+    with database.bulk_writer() as first:
+        first.execute(worker.LEDGER_BEGIN.format(batch=batch))
+    answers = list(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
+    assert answers[-1]["rows"] == 20 and ledger.batches(database)[batch][0] == 20
+
+
+def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> None:
+    seen: list[Progress] = []
+    waiting = threading.Event()
+
+    def follow(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.phase == "waiting for another build":
+            waiting.set()
+
+    second = threading.Thread(target=lambda: make(database, {"branches": 1}, workers=1, progress=follow))
+    with deploy.exclusive(database, lambda: None):
+        second.start()
+        assert waiting.wait(60)
+        assert seen == [Progress("waiting for another build", 0, 100_011, 0)]
+    second.join()
+    assert [progress.phase for progress in seen].count("waiting for another build") == 1
+    assert seen[-1].rows == 100_011

@@ -1,0 +1,87 @@
+"""Users and streams of queries at once on a small database: what the record keeps, and what the report says of both."""
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.findings import findings
+from stallmark.driver.analysis.words import per_second
+from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.driver.record import find_records
+from stallmark.driver.report import write_report
+from stallmark.driver.report.terminal import table
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.runner import Runner
+from stallmark.scenarios.show import Show
+from stallmark.transactions import find_workload
+
+GIVEN = {"customers": 1000, "days": 0.1, "factor": 0.01}
+SCENARIO = {
+    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "", "takes": "",
+    "workload": {"name": "htap", "scale": GIVEN}, "reset": "continue", "users": 4, "warm_up": "1s", "measure": "4s",
+    "beside": {"streams": 2, "timeout": "30s"}, "variants": [{"name": "alone", "streams": 0}, {"name": "two"}],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    scenario = Scenario.model_validate(SCENARIO)
+    out = tmp_path_factory.mktemp("htap")
+    engine = EmbeddedEngine(EmbeddedServer(out / "server"), "htap")
+    try:
+        runner = Runner(scenario, engine, out / "runs", Show(Console(file=io.StringIO())))
+        return runner.run(), find_records([runner.folder]), out
+    finally:
+        engine.server.remove()
+
+
+def test_both_are_driven_and_the_data_of_both_hold(finished):
+    ended, [alone, two], _ = finished
+    assert ended.incomplete_because is None and ended.conditions_hold
+    assert alone.table("queries").num_rows == 0 and alone.manifest["beside"]["streams"] == 0
+    rows = two.table("queries").to_pylist()
+    assert {row["stream"] for row in rows} == {1, 2} and {row["phase"] for row in rows} == {"beside"}
+    assert not any(row["error"] for row in rows)
+    whole = [row["query"] for row in rows if row["stream"] == 1][:22]
+    assert len(set(whole)) == len(whole)
+    names = {condition["name"] for condition in two.manifest["conditions"]}
+    assert {"no refresh set is half done", "last trades are at the end of the initial days"} & names
+    assert len(names) == sum(not one.fresh_only for one in find_workload("htap").conditions)
+
+
+def test_their_figures_are_apart(finished):
+    _, records, _ = finished
+    experiment = summarise(records)
+    alone, two = experiment.steps
+    assert alone.beside is None and alone.reads_per_transaction is not None
+    assert two.reads_per_transaction is None  # nobody can tell whose they were
+    beside = two.beside
+    measured = [
+        row for row in records[1].table("queries").to_pylist() if 1 <= row["started_s"] + row["seconds"] < 5
+    ]
+    assert beside.streams == 2 and beside.failed == 0
+    assert beside.done == len(measured) == sum(query.done for query in beside.queries)
+    assert beside.per_hour == pytest.approx(beside.done / 4 * 3600)
+    assert two.tps > 0 and alone.tps > 0
+    # So short a run fails gates of the brokerage, which is not what is looked at here.
+    runs = [
+        replace(run, steps=[replace(step, invalid=[]) for step in run.steps], conditions=[])
+        for run in experiment.runs
+    ]
+    [said] = [text for text in findings("variant", runs) if "2 streams of queries did" in text]
+    assert (
+        "queries per hour beside 4 users" in said and f"against {per_second(alone.result_tps)} alone" in said
+    )
+
+
+def test_people_see_both(finished):
+    _, records, out = finished
+    experiment = summarise(records)
+    page = write_report(experiment, out / "report.html").read_text()
+    assert "Streams of queries beside the users" in page and "queries per hour" in page
+    shown = io.StringIO()
+    Console(file=shown, width=120).print(table(experiment))
+    assert "queries" in shown.getvalue()
