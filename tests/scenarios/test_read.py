@@ -27,7 +27,7 @@ WRONG = [
     ("  data: {", "  date: {", ", line 13: unknown key device.date: did you mean data?"),
     ("read_ms", "reed_ms", ", line 13: unknown key device.data.reed_ms: did you mean read_ms?"),
     ("buffer_pool: 8", "bufferpool: 8", ", line 16: unknown key variants.0.bufferpool: did you mean buffer_pool?"),
-    ("device: bare", "xyz: bare", ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device."),
+    ("device: bare", "xyz: bare", ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, streams."),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
     ("8MiB", "8", ", line 16: variants.0.buffer_pool: 8 has no unit: write 8MiB or 8 %."),
@@ -44,7 +44,7 @@ WRONG = [
     ("spindles: 8", "spindles: 0", ", line 13: device.data: spindles must be a whole number from 1 to 64, not 0."),
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
-    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage or warehouse, not 'bnak'."),
+    ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage, warehouse or htap, not 'bnak'."),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("device: bare", "device: bear", ", line 18: variants.1.device must be bare or {data: …, wal: …}, not 'bear'."),
