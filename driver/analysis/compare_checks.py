@@ -249,4 +249,5 @@ def _runs(steps: Sequence[StepSummary]) -> str:
 
 def _clause(sentence: str) -> str:
     """A sentence as the end of another one."""
-    return sentence[0].lower() + sentence[1:].rstrip(".")
+    name = "-" in sentence.split()[0]  # of a transaction, as Trade-Results
+    return (sentence if name else sentence[0].lower() + sentence[1:]).rstrip(".")

@@ -55,7 +55,8 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     found = statistics.pooled_spread(values)
     if found is None:
         raise StallmarkError(
-            "No variant ran twice, so nothing tells how much runs scatter: make at least 2 of one, `repeats: 2`."
+            f"No variant has two runs in which {what.title} was measured, so nothing tells how much runs scatter: make "
+            "at least 2 of one, `repeats: 2`."
         )
     spread, df = found
     low, high = statistics.spread_interval(spread, df)

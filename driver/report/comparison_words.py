@@ -45,6 +45,8 @@ def runs(found: Ratio) -> str:
 def adjustment(pair: PairComparison) -> str:
     """What stands behind the p-values of the table."""
     primary, others = pair.primary, [one.family for one in pair.others if one.p is not None]
+    if primary.p is None and min(primary.runs_a, primary.runs_b) > 1:
+        return f"No p-values: {primary.name} was not measured in every run, or it was zero."
     if primary.p is None:
         return f"No p-values of fewer than 2 runs of each side (here {runs(primary)})."
     own = f"p of {primary.name}: two-sided" + (

@@ -23,6 +23,11 @@ LESS = {
 SMALL = (
     "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
 )  # fmt: skip
+# Enough for commands that compare runs; that short they are not to be believed, and the verdict says so.
+TWICE = (
+    "workload={name: bank, scale: {branches: 1}}", "reset=continue", "repeats=2", "users=2", "warm_up=0s", "ramp=0s",
+    "measure=1s", "variants=[{name: small, buffer_pool: 16MiB}, {name: large, buffer_pool: 64MiB}]",
+)  # fmt: skip
 SMALL_QUERIES = ("workload.scale.factor=0.01", "device=null", "buffer_pool=64MiB", "variants=[{name: one}]")
 
 
@@ -80,15 +85,22 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
             changes.append("users=[1,2]" if "user-ramp" in words else "users=2")
         if "power-memory-storage" in command:
             changes = [*SMALL_QUERIES]
+        if "order=abba" in words:
+            changes = [*TWICE]
         if "htap" in command:
             changes = [*changes, "workload.scale.factor=0.01"]
         arguments += [word for change in changes for word in ("--set", change)]
     code, said = tool.run(*arguments)
     if "db.example" in command:
         assert code == 3 and "No connection to db.example:5432/brokerage" in " ".join(said.split()), said
+    elif "--fail-if" in words:
+        assert code == 5 and "NOT COMPARABLE" in said, said
+        assert (tool.folder / "ticket.md").read_text().startswith("#")
     else:
         assert code == 0, said
 
 
 def _matches(word: str, folder: Path) -> list[Path]:
-    return sorted(folder.glob(word)) if "*" in word else []
+    """Of experiments of one scenario the last: those before it were of something else."""
+    found = sorted(folder.glob(word)) if "*" in word else []
+    return found[-1:] if word.endswith("-buffer-pool") else found

@@ -27,7 +27,11 @@ WRONG = [
     ("  data: {", "  date: {", ", line 13: unknown key device.date: did you mean data?"),
     ("read_ms", "reed_ms", ", line 13: unknown key device.data.reed_ms: did you mean read_ms?"),
     ("buffer_pool: 8", "bufferpool: 8", ", line 16: unknown key variants.0.bufferpool: did you mean buffer_pool?"),
-    ("device: bare", "xyz: bare", ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, streams."),
+    (
+        "device: bare",
+        "xyz: bare",
+        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, streams.",
+    ),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
     ("8MiB", "8", ", line 16: variants.0.buffer_pool: 8 has no unit: write 8MiB or 8 %."),

@@ -267,5 +267,5 @@ def test_a_plan_takes_the_spread_from_the_runs_and_needs_a_repeat(sound):
     assert plan.runs_low <= plan.runs <= plan.runs_high and plan.runs in (4, 5, 6)
     assert dict(plan.can_show)[plan.runs] <= 0.05 < dict(plan.can_show)[plan.runs - 1]
     assert plan.run_s == 45
-    with pytest.raises(StallmarkError, match="No variant ran twice"):
+    with pytest.raises(StallmarkError, match="No variant has two runs in which throughput was measured"):
         plan_runs(made(sound, A=[400.0], B=[480.0]), 0.05)
