@@ -259,8 +259,11 @@ def _empty(name: str) -> pa.Table:
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:
-    """The records in `paths`, each a run's folder or one that holds several, in the order they were run."""
-    folders = []
+    """The records in `paths`, each a run's folder or one that holds several, in the order they were run.
+
+    Each run once, however often it is named: by two spellings, by links to its folder, as a copy of it.
+    """
+    folders: dict[Path, Path] = {}  # as it was first named, by what it resolves to
     for path in paths:
         if not path.exists():
             raise StallmarkError(f"{path} does not exist.")
@@ -269,9 +272,18 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         )
         if not here:
             raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
-        folders += here
-    records = [Record(folder) for folder in dict.fromkeys(folders)]
-    return sorted(records, key=lambda record: (record.manifest["started"], record.folder.name))
+        for folder in here:
+            folders.setdefault(folder.resolve(), folder)
+    runs: dict[Any, Record] = {}
+    for record in map(Record, folders.values()):
+        runs.setdefault(_identity(record), record)
+    return sorted(runs.values(), key=lambda record: (record.manifest["started"], record.folder.name))
+
+
+def _identity(record: Record) -> Any:
+    """Of a run, the same in every copy of its folder: no two runs of one experiment have one number and one start."""
+    place = tuple(record.manifest.get(name) for name in ("experiment", "sequence", "started"))
+    return record.folder.resolve() if None in place else place
 
 
 def _read_stream(path: Path) -> Iterator[pa.Table]:

@@ -240,6 +240,10 @@ def worker(server: str, master_host: str, master_port: int) -> None:
 @json_option
 def report(runs: tuple[Path, ...], target: Path | None, as_json: bool) -> None:
     """Make the report of run records, from the records alone."""
+    from stallmark.driver.report.file import refuse_target
+
+    if target:
+        refuse_target(target)
     _report(list(runs), target or runs[0] / "report.html", as_json)
 
 

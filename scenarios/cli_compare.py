@@ -46,20 +46,27 @@ def compare(
     from stallmark.driver.report.comparison import write_comparison
     from stallmark.driver.report.comparison_markdown import summary_for_a_ticket
     from stallmark.driver.report.comparison_terminal import verdicts
+    from stallmark.driver.report.file import refuse_target
     from stallmark.scenarios.fail_if import FailIf
     from stallmark.scenarios.summaries import summarise_folders
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
-    failing = FailIf.parse(rule) if rule else None
+    failing = FailIf.parse(rule) if rule is not None else None
+    if target:
+        refuse_target(target)
+    ticket = Path(markdown) if markdown is not None and markdown != "-" else None
+    if ticket:
+        refuse_target(ticket, replace=False)
     experiment = summarise_folders(runs)
     found = compare_runs(experiment.runs, between, baseline)  # type: ignore[arg-type]
     target = target or runs[0] / "comparison.html"
     write_comparison(experiment, found, target)
     if markdown == "-":
         click.echo(summary_for_a_ticket(found))
-    elif markdown:
-        Path(markdown).write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
+    elif ticket:
+        ticket.parent.mkdir(parents=True, exist_ok=True)
+        ticket.write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
     if as_json:
         click.echo(json.dumps(asdict(found) | {"report": str(target.resolve())}))
     elif markdown != "-":

@@ -2,11 +2,12 @@
 
 In a closed loop throughput is users ÷ (response time + think time), so what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. What a device has to do with it is the part that
-was spent in I/O, and of that only what single I/Os took longer: fewer reads are the buffer pool's doing.
+was spent in I/O, and of that only what single I/Os took longer: fewer of them are the buffer pool's doing
+(cause_split.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,21 +15,13 @@ import numpy as np
 from stallmark.driver.analysis import cause_words as words
 from stallmark.driver.analysis import compare_statistics as statistics
 from stallmark.driver.analysis.cause_evidence import between, io_evidence, other_evidence
+from stallmark.driver.analysis.cause_split import Split, split
 from stallmark.driver.analysis.cause_summary import PARTS, STORAGE, Cause, Evidence, Storage
 from stallmark.driver.analysis.cause_tests import tested
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.analysis.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 
 _PARTS_METHOD = "mean response time, divided as sessions were seen (Little’s law)"
-
-
-@dataclass(frozen=True)
-class _Shares:
-    """Of the change in response time: of I/O as such, of its parts, and of all parts."""
-
-    io: float  # what single I/Os took longer or shorter
-    fewer: float  # what came of more or fewer reads
-    by_part: dict[str, float]
 
 
 def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
@@ -47,10 +40,13 @@ def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = F
         storage: Storage = "is not the cause" if max(level) <= DEVICE_FREE else "not known"
         sentence = words.nothing_changed(storage, whole, parts, figures, level)
         return Cause(storage, sentence, None, [whole, *parts], figures, tests, cautions)
-    shares = _shares(a, b, parts, whole.change)
-    storage = _storage(shares.io)
+    shares = split(a, b, parts, whole.change)
+    storage = _storage(shares)
+    if storage == "not known":
+        said = words.not_split(whole, shares.unknown)
+        return Cause(storage, said, None, [whole, *parts], figures, tests, cautions)
     largest = _largest(parts, whole.change)
-    sentence, because = words.changed(storage, whole, parts, figures, shares.io, shares.fewer, largest)
+    sentence, because = words.changed(storage, whole, parts, figures, shares, largest)
     if storage == "is the cause" and not _certain(parts, whole.change):
         cautions.append(words.UNCERTAIN)
     return Cause(storage, sentence, because, [whole, *parts], figures, tests, cautions)
@@ -78,23 +74,13 @@ def _changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary]
     return float(compare(*both).p()) <= 1 - CONFIDENCE
 
 
-def _shares(
-    a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence], change: float
-) -> _Shares:
-    by_title = {part.name: part.change / change for part in parts}
-    by_part = {name: by_title.get(title, 0.0) for name, title in PARTS.items()}
-    read = next((part for part in parts if part.name == PARTS["read"]), None)
-    fewer = 0.0
-    before, after = (_mean([step.reads_per_transaction for step in side]) for side in (a, b))
-    if read and before and after:
-        # Δ(number · time) = Δnumber · mean time + Δtime · mean number: the first is not the device's doing.
-        fewer = (after - before) * (read.a / before + read.b / after) / 2 / change
-    elif read and (before == 0 or after == 0):
-        fewer = by_part["read"]
-    return _Shares(sum(by_part[name] for name in STORAGE) - fewer, fewer, by_part)
+def _storage(shares: Split) -> Storage:
+    """Not known where the parts that could not be split would turn the answer."""
+    with_all: Storage = _verdict(shares.io + shares.unknown)
+    return with_all if with_all == _verdict(shares.io) else "not known"
 
 
-def _storage(share: float) -> Storage:
+def _verdict(share: float) -> Storage:
     if share >= CAUSE_MOST:
         return "is the cause"
     return "is not the cause" if share <= CAUSE_LITTLE else "one of several"
@@ -134,8 +120,3 @@ def _part(name: str, step: StepSummary) -> float | None:
 def _storage_share(steps: Sequence[StepSummary]) -> float:
     shares = [step.cause.budget.storage_share for step in steps if step.cause and step.cause.budget]
     return sum(shares) / len(shares)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None

@@ -13,10 +13,13 @@ Value = Callable[[StepSummary], float | None]
 
 READ_TIME = "read time"
 READS = "physical reads per transaction"
+WRITES = "writes of data files per transaction"
+SYNCS = "syncs of the log per transaction"
 CPU_TIME = "CPU time per transaction"
 CPU_BUSY = "CPU"
 
 _WEIGHTED = "stall ÷ number of I/Os over the measured interval"
+_NUMBER = "the server’s count, checkpoints included, ÷ commits per second of the measured interval"
 
 
 def between(
@@ -78,6 +81,8 @@ def io_evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool
             paired,
             "reads of data files ÷ commits over the same time",
         ),
+        between(WRITES, "writes per commit", _per_commit("data_io", "writes"), a, b, paired, _NUMBER),
+        between(SYNCS, "syncs per commit", _per_commit("wal_io", "syncs"), a, b, paired, _NUMBER),
     ]
     return [one for one in found if one]
 
@@ -126,5 +131,14 @@ def _io(place: str, name: str) -> Value:
         counted: IoSummary | None = getattr(step, place)
         found: float | None = getattr(counted, name) if counted else None
         return found
+
+    return value
+
+
+def _per_commit(place: str, name: str) -> Value:
+    def value(step: StepSummary) -> float | None:
+        counted: IoSummary | None = getattr(step, place)
+        found: int | None = getattr(counted, name) if counted else None
+        return found / counted.seconds / step.tps if counted and found is not None and step.tps else None
 
     return value

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from stallmark.driver.analysis.cause_evidence import CPU_BUSY, CPU_TIME, READ_TIME, READS
+from stallmark.driver.analysis.cause_evidence import CPU_BUSY, CPU_TIME, READ_TIME, READS, SYNCS, WRITES
+from stallmark.driver.analysis.cause_split import Split
 from stallmark.driver.analysis.cause_summary import PARTS, STORAGE, Evidence, Storage
+from stallmark.driver.analysis.thresholds import CAUSE_LITTLE
 from stallmark.driver.analysis.words import number, per_transaction, percent
 
 NOT_KNOWN = (
@@ -19,6 +21,7 @@ LOCKS = (
 )
 
 _STORAGE_TITLES = {PARTS[name] for name in STORAGE}
+_NUMBERS = {"read": READS, "log": SYNCS, "other I/O": WRITES}
 
 
 def nothing_changed(
@@ -43,43 +46,55 @@ def nothing_changed(
     )
 
 
+def not_split(whole: Evidence, unknown: float) -> str:
+    """Where the answer hangs on parts of I/O whose single I/Os nobody counted or timed."""
+    return (
+        f"Whether storage is the cause is not known. {_turned(whole)}; {_of_change(unknown)} of the change is waiting "
+        "for I/O of which it is not known whether single ones took longer or there were more of them."
+    )
+
+
 def changed(
     storage: Storage,
     whole: Evidence,
     parts: Sequence[Evidence],
     figures: Sequence[Evidence],
-    io: float,
-    fewer: float,
+    shares: Split,
     largest: Evidence,
 ) -> tuple[str, str]:
-    """The sentence, and the same as the end of another: "because …". `io` and `fewer` are shares of the change: what
-    single I/Os took, and what came of another number of reads."""
-    turned = f"A transaction took {number(whole.b)} ms instead of {number(whole.a)} ms"
-    explains = f"the time of single I/Os explains {_of_change(io)} of the change"
+    """The sentence, and the same as the end of another: "because …"."""
+    explains = f"the time of single I/Os explains {_of_change(shares.io)} of the change"
+    of_io = _storage_reason(parts, figures, whole.change, shares)
     if storage == "is the cause":
-        reason = _storage_reason(parts, figures, whole.change)
-        return f"Storage is the cause. {turned}; {explains}: {reason}.", f"because {reason}"
-    reason = (
-        _reads_reason(figures) if fewer >= max(io, _other_share(parts)) else _part_reason(largest, figures)
-    )
+        return f"Storage is the cause. {_turned(whole)}; {explains}: {of_io}.", f"because {of_io}"
+    of_number = shares.fewer >= max(shares.io, _other_share(parts)) or _is_of_number(largest, shares)
+    reason = _number_reason(figures, whole.change, shares) if of_number else _part_reason(largest, figures)
     if storage == "is not the cause":
         return (
-            f"Storage is not the cause. {turned}; {explains}, but {reason}.",
+            f"Storage is not the cause. {_turned(whole)}; {explains}, but {reason}.",
             f"because {reason} (storage is not the cause)",
         )
-    of_io = _storage_reason(parts, figures, whole.change)
     more = "" if reason == of_io else f" Besides, {reason}."
     return (
-        f"Storage is one of several causes. {turned}; {explains}: {of_io}.{more}",
+        f"Storage is one of several causes. {_turned(whole)}; {explains}: {of_io}.{more}",
         f"partly because {of_io}" if not more else f"partly because {of_io}, and {reason}",
     )
 
 
-def _storage_reason(parts: Sequence[Evidence], figures: Sequence[Evidence], change: float) -> str:
-    """Of the parts of I/O the one that changed most; "read stalls fell from 4.1 to 1.9 ms" is of a single read."""
-    of_io = [part for part in parts if part.name in _STORAGE_TITLES]
-    part = max(of_io, key=lambda one: one.change / change)
-    if part.name == PARTS["read"]:
+def _turned(whole: Evidence) -> str:
+    return f"A transaction took {number(whole.b)} ms instead of {number(whole.a)} ms"
+
+
+def _storage_reason(
+    parts: Sequence[Evidence], figures: Sequence[Evidence], change: float, shares: Split
+) -> str:
+    """Of the parts of I/O the one that the device changed most; "read stalls fell from 4.1 to 1.9 ms" is of a single
+    read."""
+    most = max(shares.device, key=lambda name: shares.device[name])
+    part = next((one for one in parts if one.name == PARTS[most]), None)
+    if part is None:
+        return "waiting for I/O hardly changed"
+    if most == "read":
         for place in ("server", "device"):
             for one in figures:
                 if one.name == f"{READ_TIME} ({place})" and one.change * change > 0:
@@ -102,12 +117,27 @@ def _part_reason(part: Evidence, figures: Sequence[Evidence]) -> str:
     return f"time for {part.name} {_went(part)} ms per transaction"
 
 
-def _reads_reason(figures: Sequence[Evidence]) -> str:
-    reads = next(one for one in figures if one.name == READS)
-    verb = "fell" if reads.change < 0 else "rose"
-    return (
-        f"physical reads per transaction {verb} from {per_transaction(reads.a)} to {per_transaction(reads.b)}"
+def _is_of_number(part: Evidence, shares: Split) -> bool:
+    return any(
+        part.name == PARTS[name] and shares.number[name] >= shares.device[name] for name in shares.number
     )
+
+
+def _number_reason(figures: Sequence[Evidence], change: float, shares: Split) -> str:
+    """Of the parts whose I/Os became fewer or more: those that matter, the one that does most first."""
+    order = sorted(shares.number, key=lambda name: -shares.number[name])
+    named = [name for name in order if shares.number[name] > CAUSE_LITTLE] or order[:1]
+    return " and ".join(_number_of(name, figures, change) for name in named)
+
+
+def _number_of(name: str, figures: Sequence[Evidence], change: float) -> str:
+    """What the server counted, where it went the same way as what was waited for."""
+    for one in figures:
+        if one.name == _NUMBERS[name] and one.change * change > 0:
+            verb = "fell" if one.change < 0 else "rose"
+            return f"{one.name} {verb} from {per_transaction(one.a)} to {per_transaction(one.b)}"
+    waited = {"read": "reads", "log": "syncs of the log", "other I/O": "writes and other I/O of files"}[name]
+    return f"a transaction waited for {'fewer' if change < 0 else 'more'} {waited}"
 
 
 def _other_share(parts: Sequence[Evidence]) -> float:

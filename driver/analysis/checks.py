@@ -18,6 +18,9 @@ from stallmark.driver.analysis.thresholds import (
 from stallmark.driver.analysis.words import percent
 from stallmark.driver.record import Record
 
+FOREIGN = "Somebody else used the storage"
+"""So begins the sentence of it."""
+
 
 def invalid_sentences(
     load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool
@@ -36,7 +39,7 @@ def invalid_sentences(
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         what = "read was not read" if io.foreign is None else "read and written was not"
-        yield f"Somebody else used the storage: {percent(foreign)} of what was {what} for this run."
+        yield f"{FOREIGN}: {percent(foreign)} of what was {what} for this run."
     done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
         yield (

@@ -6,6 +6,7 @@ Holm's correction is among them. All other metrics explain, and are corrected am
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -14,9 +15,9 @@ from stallmark.driver.analysis.cause import explain
 from stallmark.driver.analysis.cause_summary import Cause
 from stallmark.driver.analysis.compare_checks import checks
 from stallmark.driver.analysis.compare_metrics import (
-    METRICS,
     Metric,
     adjusted,
+    declared,
     metric,
     other_ratios,
     ratio,
@@ -27,6 +28,7 @@ from stallmark.driver.analysis.compare_sides import (
     Between,
     Pairing,
     Side,
+    came_back,
     chosen_pairs,
     confounded,
     name_of,
@@ -73,22 +75,27 @@ def compare_runs(
         raise StallmarkError(
             f"There is nothing to compare. {left_out[0]}" if left_out else "There is no run."
         )
-    found = sides(whole, between)
-    chosen = [(with_again(a, b), b) for a, b in chosen_pairs(found, baseline, between)]
+    found = with_again(sides(whole, between))
+    chosen = chosen_pairs(found, baseline, between)
     what = declared_metric(chosen[0][0].runs)
     drafts = [_draft(what, a, b, step) for a, b in chosen for step in a.all_steps if b.steps(step)]
     if not drafts:
         raise StallmarkError(
             "The sides have no step in common: compare runs with the same numbers of virtual users."
         )
+    left_out += [
+        f"{b.name} is not compared with {a.name}: they have no step in common."
+        for a, b in chosen
+        if not any(map(b.steps, a.all_steps))
+    ]
     family = adjusted([draft.primary for draft in drafts])
-    again = {name_of(run) for a, _ in chosen for run in a.again}
     return ComparisonSummary(
         primary=what.key,
         baseline=chosen[0][0].name,
-        sides=[_side(side, again) for side in found],
+        sides=[_side(side) for side in found],
         pairs=[
-            _judge(what, draft, primary, len(drafts)) for draft, primary in zip(drafts, family, strict=True)
+            _judge(what, draft, primary, len(drafts), found)
+            for draft, primary in zip(drafts, family, strict=True)
         ],
         left_out=left_out,
     )
@@ -111,13 +118,13 @@ def declared_metric(runs: Sequence[RunSummary]) -> Metric:
 
     Raises StallmarkError for one that only a later version knows.
     """
-    declared = (runs[0].manifest.get("scenario") or {}).get("primary") or METRICS[0].key
-    if declared not in PRIMARIES:
+    key = declared(runs[0])
+    if key not in PRIMARIES:
         raise StallmarkError(
-            f"{runs[0].folder} declares the primary metric {declared!r}, which this version does not know: "
+            f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
             "use the version that made it."
         )
-    return metric(declared)
+    return metric(key)
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,8 @@ class _Draft:
 
 
 def _draft(what: Metric, a: Side, b: Side, step: tuple[str, int]) -> _Draft:
+    """Of the runs that have the step: in others it was not reached, or not planned."""
+    a, b = a.having(step), b.having(step)
     pairing = pair_up(a, b)
     return _Draft(a, b, step, pairing, ratio(what, *_steps(pairing, step), pairing.paired))
 
@@ -140,18 +149,18 @@ def _steps(pairing: Pairing, step: tuple[str, int]) -> tuple[list[StepSummary], 
     return steps_of(pairing.a, step), steps_of(pairing.b, step)
 
 
-def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int) -> PairComparison:
+def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Sequence[Side]) -> PairComparison:
     a, b, step = draft.a, draft.b, draft.step
     steps_a, steps_b = _steps(draft.pairing, step)
     paired = draft.pairing.paired and len(steps_a) == len(steps_b)
-    found = checks(a, b, step)
+    found = checks(a, b, step, what, among)
     if primary.ratio is None:
         found = [*found, _unknown(what, a, b)]
     verdict = _verdict(what, primary, found)
     within = _within_run(what, draft) if verdict == "indicative only" else None
     cause = explain(steps_a, steps_b, paired) if verdict != "not comparable" else None
     sentence = _sentence(what, verdict, draft, primary, found, within, cause)
-    if len({one.users for one in (*a.runs[0].steps, *b.runs[0].steps)}) > 1:
+    if len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1:
         sentence = f"With {step[1]} user{'s' * (step[1] != 1)}: {sentence}"
     return PairComparison(
         a=a.name,
@@ -164,7 +173,7 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int) -> PairCompa
         others=other_ratios(what.key, steps_a, steps_b, paired),
         transactions=transaction_ratios(steps_a, steps_b, paired),
         checks=found,
-        cautions=_cautions(a, b, found, primary, pairs),
+        cautions=_cautions(a, b, among, found, primary, pairs),
         method=words.method(paired, draft.pairing.sentence, primary),
         order=order(a, b),
         confounded=confounded(a, b),
@@ -212,13 +221,15 @@ def _unknown(what: Metric, a: Side, b: Side) -> Check:
     )
 
 
-def _cautions(a: Side, b: Side, found: Sequence[Check], primary: Ratio, pairs: int) -> list[str]:
-    said = []
+def _cautions(
+    a: Side, b: Side, among: Sequence[Side], found: Sequence[Check], primary: Ratio, pairs: int
+) -> list[str]:
+    said, back = [], came_back(a, b)
     if confounded(a, b) and len(a.runs) + len(b.runs) > 2:
         said.append(
-            f"Order confounded: {a.name} ran before and after {b.name}, so what came and went in between counts as its "
-            "difference."
-            if a.again
+            f"Order confounded: {back.name} ran before and after {(b if back is a else a).name}, so what came and went "
+            "in between counts as a difference."
+            if back
             else "Order confounded: all runs of one side came before all of the other, so whatever changed with time "
             f"counts as a difference. Alternate them (order: abba), or run {a.name} again at the end."
         )
@@ -226,17 +237,34 @@ def _cautions(a: Side, b: Side, found: Sequence[Check], primary: Ratio, pairs: i
         said.append(
             f"{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
         )
+    for one, other in permutations([side for side in among if side.name in (a.name, b.name)], 2):
+        if alone := [step for step in one.all_steps if not other.steps(step)]:
+            said.append(
+                f"Only {one.name} ran {listed(list(map(_in_words, alone)))}, so that is not compared."
+            )
     if unknown := [check.name for check in found if check.passed is None]:
         said.append(f"Not known of these runs: {listed(unknown)}.")
+    said += [
+        f"{check.sentence[0].upper()}{check.sentence[1:]}."
+        for check in found
+        if check.passed is not False and check.sentence
+    ]
     return said
 
 
-def _side(side: Side, again: set[str]) -> SideSummary:
+def _in_words(step: tuple[str, int]) -> str:
+    """ "50 users", "steady with 30 users"."""
+    name, users = step
+    of = f"{users} user{'s' * (users != 1)}"
+    return of if name in ("", of, f"{users} users") else f"{name} with {of}"
+
+
+def _side(side: Side) -> SideSummary:
     steps = [step for run in side.runs for step in run.steps]
     return SideSummary(
         name=side.name,
         runs=[name_of(run) for run in side.runs],
-        again=[name for run in side.runs if (name := name_of(run)) in again],
+        again=[name_of(run) for run in side.again],
         differs=by_intent(side.runs[0].manifest),
         emulated=any(step.emulated for step in steps),
     )

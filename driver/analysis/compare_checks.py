@@ -1,15 +1,19 @@
 """May two sides be compared at all? Every check with what was found, whether it holds or not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from stallmark.driver.analysis import compare_statistics as statistics
+from stallmark.driver.analysis.checks import FOREIGN
+from stallmark.driver.analysis.compare_metrics import METRICS, Metric, declared
 from stallmark.driver.analysis.compare_settings import differences, in_words, one_pool
-from stallmark.driver.analysis.compare_sides import Side, experiment, name_of, steps_of
+from stallmark.driver.analysis.compare_sides import Side, experiment, name_of, steps_of, tells_of
 from stallmark.driver.analysis.comparison_summary import Check
-from stallmark.driver.analysis.steadiness import incomparable
+from stallmark.driver.analysis.points import group
+from stallmark.driver.analysis.steadiness import Steadiness, incomparable
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
 from stallmark.driver.analysis.thresholds import (
     AGAIN,
@@ -24,12 +28,16 @@ from stallmark.driver.analysis.words import listed, per_transaction, percent
 TOO_SHORT = "too short to tell"
 """As the steadiness of a step says it."""
 
+MOST_REASONS, MOST_NAMES = 2, 3
+"""In a sentence, of runs that must not be compared: all are in what was found."""
 
-def checks(a: Side, b: Side, step: tuple[str, int]) -> list[Check]:
-    """Of one step of two sides, the most fundamental first."""
+
+def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
+    """Of one step of two sides, the most fundamental first. `among`: all sides, whose A′ may tell of this pair too."""
     steps_a, steps_b = a.steps(step), b.steps(step)
     both = [*steps_a, *steps_b]
     found = [
+        _declared(a, b),
         _settings(a, b),
         _valid(both),
         _driver(both),
@@ -39,9 +47,24 @@ def checks(a: Side, b: Side, step: tuple[str, int]) -> list[Check]:
         _growth(a, b),
         _reads(a, b, steps_a, steps_b),
         _steady(both),
-        _again(a, step),
+        *(_again(side, step, what) for side in among if tells_of(side, a, b)),
     ]
     return [check for check in found if check]
+
+
+def _declared(a: Side, b: Side) -> Check:
+    """What decides is declared before anything runs: where sides declare different metrics, none does."""
+    titles = {one.key: one.title for one in METRICS}
+    said = {side.name: list(dict.fromkeys(map(declared, side.runs))) for side in (a, b)}
+    keys = list(dict.fromkeys(key for keys in said.values() for key in keys))
+    differ = listed([f"{titles.get(key, key)} of {name}" for name, keys in said.items() for key in keys])
+    return Check(
+        "declared metric",
+        "all runs declare the same primary metric",
+        len(keys) == 1,
+        differ if len(keys) > 1 else titles.get(keys[0], keys[0]),
+        f"different primary metrics were declared: {differ}" if len(keys) > 1 else "",
+    )
 
 
 def _settings(a: Side, b: Side) -> Check:
@@ -63,15 +86,26 @@ def _settings(a: Side, b: Side) -> Check:
 
 
 def _valid(steps: Sequence[StepSummary]) -> Check:
-    bad = [step for step in steps if step.invalid]
-    words = list(dict.fromkeys(sentence for step in bad for sentence in step.invalid))
+    """Every reason once, with its runs."""
+    bad = [step for step in steps if _reasons(step)]
+    found = _by_reason([(reason, step) for step in bad for reason in _reasons(step)])
+    each = [f"{_runs(of, MOST_NAMES)} must not be compared: {reason}" for reason, of in found[:MOST_REASONS]]
+    more = f" ({len(found) - MOST_REASONS} more)" if len(found) > MOST_REASONS else ""
     return Check(
         "runs",
-        "no run has a reason not to be compared",
+        "no run has a reason not to be compared, besides foreign I/O",
         not bad,
-        f"{len(bad)} of {len(steps)} have: {words[0]}" if bad else f"{len(steps)} runs, none has",
-        f"{_runs(bad)} must not be compared: {_clause(words[0])}" if bad else "",
+        f"{len(bad)} of {len(steps)} have: " + "; ".join(f"{reason} ({_runs(of)})" for reason, of in found)
+        if bad
+        else f"{len(steps)} runs, none has",
+        "; ".join(each) + more,
     )
+
+
+def _reasons(step: StepSummary) -> list[str]:
+    """Why a step must not be compared, without what the check of foreign I/O says."""
+    foreign = (step.foreign_io_share or 0.0) > FOREIGN_IO
+    return [_clause(one) for one in step.invalid if not (foreign and one.startswith(FOREIGN))]
 
 
 def _driver(steps: Sequence[StepSummary]) -> Check:
@@ -104,12 +138,16 @@ def _consistency(runs: Sequence[RunSummary]) -> Check:
 def _foreign(steps: Sequence[StepSummary]) -> Check:
     known = [step for step in steps if step.foreign_io_share is not None]
     most = max((step.foreign_io_share or 0.0 for step in known), default=0.0)
+    bad = [step for step in known if (step.foreign_io_share or 0.0) > FOREIGN_IO]
     return Check(
         "foreign I/O",
         f"at most {percent(FOREIGN_IO)} of the I/O was somebody else’s",
         most <= FOREIGN_IO if known else None,
         f"{percent(most)} at most" if known else "not known",
-        f"somebody else used the storage: {percent(most)} of its I/O" if most > FOREIGN_IO else "",
+        f"somebody else used the storage: {'up to ' * (len(bad) > 1)}{percent(most)} of its I/O in "
+        f"{_runs(bad, MOST_NAMES)}"
+        if bad
+        else "",
     )
 
 
@@ -178,7 +216,13 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
     if min(len(known_a), len(known_b)) > 1:
         p = float(statistics.welch(np.array(known_a), np.array(known_b)).p())
         if p > 1 - CONFIDENCE:
-            return Check(name, asks, None, f"{words}, {percent(off)} apart, within their scatter (p {p:.2f})")
+            return Check(
+                name,
+                f"{asks}, or by no more than runs scatter",
+                True,
+                f"{words}, {percent(off)} apart, within their scatter (p {p:.2f})",
+                f"reads per transaction differ by {percent(off)} ({words}), within the scatter of runs (p {p:.2f})",
+            )
     return Check(
         name,
         asks,
@@ -195,56 +239,106 @@ def _steady(steps: Sequence[StepSummary]) -> Check | None:
     if not judged:
         return None
     unsteady = incomparable([found for _, found in judged])
-    bad = [(step, found) for step, found in judged if found in unsteady]
+    bad = _by_reason([(found.verdict, step) for step, found in judged if found in unsteady])
     unknown = sum(found.verdict == TOO_SHORT for _, found in judged)
+    each = "; ".join(f"{_runs(of)} {verdict}" for verdict, of in bad)
     return Check(
         "steadiness",
-        "every run was steady while it was measured",
+        "the runs were steady while they were measured, but for what chance explains",
         False if bad else None if unknown else True,
-        f"{len(bad)} of {len(judged)} {bad[0][1].verdict}"
-        if bad
-        else f"{unknown} of {len(judged)} runs too short to tell"
-        if unknown
-        else f"all {len(judged)} runs",
-        f"{_runs([step for step, _ in bad])} {bad[0][1].verdict}" if bad else "",
+        f"{sum(len(of) for _, of in bad)} of {len(judged)} not: {each}" if bad else _tolerated(judged),
+        "; ".join(f"{_runs(of, MOST_NAMES)} {verdict}" for verdict, of in bad),
     )
 
 
-def _again(a: Side, step: tuple[str, int]) -> Check | None:
-    """A′ against A. Of one run each nothing tells drift from scatter, and more than SAME is called a drift."""
-    if not a.again:
-        return None
-    again = {name_of(run) for run in a.again}
-    first, last = (
-        [
-            one.result_tps
-            for one in steps_of([run for run in a.runs if (name_of(run) in again) == at_end], step)
-        ]
-        for at_end in (False, True)
+def _tolerated(judged: Sequence[tuple[StepSummary, Steadiness]]) -> str:
+    """How many were steady, and what is said of the others though it is not held against them."""
+    steady = sum(found.verdict == "steady" for _, found in judged)
+    said = (
+        [f"all {steady} runs" if steady == len(judged) else f"{steady} of {len(judged)} runs"]
+        if steady
+        else []
     )
-    asks = f"{a.name}, run again at the end, does the same"
-    if not first or not last or min(first + last) <= 0:
-        return Check("A′ = A", asks, None, "one of them was not measured")
-    log_first, log_last = np.log(first), np.log(last)
-    off = float(np.exp(abs(log_last.mean() - log_first.mean())) - 1)
-    if min(len(first), len(last)) > 1:
-        p = float(statistics.welch(log_first, log_last).p())
-        differs, how = off > AGAIN and p <= 1 - CONFIDENCE, f", p {p:.2f}"
-    else:
-        differs, how = off > SAME, f", of one run; {percent(SAME)} allowed"
+    for verdict, steps in _by_reason([(found.verdict, step) for step, found in judged]):
+        if verdict == TOO_SHORT:
+            said.append(f"{len(steps)} of {len(judged)} {verdict}")
+        elif verdict != "steady":
+            chance = any(found.incomparable and found.verdict == verdict for _, found in judged)
+            why = "as chance has it of so many" if chance else "by too little to matter"
+            said.append(f"{_runs(steps)} {verdict}, {why}")
+    return "; ".join(said)
+
+
+def _again(side: Side, step: tuple[str, int], what: Metric) -> Check:
+    """A′ against A, by the metric that decides and by throughput."""
+    asks = f"{side.name}, run again at the end, does the same"
+    found = [_drift(side, step, one) for one in dict.fromkeys((what, METRICS[0]))]
+    drifts = [one for one in found if one]
+    off = [one for one in drifts if one.differs]
+    if not off and found[0] is None:
+        return Check("A′ = A", asks, None, f"{what.title} of one of them was not measured")
     return Check(
         "A′ = A",
         asks,
-        not differs,
-        f"{off * 100:.1f} % apart{how}",
-        f"{a.name}, run again at the end, was {percent(off)} off itself, so something else changed with time"
-        if differs
+        not off,
+        "; ".join(f"{one.title} {one.off * 100:.1f} % apart, {one.how}" for one in drifts),
+        f"{side.name}, run again at the end, was {percent(off[0].off)} off itself in {off[0].title}, so something else "
+        "changed with time"
+        if off
         else "",
     )
 
 
-def _runs(steps: Sequence[StepSummary]) -> str:
-    return listed(list(dict.fromkeys(step.run for step in steps)))
+@dataclass(frozen=True)
+class _Drift:
+    """How far A′ is off A in a metric, as a share. `p` is None of one run each: nothing tells drift from scatter."""
+
+    title: str
+    off: float
+    p: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Beyond SAME however much the runs scatter: more runs must not be let off with more than one is."""
+        return self.off > SAME or (self.p is not None and self.off > AGAIN and self.p <= 1 - CONFIDENCE)
+
+    @property
+    def how(self) -> str:
+        if self.p is None:
+            return f"of one run; {percent(SAME)} allowed"
+        return f"p {self.p:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within scatter"
+
+
+def _drift(side: Side, step: tuple[str, int], what: Metric) -> _Drift | None:
+    """None where one of the runs has no such figure."""
+    again = {name_of(run) for run in side.again}
+    first, last = (
+        [
+            what.value(one) or 0.0
+            for one in steps_of([run for run in side.runs if (name_of(run) in again) == at_end], step)
+        ]
+        for at_end in (False, True)
+    )
+    if not first or not last or min(first + last) <= 0:
+        return None
+    log_first, log_last = np.log(first), np.log(last)
+    off = float(np.exp(abs(log_last.mean() - log_first.mean())) - 1)
+    several = min(len(first), len(last)) > 1
+    return _Drift(what.title, off, float(statistics.welch(log_first, log_last).p()) if several else None)
+
+
+def _by_reason(reasons: Iterable[tuple[str, StepSummary]]) -> list[tuple[str, list[StepSummary]]]:
+    """Every reason with its steps, the one of most steps first."""
+    found = [(same[0][0], [step for _, step in same]) for same in group(list(reasons), lambda one: one[0])]
+    return sorted(found, key=lambda one: -len(one[1]))
+
+
+def _runs(steps: Sequence[StepSummary], most: int | None = None) -> str:
+    """Their names; beyond `most`, how many more."""
+    names = list(dict.fromkeys(step.run for step in steps))
+    if most is None or len(names) <= most:
+        return listed(names)
+    return listed([*names[:most], f"{len(names) - most} more"])
 
 
 def _clause(sentence: str) -> str:

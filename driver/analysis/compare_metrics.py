@@ -7,7 +7,7 @@ import numpy as np
 
 from stallmark.driver.analysis import compare_statistics as statistics
 from stallmark.driver.analysis.comparison_summary import Direction, Ratio, TransactionRatios
-from stallmark.driver.analysis.summary import IoSummary, StepSummary, TransactionSummary
+from stallmark.driver.analysis.summary import IoSummary, RunSummary, StepSummary, TransactionSummary
 
 SHARE = "share"
 """The unit of what is written in percent."""
@@ -57,6 +57,11 @@ METHODS = (
 def metric(key: str) -> Metric:
     """Raises KeyError for an unknown one."""
     return {one.key: one for one in METRICS}[key]
+
+
+def declared(run: RunSummary) -> str:
+    """The key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
+    return (run.manifest.get("scenario") or {}).get("primary") or METRICS[0].key
 
 
 def ratio(

@@ -1,5 +1,6 @@
 """How many runs a wanted difference needs, from the spread of runs already made."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ from stallmark.driver.analysis import compare_statistics as statistics
 from stallmark.driver.analysis.compare import declared_metric
 from stallmark.driver.analysis.compare_sides import experiment, variant
 from stallmark.driver.analysis.points import group
-from stallmark.driver.analysis.summary import RunSummary
+from stallmark.driver.analysis.summary import RunSummary, StepSummary
+from stallmark.driver.analysis.words import listed
 from stallmark.driver.engines.errors import StallmarkError
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
@@ -20,6 +22,7 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 class RunsPlan:
     """`spread` is the standard deviation of ln of the primary metric of single runs, pooled within variants and steps;
     its interval (χ², CONFIDENCE) says how roughly it is known. Runs are of each variant; None: more than anyone makes.
+    `left_out` says which of the runs given tell nothing of it, and why; empty where all do.
     """
 
     primary: str
@@ -35,28 +38,35 @@ class RunsPlan:
     runs_high: int | None
     can_show: list[tuple[int, float]]  # runs, smallest difference
     run_s: float | None  # how long one of them took, warm-up included
+    left_out: str
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
-    """Raises StallmarkError where no variant ran twice, or where the metric is missing or zero."""
-    whole = [run for run in runs if run.steps and not run.incomplete_because]
-    if not whole:
-        raise StallmarkError("There is no whole run among these to tell the spread from.")
-    if any(run.queries is not None for run in whole):
+    """Raises StallmarkError where no variant ran twice, the metric is missing or zero, or no run counts."""
+    if any(run.queries is not None for run in runs):
         raise StallmarkError("A plan is for runs of transactions: these are runs of queries.")
+    whole = [run for run in runs if run.steps and not run.incomplete_because]
+    left_out = _left_out(runs)
+    if not any(_sound(step) for run in whole for step in run.steps):
+        raise StallmarkError(
+            f"There is no run among these to tell the spread from ({left_out or 'there is none'})."
+        )
     what = declared_metric(whole)
-    values: list[list[float]] = []
-    for same in group(whole, lambda run: (experiment(run), variant(run))):
-        for steps in group(
-            [step for run in same for step in run.steps], lambda step: (step.step, step.users)
-        ):
-            known = [value for step in steps if (value := what.value(step)) is not None and value > 0]
-            values.append(known)
+    values: list[list[list[float]]] = []
+    # A and A′ apart: what changed between them is drift, which no further run makes smaller.
+    for same in group(whole, lambda run: (experiment(run), variant(run), bool(run.manifest.get("again")))):
+        sound = [step for run in same for step in run.steps if _sound(step)]
+        values.append(
+            [
+                [value for step in steps if (value := what.value(step)) is not None and value > 0]
+                for steps in group(sound, lambda step: (step.step, step.users))
+            ]
+        )
     found = statistics.pooled_spread(values)
     if found is None:
         raise StallmarkError(
             f"No variant has two runs in which {what.title} was measured, so nothing tells how much runs scatter: make "
-            "at least 2 of one, `repeats: 2`."
+            f"at least 2 of one, `repeats: 2`{f' ({left_out})' if left_out else ''}."
         )
     spread, df = found
     low, high = statistics.spread_interval(spread, df)
@@ -70,11 +80,34 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
         spread_low=low,
         spread_high=high,
         df=df,
-        runs_seen=sum(len(known) for known in values if len(known) > 1),
+        runs_seen=sum(most for steps in values if (most := max(map(len, steps), default=0)) > 1),
         difference=difference,
         runs=needed[0],
         runs_low=needed[1],
         runs_high=needed[2],
         can_show=[(count, statistics.detectable_with(count, spread)) for count in SHOWN],
         run_s=float(np.median(lengths)) if lengths else None,
+        left_out=f"{left_out.capitalize()}." if left_out else "",
     )
+
+
+def _sound(step: StepSummary) -> bool:
+    return not step.invalid and not step.driver_bound
+
+
+def _left_out(runs: Sequence[RunSummary]) -> str:
+    """How many tell nothing of the spread, and why; empty where all do. Counts steps where runs have several."""
+    reasons: Counter[str] = Counter()
+    for run in runs:
+        if run.incomplete_because or not run.steps:
+            reasons["incomplete"] += max(1, len(run.steps))
+            continue
+        for step in run.steps:
+            if not _sound(step):
+                reasons["invalid" if step.invalid else "with the driver as the bottleneck"] += 1
+    if not reasons:
+        return ""
+    counts = [max(1, len(run.steps)) for run in runs]
+    what = "steps" if max(counts) > 1 else f"run{'s' * (sum(counts) != 1)}"
+    words = [f"{count} {reason}" for reason, count in reasons.items()]
+    return f"left out of {sum(counts)} {what}: {listed(words)}"

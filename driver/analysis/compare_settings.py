@@ -87,7 +87,7 @@ _SAME = (
 
 
 def _steps(a: list[Mapping[str, Any]], b: list[Mapping[str, Any]]) -> Iterator[Difference]:
-    """How users arrive; which steps there are is for who pairs them to see."""
+    """How users arrive, and how long they are measured; which steps there are is for who pairs them to see."""
     for left in a:
         for right in b:
             if (left.get("name"), left.get("users")) != (right.get("name"), right.get("users")):
@@ -99,6 +99,15 @@ def _steps(a: list[Mapping[str, Any]], b: list[Mapping[str, Any]]) -> Iterator[D
             ):
                 if left.get(key) != right.get(key):
                     yield what, left.get(key), right.get(key)
+            lengths = _measured_s(left), _measured_s(right)
+            if None not in lengths and lengths[0] != lengths[1]:
+                yield ("seconds measured", *lengths)
+
+
+def _measured_s(step: Mapping[str, Any]) -> float | None:
+    """As planned, to the millisecond: a run that waited for a steady state is measured later, and for as long."""
+    begin, end = step.get("measure_s"), step.get("end_s")
+    return None if begin is None or end is None else round(end - begin, 3)
 
 
 def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterator[Difference]:

@@ -30,6 +30,13 @@ class Side:
         """Of every run the step of that name and number of users."""
         return steps_of(self.runs, step)
 
+    def having(self, step: tuple[str, int]) -> "Side":
+        """Of only those runs that have the step."""
+        runs, again = (
+            tuple(run for run in some if steps_of([run], step)) for some in (self.runs, self.again)
+        )
+        return Side(self.name, runs, again)
+
     @property
     def all_steps(self) -> list[tuple[str, int]]:
         return list(dict.fromkeys((one.step, one.users) for run in self.runs for one in run.steps))
@@ -97,18 +104,19 @@ def chosen_pairs(
     return [(first, other) for other in found if other is not first]
 
 
-def with_again(a: Side, b: Side) -> Side:
-    """A with those of its runs told apart that were made again after all of B's: declared by the scenario, or in
-    another experiment. (Two repeats in the order ABBA end with A too, and are not meant.)"""
-    declared = tuple(run for run in a.runs if run.manifest.get("again"))
-    if declared:
-        return Side(a.name, a.runs, declared)
-    apart = not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
-    switches, letters = _switches(a, b), order(a, b)
-    if apart and switches == 2 and letters[0] == letters[-1] == "A":
-        last = max(run.started for run in b.runs)
-        return Side(a.name, a.runs, tuple(run for run in a.runs if run.started > last))
-    return a
+def with_again(found: Sequence[Side]) -> list[Side]:
+    """Every side with those of its runs told apart that were made again at the end: declared by the scenario, or in
+    another experiment after all of another side. (Two repeats in the order ABBA end with A too, and are not meant.)"""
+    return [Side(side.name, side.runs, tuple(_again(side, found))) for side in found]
+
+
+def tells_of(side: Side, a: Side, b: Side) -> bool:
+    """Whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
+    where whatever changes with time falls on both alike."""
+    by_turns = not _apart(a, b) and not _declared_again(side)
+    first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
+    between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
+    return bool(side.again) and between and not by_turns
 
 
 def order(a: Side, b: Side) -> str:
@@ -121,7 +129,14 @@ def order(a: Side, b: Side) -> str:
 
 def confounded(a: Side, b: Side) -> bool:
     """Whether whatever drifts with time is in the difference: one side wholly before the other, or A B A′."""
-    return _switches(a, b) <= 1 or bool(a.again)
+    return _switches(a, b) <= 1 or came_back(a, b) is not None
+
+
+def came_back(a: Side, b: Side) -> Side | None:
+    """The one of the two that ran before and, as A′, after the other."""
+    if _switches(a, b) <= 1:
+        return None
+    return next((side for side in (a, b) if tells_of(side, a, b)), None)
 
 
 def pair_up(a: Side, b: Side) -> Pairing:
@@ -141,7 +156,7 @@ def pair_up(a: Side, b: Side) -> Pairing:
             True,
             f"paired by repeat, {len(common)} pair{'s' * (len(common) != 1)} of runs{without}",
         )
-    elif set(map(experiment, a.runs)) & set(map(experiment, b.runs)):
+    elif not _apart(a, b):
         why = "too few repeats hold a run of both"
     else:
         why = "the sides are different experiments, so no run has a partner"
@@ -159,6 +174,26 @@ def name_of(run: RunSummary) -> str:
 
 def experiment(run: RunSummary) -> str:
     return run.manifest.get("experiment") or ""
+
+
+def _again(side: Side, among: Sequence[Side]) -> list[RunSummary]:
+    if declared := _declared_again(side):
+        return declared
+    ends = [
+        max(run.started for run in other.runs)
+        for other in among
+        if _apart(side, other) and _switches(side, other) == 2 and order(side, other)[0] == "A"
+    ]
+    return [run for run in side.runs if ends and run.started > min(ends)]
+
+
+def _declared_again(side: Side) -> list[RunSummary]:
+    return [run for run in side.runs if run.manifest.get("again")]
+
+
+def _apart(a: Side, b: Side) -> bool:
+    """Whether no experiment holds runs of both."""
+    return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
 
 
 def _by_repeat(side: Side) -> dict[tuple[str, int], RunSummary]:

@@ -74,17 +74,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def pooled_spread(groups: Sequence[Sequence[float]]) -> tuple[float, int] | None:
+def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, int] | None:
     """Standard deviation of ln of single runs within their groups, and its degrees of freedom; None without repeats.
 
-    Groups of one say nothing of it. Values must be positive.
+    A group has the values of its runs step by step. The steps of one run share its fate, so they make no more degrees
+    of freedom than one: a group's mean square is the average over its steps. Groups of one run say nothing of it.
+    Values must be positive.
     """
-    logs = [np.log(group) for group in groups if len(group) > 1]
-    df = sum(len(log) - 1 for log in logs)
-    if not df:
-        return None
-    squares = sum(float(((log - log.mean()) ** 2).sum()) for log in logs)
-    return float(np.sqrt(squares / df)), df
+    squares, df = 0.0, 0
+    for group in groups:
+        logs = [np.log(step) for step in group if len(step) > 1]
+        if logs:
+            more = max(map(len, logs)) - 1
+            squares += more * float(
+                np.average([log.var(ddof=1) for log in logs], weights=[len(log) - 1 for log in logs])
+            )
+            df += more
+    return (float(np.sqrt(squares / df)), df) if df else None
 
 
 def spread_interval(spread: float, df: int, confidence: float = CONFIDENCE) -> tuple[float, float]:

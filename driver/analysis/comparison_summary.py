@@ -65,7 +65,7 @@ class Check:
     asks: str
     passed: bool | None
     figure: str
-    sentence: str = ""  # why not, for one that failed
+    sentence: str = ""  # why not, for one that failed; of another, what to be careful about
 
 
 @dataclass(frozen=True)

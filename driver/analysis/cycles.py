@@ -1,9 +1,9 @@
 """Checkpoint cycles: a server writes most of its pages in them, so an interval of two and a half cycles measured
 another load than one of three (design.md, 9).
 
-Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them, from the end of one checkpoint
-to the end of a later one. When it ended is known to the sampling second of its counter, and so are the
-ends of what is measured.
+Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them, from one checkpoint to the
+same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). When that was
+is known to the sampling second of its counter, and so are the ends of what is measured.
 """
 
 import math
@@ -83,13 +83,15 @@ def _sentence(
 
 
 def checkpoint_marks(io: Io, views: ServerViews) -> Marks | None:
-    """When the server ended its checkpoints, as far as its counters tell; None where they do not."""
+    """When the server ended or, where it counts there, began its checkpoints, as far as its counters tell; None where
+    they do not."""
     return marks_of_counter(io.checkpoints) or marks_of_writes(views.state.checkpoint_pages())
 
 
 def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
-    """From a count of checkpoints (PostgreSQL): of those that did something where it is known, else of all; under a
-    load that writes they all do. None where nothing was counted, or the count began again."""
+    """From a count of checkpoints (PostgreSQL): of those that did something where it is known (`done`, since 18,
+    counted at their end), else of all (`timed` and `requested`, counted at their beginning); under a load
+    that writes they all do something. None where nothing was counted, or the count began again."""
     if checkpoints is None or len(checkpoints.t) < 2 or np.any(checkpoints.breaks):
         return None
     totals = checkpoints.totals

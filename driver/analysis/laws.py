@@ -151,19 +151,26 @@ def cpu_cores(
 
 def _cpu(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
     """Busy cores are sessions on CPU and executors; more sessions than that queue for a core, and fewer leave
-    room for work that is nobody's fault: neither is a failure."""
+    room for work that is nobody's fault: neither is a failure, and neither accounts for the busy cores."""
     if (cores := cpu_cores(load, io, seen, interval)) is None:
         return None
     busy, known = cores
     if busy < LAW_FLOOR_USERS:
         return None
-    closed = True if known >= busy * (1 - CPU_ACCOUNTED) else None
-    sentence = (
-        f"Sessions on a CPU and the driver account for the machine’s {number(busy)} busy cores."
-        if closed
-        else f"{percent(1 - known / busy)} of {number(busy)} busy cores were neither sessions seen on a CPU nor the "
-        "driver: the kernel’s work for I/O, the server’s own processes, or other programs."
-    )
+    closed = True if abs(known / busy - 1) <= CPU_ACCOUNTED else None
+    if closed:
+        sentence = f"Sessions on a CPU and the driver account for the machine’s {number(busy)} busy cores."
+    elif known > busy:
+        sentence = (
+            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(known)} cores, of which "
+            f"{number(busy)} were busy: the others queued for a core, or did not run all the time that they were seen "
+            "running."
+        )
+    else:
+        sentence = (
+            f"{percent(1 - known / busy)} of {number(busy)} busy cores were neither sessions seen on a CPU nor the "
+            "driver: the kernel’s work for I/O, the server’s own processes, or other programs."
+        )
     return Law(
         "Utilisation law of the CPU",
         "cores busy, by the machine’s counters",

@@ -10,7 +10,7 @@ transactions' (the kernel's work for their I/O) and half anybody's.
 
 The range is over what the model cannot know: whether waiting for locks shrinks or stays, whether the CPU queues or
 only limits, whether reads are as long as sessions were seen in them or as the counters say, and whose all that CPU
-time is; with twice the standard error of the step's own throughput and what such models were found to be off by
+time is; with twice the standard error of the step's own throughput and what such models are taken to be off by
 (MODEL_ERROR) on either side.
 """
 

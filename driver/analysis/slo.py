@@ -1,7 +1,7 @@
 """Service levels: how long a read may take, and whether the reads of a step took no longer.
 
-Judged on the percentile where the server kept a histogram of single reads, else on their mean, which is said: a mean
-within the limit does not show that 95 % of the reads are.
+Judged on the percentile where the server kept a histogram of single reads, else on their mean: a mean above the limit
+does not meet it, but one within it does not show that 95 % of the reads are, so that outcome is "mean only".
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from stallmark.driver.analysis.server_summary import IoLatencySummary, IoSummary
 from stallmark.driver.analysis.words import number
 
-Outcome = Literal["met", "not met", "not known"]
+Outcome = Literal["met", "not met", "mean only", "not known"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ServiceLevel:
     limit_ms: float
     ideal_ms: float | None
     outcome: Outcome
-    ideal_met: bool | None  # None: there is none, or it is not known
+    ideal_met: bool | None  # None: there is none, or it is not known, as by a mean within it
     figure: str  # "p95", "mean only", or "none"
     figure_ms: float | None
     reads: int
@@ -68,16 +68,17 @@ def judge_reads(
     percentile, limit, ideal = asked["percentile"], float(asked["read_ms"]), asked.get("ideal_ms")
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
-    outcome: Outcome = "not known" if figure_ms is None else "met" if figure_ms <= limit else "not met"
-    ideal_met = None if ideal is None or figure_ms is None else figure_ms <= ideal
+    outcome = _outcome(figure, figure_ms, limit)
+    of_ideal = "not known" if ideal is None else _outcome(figure, figure_ms, ideal)
+    ideal_met = {"met": True, "not met": False}.get(of_ideal)
     if figure_ms is None:
         said = f"Not known: {why}."
     else:
-        better = (
-            f", and the ideal {ideal:g} ms" if ideal_met else f", not the ideal {ideal:g} ms" if ideal else ""
-        )
-        within = {"met": f"within {limit:g} ms{better}", "not met": f"above {limit:g} ms"}[outcome]
-        only = f"; mean only: {why}" if figure == "mean only" else ""
+        within = f"above {limit:g} ms" if outcome == "not met" else f"within {limit:g} ms"
+        if ideal_met is not None and outcome != "not met":
+            within += f", and the ideal {ideal:g} ms" if ideal_met else f", not the ideal {ideal:g} ms"
+        shows = f", which shows no {percentile}" if outcome == "mean only" else "; mean only"
+        only = f"{shows}: {why}" if figure == "mean only" else ""
         which = "mean" if figure == "mean only" else figure
         said = f"{outcome.capitalize()}: the {which} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
     return ServiceLevel(
@@ -93,6 +94,14 @@ def judge_reads(
         source=source,
         sentence=said,
     )
+
+
+def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> Outcome:
+    if figure_ms is None:
+        return "not known"
+    if figure_ms > limit_ms:
+        return "not met"
+    return "mean only" if figure == "mean only" else "met"
 
 
 def _figure(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
 from stallmark.driver.analysis import stationarity
 from stallmark.driver.analysis.stationarity import Batches, Change, Trend
@@ -188,11 +189,16 @@ def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
 
 
 def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
-    """Of several runs those whose figures are not a steady state's, by more than chance among so many (Bonferroni).
+    """Of several runs those whose figures are not a steady state's, by more than chance among so many.
 
-    Each verdict alone is wrong once in twenty steady runs, so of six steady runs one often would be.
+    Each verdict alone is wrong once in twenty steady runs, so of six steady runs one often would be. Beyond chance is
+    one whose own p-value says so among so many (Bonferroni), and all, where so many at once are too many (binomial):
+    of six steady runs two would be in one set of thirty.
     """
-    return [one for one in judged if one.incomparable and one.p * len(judged) < 2 * UNSTEADY_P]
+    found, level = [one for one in judged if one.incomparable], 2 * UNSTEADY_P
+    if found and special.bdtrc(len(found) - 1, len(judged), level) < level:
+        return found
+    return [one for one in found if one.p * len(judged) < level]
 
 
 def _tests(series: np.ndarray, horizon: float) -> _Judged:

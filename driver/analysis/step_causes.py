@@ -49,6 +49,8 @@ def _step_cause(
             "Where response time went is not known: the users’ sessions were not looked at (collector “Waits of the "
             "users”), or nothing ended."
         )
+    elif arrivals == "closed" and cycle_ms is None:
+        notes.append("Faster reads are not predicted: no transaction that a user started ended.")
     elif cycle_ms is None:
         notes.append(
             "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "

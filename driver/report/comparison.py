@@ -1,6 +1,5 @@
 """Writes a comparison as one HTML file that needs no network: the verdict first, then what it stands on."""
 
-import os
 from pathlib import Path
 
 from markupsafe import Markup
@@ -17,17 +16,14 @@ from stallmark.driver.report import (
     labels,
 )
 from stallmark.driver.report.charts import Figure
+from stallmark.driver.report.file import write_whole
 from stallmark.driver.report.html import HERE, banner, script_json, templates
 from stallmark.driver.report.look import KeyItem, looks
 
 
 def write_comparison(experiment: ExperimentSummary, found: ComparisonSummary, target: Path) -> Path:
     """Write the report to `target` (created with its folders, replaced whole) and return it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(target.name + ".new")
-    draft.write_text(render_comparison(experiment, found), encoding="utf-8")
-    os.replace(draft, target)
-    return target
+    return write_whole(render_comparison(experiment, found), target)
 
 
 def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -> str:

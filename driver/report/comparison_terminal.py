@@ -135,7 +135,7 @@ def planned(plan: RunsPlan) -> RenderableType:
             f"Scatter of {plan.primary} from run to run: {spread} (standard deviation of ln; {percent(CONFIDENCE)} "
             f"interval {known}), pooled over {plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, "
             f"two-sided {percent(1 - CONFIDENCE)}, by the noncentral t distribution; a verdict needs {REPLICATES} "
-            "runs of each in any case.",
+            f"runs of each in any case.{f' {plan.left_out}' if plan.left_out else ''}",
             style="dim",
         ),
     )

@@ -1,7 +1,6 @@
 """Writes an experiment as one HTML file that needs no network."""
 
 import json
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +30,7 @@ from stallmark.driver.report import (
 )
 from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
 from stallmark.driver.report.columns import Mark
+from stallmark.driver.report.file import write_whole
 from stallmark.driver.report.look import KeyItem, Look, looks
 from stallmark.driver.report.shares import correlation_figures, wait_figure
 from stallmark.driver.report.timeline import time_figures
@@ -57,11 +57,7 @@ class Row:
 
 def write_report(experiment: ExperimentSummary, target: Path) -> Path:
     """Write the report to `target` (created with its folders, replaced whole) and return it."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(target.name + ".new")
-    draft.write_text(render(experiment), encoding="utf-8")
-    os.replace(draft, target)
-    return target
+    return write_whole(render(experiment), target)
 
 
 def render(experiment: ExperimentSummary) -> str:

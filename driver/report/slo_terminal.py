@@ -8,7 +8,7 @@ from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report.labels import step_labels
 
 GUTTER = 2
-STYLES = {"not met": "bold red", "met": "green"}
+STYLES = {"not met": "bold red", "met": "green", "mean only": "yellow"}
 
 
 def service_levels(experiment: ExperimentSummary) -> list[RenderableType]:

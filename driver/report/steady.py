@@ -11,7 +11,7 @@ from stallmark.driver.report.labels import step_labels
 from stallmark.driver.report.tables import Cell, Table
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
-OUTCOMES = {"met": "", "not met": "bad", "not known": "none"}
+OUTCOMES = {"met": "", "not met": "bad", "mean only": "apart", "not known": "none"}
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:

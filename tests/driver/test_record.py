@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -146,6 +147,17 @@ def test_records_are_found_one_level_down_once_and_in_the_order_they_were_run(tm
     ]:
         RecordWriter(tmp_path / name, {"started": started})
     assert [r.folder.name for r in find_records([tmp_path, tmp_path / "a"])] == ["b", "c", "a"]
+
+
+def test_a_run_named_twice_is_one_run(tmp_path, monkeypatch):
+    for number in (1, 2):
+        place = {"experiment": "e", "sequence": number, "started": f"2026-01-01T00:00:0{number}"}
+        RecordWriter(tmp_path / "e" / str(number), place).close()
+    (tmp_path / "latest").symlink_to(tmp_path / "e")
+    shutil.copytree(tmp_path / "e" / "1", tmp_path / "copy")
+    monkeypatch.chdir(tmp_path)
+    named = [Path("e/1"), tmp_path / "e", Path("e/../e/2"), Path("latest"), Path("copy")]
+    assert [record.folder for record in find_records(named)] == [Path("e/1"), tmp_path / "e" / "2"]
 
 
 def write(folder: Path, manifest: bytes) -> Path:

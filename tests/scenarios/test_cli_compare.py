@@ -1,6 +1,7 @@
 """`stallmark compare` and `stallmark plan`: what they say, what they write, and their exit codes."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -73,6 +74,7 @@ def test_a_ticket_has_standard_output_for_itself_and_no_verdict_fails(runs, tmp_
     [
         (["--json", "--markdown", "-"], "both want standard output"),
         (["--fail-if", "slower"], "is not understood"),
+        (["--fail-if", ""], "is not understood"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_read(runs, options, said):
@@ -108,3 +110,37 @@ def test_a_plan_without_repeats_says_what_is_missing(runs):
 def test_the_ordinary_report_shows_the_same_verdict(runs, tmp_path):
     result = stallmark("report", runs / "all", "--out", tmp_path / "r.html")
     assert "SSD beats HDD by" in result.output and "SSD beats HDD by" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["compare", "report"])
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [(".", "is a folder: name a file in it"), ("file/c.html", "is no folder"), ("pipe", "is no file that")],
+)
+def test_a_report_that_cannot_go_where_it_is_to_go_is_refused_before_anything_is_written(
+    runs, tmp_path, command, place, said
+):
+    folder = tmp_path / "there"
+    folder.mkdir()
+    (folder / "file").touch()
+    os.mkfifo(folder / "pipe")
+    result = stallmark(command, runs / "one", "--out", folder / place)
+    assert result.exit_code == 3 and said in result.stderr
+    assert sorted(p.name for p in folder.iterdir()) == ["file", "pipe"] and list(tmp_path.iterdir()) == [
+        folder
+    ]
+
+
+@pytest.mark.parametrize("ticket", ["", "{}", "{}/c.html/c.md"])
+def test_a_ticket_that_cannot_be_written_is_refused_before_the_report_is(runs, tmp_path, ticket):
+    out = tmp_path / "new" / "c.html"
+    (tmp_path / "c.html").touch()
+    result = stallmark("compare", runs / "one", "--out", out, "--markdown", ticket.format(tmp_path))
+    assert result.exit_code == 3 and ("is a folder" in result.stderr or "is no folder" in result.stderr)
+    assert not out.exists()
+
+
+def test_a_ticket_gets_its_folder(runs, tmp_path):
+    ticket = tmp_path / "new" / "c.md"
+    result = stallmark("compare", runs / "one", "--out", tmp_path / "c.html", "--markdown", ticket)
+    assert result.exit_code == 0 and ticket.read_text().startswith("## Stallmark")

@@ -11,6 +11,7 @@ from synthetic_shapes import Shape, make_shaped_run
 from stallmark.driver.analysis.cause import explain
 from stallmark.driver.analysis.cause_summary import PARTS, Budget, Cause, StepCause
 from stallmark.driver.analysis.experiment import summarise_run
+from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.server_summary import ServerWait
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.analysis.wait_laws import wait_laws
@@ -120,6 +121,21 @@ def test_an_open_loop_is_not_predicted(tmp_path):
     assert cause.budget is not None and not cause.predictions
     assert "open loop" in cause.notes[0]
     assert "Little’s law of the users" not in {law.name for law in cause.laws}
+
+
+def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tmp_path, monkeypatch):
+    """What ended were others' transactions."""
+    monkeypatch.setattr(Load, "of_users", lambda load, column: 0 * load.all(column))
+    cause = step_of(make_run(tmp_path / "run", Truth(waits=WAITS))).cause
+    assert cause.budget is not None and not cause.predictions
+    assert cause.notes == ["Faster reads are not predicted: no transaction that a user started ended."]
+
+
+def test_more_sessions_than_cores_do_not_account_for_the_cores(slow):
+    """Of 30 users 14 % were running or wanted to, and 35 % of two cores were busy."""
+    [law] = [law for law in slow.cause.laws if law.name == "Utilisation law of the CPU"]
+    assert law.right_value > 5 * law.left_value and law.closed is None
+    assert "queued for a core" in law.sentence and "account for" not in law.sentence
 
 
 def test_predictions_are_of_the_measured_step(slow):
@@ -235,6 +251,86 @@ def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
     assert cause.storage == "is not the cause"
     assert cause.because.startswith("because physical reads per transaction fell from 2.0 to 1.0")
     assert not cause.predictions, "another number of reads is another model"
+
+
+def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None) -> list[StepSummary]:
+    """Runs that waited for `ms` of writes per transaction, where the server counted so many of so long in all. The log
+    lies on the same device."""
+    data = replace(step.data_io, writes=writes, write_ms=write_ms)
+    return [
+        replace(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})
+    ]
+
+
+FEWER_WRITES = "because writes of data files per transaction fell from 2.0 to 0.0"
+
+
+@pytest.mark.parametrize(
+    ("ms", "writes", "write_ms", "because"),
+    [
+        (0.0, 0, None, FEWER_WRITES),
+        (0.14, 240, 6.8, FEWER_WRITES + "2"),
+        (0.002, 240, 0.1, FEWER_WRITES + "2"),
+        (0.9, 48_000, 4.0, "because a transaction waited for fewer writes"),
+    ],
+    ids=["none", "few, and longer", "few, and shorter", "by a checkpoint, for which nobody waits"],
+)
+def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, writes, write_ms, because):
+    many = round(2 * slow.tps * slow.data_io.seconds)
+    small, large = of_writes(slow, 30.0, many, 4.0), of_writes(slow, ms, writes, write_ms)
+    cause = explain(small, large)
+    assert cause.storage == "is not the cause" and cause.because.startswith(because)
+    assert "of single I/Os explains" in cause.sentence and "reads" not in cause.because
+    back = explain(large, small)
+    assert back.storage == "is not the cause" and ("rose" in back.because or "more writes" in back.because)
+
+
+def test_longer_writes_are_the_devices_doing_however_many_there_are(slow):
+    many = round(2 * slow.tps * slow.data_io.seconds)
+    cause = explain(of_writes(slow, 8.0, many, 4.0), of_writes(slow, 24.0, many // 2, 12.0))
+    assert cause.storage == "is the cause" and "100 % of the change" in cause.sentence
+    assert "writes and other I/O of files rose from 8.00 to 24.0 ms" in cause.because
+
+
+def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) -> list[StepSummary]:
+    log = replace(step.wal_io, writes=0, write_ms=None, syncs=syncs, sync_ms=sync_ms)
+    return [replace(one, wal_io=log, wal_device_io=None) for one in repeated(step, THREE, log=ms)]
+
+
+def test_where_the_log_has_a_device_of_its_own_both_are_timed_by_their_devices(slow):
+    """The server's time of a write has waiting for a CPU in it; the part of the response time has not."""
+    a, b = repeated(slow, THREE, **{"other I/O": 5.0}), repeated(slow, THREE, **{"other I/O": 40.0})
+    server = [replace(step, data_io=replace(step.data_io, write_ms=40.0)) for step in b]
+    assert slow.wal_device_io and explain(a, server).storage == "is not the cause"
+    device = [replace(step, device_io=replace(step.device_io, write_ms=32.0)) for step in b]
+    assert explain(a, device).storage == "is the cause"
+
+
+def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
+    many = round(slow.tps * slow.wal_io.seconds)
+    fewer = explain(of_syncs(slow, 20.0, many, 2.0), of_syncs(slow, 2.0, many // 10, 2.0))
+    assert fewer.storage == "is not the cause"
+    assert fewer.because.startswith("because syncs of the log per transaction fell from 1.0 to 0.1")
+    together = explain(of_syncs(slow, 2.0, many, 2.0), of_syncs(slow, 22.0, many // 5, 20.0))
+    assert together.storage == "is the cause", "five commits wait for one sync, and none for less than before"
+    from_nothing = explain(of_syncs(slow, 0.0, many, 0.0), of_syncs(slow, 20.0, many, 20.0))
+    assert from_nothing.storage == "is the cause", "a device that needs no time is timed all the same"
+
+
+def test_waiting_for_io_that_nobody_timed_leaves_the_cause_open(slow):
+    many = round(slow.tps * slow.wal_io.seconds)
+    cause = explain(of_syncs(slow, 20.0, many, None), of_syncs(slow, 2.0, many, None))
+    assert cause.storage == "not known" and cause.because is None
+    assert cause.sentence.startswith("Whether storage is the cause is not known.")
+    blind = [replace(step, reads_per_transaction=None) for step in repeated(slow, THREE, read=10.0)]
+    assert explain(repeated(slow, THREE), blind).storage == "not known"
+
+
+def test_the_last_few_reads_do_not_tell_how_long_a_read_takes(slow):
+    """All in the pool: no session was ever seen reading, which does not make the device infinitely fast."""
+    rare = [replace(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
+    cause = explain(repeated(slow, THREE), rare)
+    assert cause.storage == "is not the cause" and "explains nothing of the change" in cause.sentence
 
 
 def test_half_and_half_is_one_of_several(slow):

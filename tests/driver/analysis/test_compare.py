@@ -253,6 +253,30 @@ def test_one_side_alone_or_no_common_step_is_refused_in_a_sentence(sound):
         compare_runs([with_step(run, users=31) if run.steps[0].variant == "B" else run for run in runs])
 
 
+def test_steps_that_only_one_side_has_are_named(sound):
+    def ramp(run):
+        users = (1, 10, 50) if run.steps[0].variant == "A" else (10, 100)
+        return replace(run, steps=[replace(run.steps[0], step=f"{n} users", users=n) for n in users])
+
+    pair = only(list(map(ramp, made(sound, **QUIET))))
+    assert pair.users == 10
+    assert [text for text in pair.cautions if text.startswith("Only")] == [
+        "Only A ran 1 user and 50 users, so that is not compared.",
+        "Only B ran 100 users, so that is not compared.",
+    ]
+    assert not [text for text in only(made(sound, **QUIET)).cautions if text.startswith("Only")]
+
+
+def test_a_side_without_a_step_in_common_is_named(sound):
+    runs = [
+        with_step(run, users=31) if run.steps[0].variant == "C" else run
+        for run in made(sound, **QUIET, C=[300.0, 301.0, 302.0])
+    ]
+    found = compare_runs(runs)
+    assert [(pair.a, pair.b) for pair in found.pairs] == [("A", "B")]
+    assert found.left_out == ["C is not compared with A: they have no step in common."]
+
+
 def test_a_report_has_verdicts_where_variants_were_repeated_and_only_there(sound):
     assert comparison_within(made(sound, **QUIET)).pairs[0].verdict == "better"
     assert comparison_within(made(sound, A=[400.0], B=[480.0])) is None
@@ -269,3 +293,38 @@ def test_a_plan_takes_the_spread_from_the_runs_and_needs_a_repeat(sound):
     assert plan.run_s == 45
     with pytest.raises(StallmarkError, match="No variant has two runs in which throughput was measured"):
         plan_runs(made(sound, A=[400.0], B=[480.0]), 0.05)
+
+
+def test_a_plan_takes_the_drift_from_a_to_a_prime_for_no_spread(sound):
+    tps = {"A": [400.0, 402.0, 398.0, 500.0, 502.0, 498.0], "B": [480.0, 478.0, 482.0]}
+    plan = plan_runs(blocks(made(sound, order="AAABBBAAA", **tps), again=3), 0.05)
+    assert plan.spread < 0.01 and (plan.runs_seen, plan.df) == (9, 6)
+
+
+def test_a_plan_counts_a_run_of_several_steps_once(sound):
+    runs = [
+        replace(run, steps=[replace(run.steps[0], users=users) for users in (10, 20, 30)])
+        for run in made(sound, A=[400.0, 408.0, 392.0])
+    ]
+    plan = plan_runs(runs, 0.05)
+    assert (plan.runs_seen, plan.df) == (3, 2)
+    assert plan.spread == pytest.approx(plan_runs(made(sound, A=[400.0, 408.0, 392.0]), 0.05).spread)
+
+
+def test_a_plan_leaves_out_runs_that_say_nothing_of_the_server_and_says_so(sound):
+    cut, invalid, driver, *good = made(sound, A=[100.0, 200.0, 300.0, 400.0, 404.0, 402.0])
+    bad = [
+        replace(cut, incomplete_because="cut"),
+        with_step(invalid, **BROKEN["runs"]),
+        with_step(driver, **BROKEN["driver"]),
+    ]
+    plan = plan_runs([*bad, *good], 0.05)
+    assert plan.spread == plan_runs(good, 0.05).spread and plan.runs_seen == 3
+    assert plan.left_out == (
+        "Left out of 6 runs: 1 incomplete, 1 invalid and 1 with the driver as the bottleneck."
+    )
+    assert plan_runs(good, 0.05).left_out == ""
+    with pytest.raises(StallmarkError, match=r"no run .* \(left out of 3 runs: 1 incomplete, 1 invalid and"):
+        plan_runs(bad, 0.05)
+    with pytest.raises(StallmarkError, match=r"make at least 2 of one, `repeats: 2` \(left out of 4 runs:"):
+        plan_runs([*bad, good[0]], 0.05)

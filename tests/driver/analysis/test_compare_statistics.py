@@ -109,14 +109,23 @@ def test_holm_as_its_author_has_it():
 
 
 def test_the_spread_is_pooled_over_groups_and_needs_a_repeat():
-    assert statistics.pooled_spread([[400.0], [480.0]]) is None
+    assert statistics.pooled_spread([[[400.0]], [[480.0]]]) is None
     rng = np.random.default_rng(3)
-    groups = [np.exp(rng.normal(level, SPREAD, 400)) for level in (5, 6)]
+    groups = [[np.exp(rng.normal(level, SPREAD, 400))] for level in (5, 6)]
     found = statistics.pooled_spread(groups)
     assert found is not None and found[1] == 798
     assert found[0] == pytest.approx(SPREAD, rel=0.1)
     low, high = statistics.spread_interval(*found)
     assert low < found[0] < high
+
+
+def test_steps_of_one_run_make_its_spread_no_better_known():
+    runs = [400.0, 408.0, 392.0]
+    one = statistics.pooled_spread([[runs]])
+    assert statistics.pooled_spread([[runs, runs, runs]]) == pytest.approx(one) and one[1] == 2
+    loud = [400.0, 480.0, 320.0]
+    both = [statistics.pooled_spread([[step]])[0] ** 2 for step in (runs, loud)]
+    assert statistics.pooled_spread([[runs, loud]])[0] ** 2 == pytest.approx(np.mean(both))
 
 
 def test_runs_that_are_equal_to_the_last_digit_differ_by_nothing_and_leave_no_doubt():

@@ -31,7 +31,7 @@ def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
 
 
 def test_the_mean_may_hide_what_the_percentile_shows():
-    assert judge_reads(OLTP, [], files(15)).outcome == "met"
+    assert judge_reads(OLTP, [], files(15)).outcome == "mean only"
     assert judge_reads(OLTP, [histogram(60)], files(15)).outcome == "not met"
 
 
@@ -45,8 +45,18 @@ def test_the_mean_may_hide_what_the_percentile_shows():
 )
 def test_a_mean_is_called_a_mean_and_why(kept, why):
     found = judge_reads(OLTP, kept, files(7))
-    assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("met", "mean only", 7, 5000)
-    assert "mean only" in found.sentence and why in found.sentence
+    assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("mean only", "mean only", 7, 5000)
+    assert found.ideal_met is None, "7 ms are within the ideal, but they are a mean"
+    assert (
+        found.sentence.startswith("Mean only: ")
+        and "shows no p95" in found.sentence
+        and why in found.sentence
+    )
+
+
+def test_a_mean_above_the_limit_does_not_meet_it():
+    assert judge_reads(OLTP, [], files(21)).outcome == "not met"
+    assert judge_reads(OLTP, [], files(15)).ideal_met is False
 
 
 @pytest.mark.parametrize("data", [None, files(None, reads=0)])

@@ -72,6 +72,12 @@ def test_the_truncation_has_the_smallest_standard_error_of_all():
         assert stationarity.truncation(series) == (best * 5 + 3 if best else 0)
 
 
+@pytest.mark.parametrize("level", [400.0, 1 / 3, 48113.7])
+def test_the_truncation_of_a_constant_rest_is_its_beginning_and_not_what_rounding_makes_of_it(level):
+    assert stationarity.truncation(np.r_[np.zeros(40), np.full(200, level)]) == 40
+    assert stationarity.truncation(np.full(2000, level)) == 0
+
+
 @pytest.mark.parametrize("shape", [np.linspace(1, 3, 200), np.where(np.arange(200) < 80, 1, 1.5)])
 @pytest.mark.parametrize("phi", [0.0, 0.4, 0.7])
 def test_resemblance_is_the_correlation_of_neighbours_whatever_the_trend(phi, shape):

@@ -150,6 +150,15 @@ def test_one_of_many_runs_may_look_unsteady_by_chance_and_a_real_drift_is_none()
     assert incomparable([drift, *[steady] * 5]) == [drift]
 
 
+def test_more_runs_that_look_unsteady_than_chance_has_are_all_held_against_them():
+    """Each just significant by itself (p = 0.03), which so many runs would show once, or twice of twenty."""
+    steady = judge(autoregressive(600, 0.5, seed=1))
+    chance = replace(steady, verdict="never became steady", trend_p=0.015, change_p=0.5)
+    for unsteady, of, beyond in ((1, 6, False), (2, 6, True), (4, 6, True), (2, 20, False), (4, 20, True)):
+        found = incomparable([*[chance] * unsteady, *[steady] * (of - unsteady)])
+        assert len(found) == (unsteady if beyond else 0), (unsteady, of)
+
+
 @pytest.mark.parametrize(
     ("share", "text"),
     [(0.031, "+3.1 %"), (-0.18, "−18 %"), (-0.0001, "+0.0 %"), (0.0996, "+10 %"), (-12.5, "−1,250 %")],

@@ -53,6 +53,11 @@ def test_the_page_shows_where_time_went_and_what_faster_reads_would_give(experim
     assert "Little’s law" in page and "mean value analysis" in page, "the method is on the page"
 
 
+def test_what_a_prediction_allows_for_is_called_assumed_as_long_as_it_is(experiment):
+    [note] = cause_tables.what_if(experiment).notes
+    assert "is assumed" in note and "not confirmed" in note
+
+
 def test_a_change_that_was_not_shown_has_no_share(experiment):
     slow = experiment.steps[0]
     table = cause_tables.parts(explain([slow], [slow]))

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from comparisons import made, template
+from comparisons import made, template, with_step
 from rich.console import Console
 
 from stallmark.driver.analysis.compare import compare_runs
@@ -157,3 +157,9 @@ def test_a_plan_says_what_runs_can_show(sound, width):
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)
     assert "noncentral t" in flat and "pooled over 6 runs with 4 degrees of freedom" in flat
+
+
+def test_a_plan_says_which_runs_it_left_out(sound):
+    first, *good = made(sound, A=[100.0, 400.0, 408.0])
+    plan = plan_runs([with_step(first, invalid=["Somebody else used the storage."]), *good], 0.05)
+    assert "Left out of 3 runs: 1 invalid." in " ".join(show(planned(plan), 100).split())

@@ -18,6 +18,7 @@ from stallmark.driver.analysis.slo import declared, judge_reads
 from stallmark.driver.analysis.steadiness import judge
 from stallmark.driver.report import columns, steady
 from stallmark.driver.report.html import render
+from stallmark.driver.report.slo_terminal import STYLES
 from stallmark.driver.report.terminal import table
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
@@ -98,12 +99,13 @@ def test_records_from_before_there_was_any_of_it_still_report():
     assert "Was it steady?" not in render(experiment) and "SLO" not in seen_in(experiment)
 
 
-@pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "met")])
+@pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
 def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
     level = judge_reads({"slo": declared(None, limit_ms, "p95")}, [], given.io(read_ms=31.4))
     experiment = one(slo=level)
     terminal = " ".join(seen_in(experiment).split())
     assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "mean only" in terminal
+    assert STYLES[outcome] != STYLES["met"], "what only the mean shows is not green"
     page = text_of(render(experiment))
     assert f"p95 ≤ {limit_ms:g} ms {outcome} mean only 31.4 48,113" in page
     assert "a mean shows no percentile" in page
