@@ -162,7 +162,8 @@ class Workload:
         """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""
         if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
             return sql_file.read(self.package, name)
-        procedure = f"{schemas_of(self.metadata)[0]}.{frame}"
+        # Where the tables of two workloads are together, these have schemas, and not what holds both.
+        procedure = f"{self.metadata.schema or schemas_of(self.metadata)[0]}.{frame}"
         if dialect == "mssql":
             return f"{{CALL {procedure}({', '.join('?' * parameters)})}}"
         return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(parameters))})"
