@@ -142,6 +142,12 @@ class Workload:
     """Whether its database has the warehouse's tables, so that streams can execute the queries."""
 
     @property
+    def schema(self) -> str:
+        """Of its procedures. Where the tables of two workloads are together, each table has its own, the first that of
+        the transactions."""
+        return str(self.metadata.schema or schemas_of(self.metadata)[0])
+
+    @property
     def transactions(self) -> tuple[type[Transaction], ...]:
         opening = (self.opening,) if self.opening else ()
         return *self.deck, *self.followers, *self.timers, *opening
@@ -162,7 +168,7 @@ class Workload:
         """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""
         if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
             return sql_file.read(self.package, name)
-        procedure = f"{schemas_of(self.metadata)[0]}.{frame}"
+        procedure = f"{self.schema}.{frame}"
         if dialect == "mssql":
             return f"{{CALL {procedure}({', '.join('?' * parameters)})}}"
         return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(parameters))})"

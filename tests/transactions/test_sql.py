@@ -51,7 +51,7 @@ def test_conditions_parse(workload):
 
 @pytest.mark.parametrize(("workload", "kind"), **NAMED)
 def test_twins_define_the_frames_with_their_parameters(workload, kind):
-    schema = workload.metadata.schema
+    schema = workload.schema
     postgresql, mssql = (code(workload, kind, dialect) for dialect in DIALECTS)
     functions = {
         name: len(re.findall(r"(?:^|,)\s*(?!OUT\b)\w+ ", re.sub(IN_BRACKETS, "", given)))
