@@ -61,6 +61,8 @@ def load(
             if "failed" in answer:
                 reason = answer["failed"]
                 reason += "" if reason.endswith(("?", ".")) else "."
+                if not worker.batches:  # it was done, and waited for the others
+                    raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
                 raise StallmarkError(
                     f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}"

@@ -13,22 +13,21 @@ from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.record import find_records
 from stallmark.driver.report import write_report
 from stallmark.driver.report.terminal import table
-from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.read import read_scenario
 from stallmark.scenarios.runner import Runner
 from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
 
-GIVEN = {"customers": 1000, "days": 0.1, "factor": 0.01}
-SCENARIO = {
-    "name": "small", "title": "Small", "answers": "Does it work?", "needs": "", "takes": "",
-    "workload": {"name": "htap", "scale": GIVEN}, "reset": "continue", "users": 4, "warm_up": "1s", "measure": "4s",
-    "beside": {"streams": 2, "timeout": "30s"}, "variants": [{"name": "alone", "streams": 0}, {"name": "two"}],
-}  # fmt: skip
+SMALL = (
+    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "device=null", "buffer_pool=null", "reset=continue",
+    "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=4s",
+    "variants=[{name: alone, streams: 0}, {name: two, streams: 2}]",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    scenario = Scenario.model_validate(SCENARIO)
+    scenario = read_scenario("htap", SMALL)
     out = tmp_path_factory.mktemp("htap")
     engine = EmbeddedEngine(EmbeddedServer(out / "server"), "htap")
     try:
