@@ -11,11 +11,11 @@ from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, R
 from stallmark.driver.record import RecordWriter
 from stallmark.driver.sampler import Sampler
 from stallmark.scenarios.any_run import AnyRun
+from stallmark.scenarios.drawn_query import drawn_query
 from stallmark.scenarios.manifest import now, of_queries, phase_step
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase
-from stallmark.transactions.warehouse.parameters import parameters
-from stallmark.transactions.warehouse.queries import QUERIES, text
+from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.refresh import Refresh
 from stallmark.transactions.warehouse.streams import POWER, order
 
@@ -30,8 +30,7 @@ class QueryRun(AnyRun):
     def __init__(self, scenario: QueryScenario, variant: Variant, engine: Engine, **common: Any):
         super().__init__(scenario, variant, engine, **common)
         self._queries = scenario.queries
-        self._factor = scenario.workload.scale["factor"]
-        self._refresh = Refresh(engine, self._factor)
+        self._refresh = Refresh(engine, scenario.workload.scale["factor"])
         self._done = 0
 
     def _described(self) -> dict[str, Any]:
@@ -97,11 +96,7 @@ class QueryRun(AnyRun):
             yield POWER, [self._query(query, POWER, dop) for dop in self._dops() for query in only]
 
     def _query(self, query: int, stream: int, dop: int | None) -> Query:
-        """On SQL Server the degree of parallelism stands in the text, on PostgreSQL the session sets it."""
-        dialect = self._engine.dialect
-        drawn = parameters(query, self._scenario.workload.seed, stream, self._factor)
-        in_text = dop if dialect == "mssql" else None
-        return Query(f"Q{query}", text(query, dialect, drawn, dop=in_text), dop)
+        return drawn_query(query, stream, self._scenario.workload, self._engine.dialect, dop)
 
     def _dops(self) -> list[int | None]:
         """As the scenario asks, `all` in numbers; None where it does not ask."""

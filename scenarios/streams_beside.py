@@ -5,9 +5,8 @@ from collections.abc import Callable
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.query_streams import Query, QueryDrive
 from stallmark.driver.record import RecordWriter
+from stallmark.scenarios.drawn_query import drawn_query
 from stallmark.scenarios.model import Scenario
-from stallmark.transactions.warehouse.parameters import parameters
-from stallmark.transactions.warehouse.queries import text
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
 
 PHASE = "beside"
@@ -40,10 +39,7 @@ class StreamsBeside:
     def _steps(self, number: int, streams: int) -> list[Query]:
         """The orders that the table has for a stream of this number, so that no two have the same at once."""
         return [
-            Query(f"Q{query}", text(query, self._dialect, self._drawn(query, stream)))
+            drawn_query(query, stream, self._choice, self._dialect)
             for stream in range(number, MOST_STREAMS + 1, streams)
             for query in order(stream)
         ]
-
-    def _drawn(self, query: int, stream: int) -> dict[str, str]:
-        return parameters(query, self._choice.seed, stream, self._choice.scale["factor"])

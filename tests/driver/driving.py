@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from stallmark.driver.drive import Drive, Interrupted
+from stallmark.driver.drive import Drive, Interrupted, Progress
 from stallmark.driver.engines.embedded import EmbeddedEngine
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
@@ -77,3 +77,22 @@ class Load:
 
 def attended(users: int, seconds: float) -> Plan:
     return replace(plan([users], seconds), attendants_each=0.5)
+
+
+def drive_to_the_end(
+    bank: EmbeddedEngine,
+    folder: Path,
+    plan: Plan,
+    manifest: dict[str, Any],
+    meanwhile: Callable[[Progress], None] = lambda progress: None,
+) -> Record:
+    """`bank` holds one branch; `meanwhile` is called several times a second."""
+    writer = RecordWriter(folder, {"started": "now"} | manifest)
+    drive = Drive(plan, order(bank), writer)
+    try:
+        drive.start()
+        drive.follow(meanwhile, lambda: None)
+    finally:
+        drive.finish()
+        writer.close()
+    return Record(folder)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from driving import drive_to_the_end
 
 from stallmark.driver import hdr
 from stallmark.driver.analysis.latency import Latencies
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
+
+from .driving import drive_to_the_end
 
 RATE, USERS, SECONDS, PAUSED_S = 150.0, 20, 9, 5.0
 

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from itertools import pairwise
 
 import pytest
-from driving import drive_to_the_end
 
 from stallmark.driver import settling
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Patience, Plan, timeline
+
+from .driving import drive_to_the_end
 
 
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):

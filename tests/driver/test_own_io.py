@@ -24,6 +24,7 @@ from stallmark.driver.tally import own_io_rows
 from stallmark.driver.wire import Channel
 
 from .conftest import Cluster, ClusterEngine
+from .driving import order as order_for
 
 BLOCK = 8192
 
@@ -224,13 +225,7 @@ def test_a_time_that_one_look_lacks_is_missing_from_the_sum():
 
 def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, monkeypatch) -> None:
     monkeypatch.setattr(OwnIOLooks, "pause", lambda looks: 1)
-    order = {
-        "engine": bank.spec(),
-        "workload": "bank",
-        "scale": {"branches": 1},
-        "deck": {"transfer": 1},
-        "locality": 0.0,
-        "call_timeout_s": 30.0,
+    order = order_for(bank) | {
         "number": 0,
         "processes": 1,
         "machine": 0,
