@@ -119,6 +119,35 @@ QUERIES = pa.schema(
     ]
 )
 """Of query runs; what the server does not tell is null."""
+PROBE_STEPS = pa.schema(
+    [
+        ("pattern", pa.string()),  # "8k-random-read"
+        ("operation", pa.string()),  # read or write
+        ("order", pa.string()),  # random or sequential
+        ("block_bytes", pa.int64()),
+        ("outstanding", pa.int32()),
+        ("seconds", pa.float64()),
+        ("ios", pa.int64()),
+        ("bytes", pa.int64()),
+        ("mean_ms", pa.float64()),  # from issuing an I/O to its end
+    ]
+)
+PROBE_HISTOGRAM = pa.schema(
+    [
+        ("pattern", pa.string()),
+        ("outstanding", pa.int32()),
+        ("ms", pa.float64()),  # two significant digits
+        ("ios", pa.int64()),
+    ]
+)
+PROBE_WINDOWS = pa.schema(
+    [
+        ("pattern", pa.string()),
+        ("outstanding", pa.int32()),
+        ("t", pa.float64()),  # end of the window, in seconds since the step began
+        ("iops", pa.float64()),
+    ]
+)
 COLLECTOR_COST = pa.schema(
     [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
 )
@@ -131,12 +160,20 @@ TABLES: dict[str, pa.Schema] = {
     "collector_cost": COLLECTOR_COST,
     "queries": QUERIES,
 }
+PROBE_TABLES: dict[str, pa.Schema] = {
+    "probe_steps": PROBE_STEPS,
+    "probe_histogram": PROBE_HISTOGRAM,
+    "probe_windows": PROBE_WINDOWS,
+}
+"""Of a probe of raw storage, which has no others."""
+PROBE = "probe"
+"""The `kind` in its manifest; that of a run has none."""
 
 
 class RecordWriter:
     """Appends to a record. Tables of collectors are added with `add_table` before their first row."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]):
+    def __init__(self, folder: Path, manifest: dict[str, Any], tables: Mapping[str, pa.Schema] = TABLES):
         folder.mkdir(parents=True, exist_ok=False)
         self.folder = folder
         self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running"} | manifest
@@ -144,7 +181,7 @@ class RecordWriter:
         self._schemas: dict[str, pa.Schema] = {}
         self._rows: dict[str, int] = {}
         self._failed: dict[str, str] = {}
-        for name, schema in TABLES.items():
+        for name, schema in tables.items():
             self.add_table(name, schema)
         self.save_manifest()
 
@@ -221,6 +258,11 @@ class Record:
             )
 
     @property
+    def is_probe(self) -> bool:
+        """Of raw storage, without a database."""
+        return self.manifest.get("kind") == PROBE
+
+    @property
     def incomplete_because(self) -> str | None:
         if self.manifest["status"] == "running":
             return "the run was cut: Stallmark was killed before it could close the record"
@@ -255,7 +297,8 @@ class Record:
 
 
 def _empty(name: str) -> pa.Table:
-    return TABLES[name].empty_table() if name in TABLES else pa.table({})
+    known = TABLES | PROBE_TABLES
+    return known[name].empty_table() if name in known else pa.table({})
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:

@@ -1,7 +1,7 @@
 """What every run of a variant is, whatever drives the server: prepare it, watch it beside the load, check, record."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from stallmark.scenarios.opening import counted, open_run
 from stallmark.scenarios.refusals import refuse_restoring_others
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import Stopped, later
+from stallmark.scenarios.storage_work import StorageWork
 from stallmark.scenarios.watch import Watch
 from stallmark.schema.deploy import schemas_of
 from stallmark.transactions import checks, find_workload
@@ -29,7 +30,8 @@ from stallmark.transactions import checks, find_workload
 
 class AnyRun(ABC):
     """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
-    StallmarkError when the server is not held for us any more; `notes` are for the record."""
+    StallmarkError when the server is not held for us any more; `notes` are for the record, and so is what is known of
+    the `array`."""
 
     def __init__(
         self,
@@ -44,6 +46,8 @@ class AnyRun(ABC):
         original_pool_bytes: int | None,
         look: Callable[[], None],
         notes: Sequence[str],
+        storage: StorageWork,
+        array: Mapping[str, Any],
         show: Show,
     ):
         self._scenario = scenario
@@ -56,6 +60,8 @@ class AnyRun(ABC):
         self._loaded = loaded
         self._original_pool_bytes = original_pool_bytes
         self._watch = Watch(look)
+        self._storage = storage
+        self._array = array
         self._show = show
         self._notes = list(notes)
         self._opening: dict[str, Any] | None = None
@@ -80,8 +86,10 @@ class AnyRun(ABC):
         writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
         try:
+            self._probe(writer, "before")
             reason = self._drive(writer)
             if reason is None:
+                self._probe(writer, "after")
                 self._check(writer)
         except Stopped as stopped:
             reason = str(stopped)
@@ -103,7 +111,7 @@ class AnyRun(ABC):
         choice = scenario.workload
         self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
         self._counted = counted(engine, self._workload)
-        engine.emulate(scenario.devices_of(self._variant))
+        engine.emulate(scenario.devices_of(self._variant, self._loaded.loaded_bytes))
         wanted = None
         if pool := scenario.pool_of(self._variant):
             wanted = pool.resolve(self._loaded.loaded_bytes or 0)
@@ -146,6 +154,7 @@ class AnyRun(ABC):
                 collectors,
             ),
         )
+        writer.manifest.update(self._array)
         writer.manifest["notes"].extend(self._notes)
         writer.manifest["workload"]["opening"] = self._opening
         writer.manifest["workload"]["counted"] = {
@@ -156,6 +165,11 @@ class AnyRun(ABC):
         for collector in self._collectors:
             writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
         return writer
+
+    def _probe(self, writer: RecordWriter, when: str) -> None:
+        if found := self._storage.probe(self._title):
+            writer.manifest.setdefault("probe", {})[when] = found
+            writer.save_manifest()
 
     @contextmanager
     def _given_back(

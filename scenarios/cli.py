@@ -12,6 +12,8 @@ import humanize
 from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
 from stallmark.driver.joining import MASTER_PORT, Gathering
 from stallmark.scenarios.cli_compare import compare, plan
+from stallmark.scenarios.cli_lab import lab
+from stallmark.scenarios.cli_probe import probe
 from stallmark.scenarios.cli_server import selftest, server
 from stallmark.scenarios.cli_whatif import whatif
 from stallmark.scenarios.command import (
@@ -187,11 +189,17 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.scenarios.model import QueryScenario
-    from stallmark.scenarios.read import read_scenario
+    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.read import read_any_scenario
     from stallmark.scenarios.runner import Runner
 
-    model = read_scenario(scenario, overrides)
+    model = read_any_scenario(scenario, overrides)
     show = Show(err)
+    if isinstance(model, RawScenario):
+        from stallmark.scenarios.cli_probe import run_raw
+
+        run_raw(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
+        return
     runs = len(model.turns())
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
@@ -253,7 +261,13 @@ def _report(runs: list[Path], target: Path, as_json: bool) -> None:
     from stallmark.driver.report import write_report
     from stallmark.driver.report.terminal import table
 
-    summary = summarise(find_records(runs))
+    records = find_records(runs)
+    if any(record.is_probe for record in records):
+        from stallmark.scenarios.probe_report import show_probes
+
+        show_probes(records, target, as_json, out)
+        return
+    summary = summarise(records)
     write_report(summary, target)
     if as_json:
         click.echo(json.dumps(summary.as_json() | {"report": str(target.resolve())}, default=str))
@@ -304,9 +318,9 @@ def attach(
 @json_option
 def list_(as_json: bool) -> None:
     """List the scenarios: what each answers, needs and takes."""
-    from stallmark.scenarios.read import read_scenario, shipped
+    from stallmark.scenarios.read import read_any_scenario, shipped
 
-    scenarios = [read_scenario(name) for name in shipped()]
+    scenarios = [read_any_scenario(name) for name in shipped()]
     if as_json:
         click.echo(
             json.dumps(
@@ -325,6 +339,8 @@ def list_(as_json: bool) -> None:
 
 main.add_command(compare)
 main.add_command(plan)
+main.add_command(lab)
+main.add_command(probe)
 main.add_command(whatif)
 main.add_command(server)
 main.add_command(selftest)

@@ -14,6 +14,8 @@ import psutil
 from stallmark.driver.collectors import ON_REQUEST, collectors_for
 from stallmark.driver.engines import open_engine
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.lab.needs import missing
+from stallmark.driver.probe import can_probe
 from stallmark.scenarios.target import Target, home
 
 
@@ -33,6 +35,10 @@ def examine(target: Target) -> list[Finding]:
 def _machine() -> Iterator[Finding]:
     cores, memory = os.cpu_count() or 1, humanize.naturalsize(psutil.virtual_memory().total, binary=True)
     yield Finding("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
+    if why := can_probe():
+        yield Finding("raw storage", "limited", why)
+    else:
+        yield Finding("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
 
 
 def _embedded() -> Iterator[Finding]:
@@ -55,6 +61,13 @@ def _embedded() -> Iterator[Finding]:
     else:
         yield Finding(
             "C compiler", "limited", "none found, so no emulated devices: apt-get install gcc libc6-dev."
+        )
+        return
+    if why := missing():
+        yield Finding("lab", "limited", f"no emulated array as a block device. {why}.")
+    else:
+        yield Finding(
+            "lab", "ok", "an emulated array can be made as a block device (`stallmark lab create`)."
         )
 
 

@@ -12,8 +12,13 @@ from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 from stallmark.loaders.plan import checked_seed, loader_for
+from stallmark.scenarios.array import Array
 from stallmark.scenarios.database import DatabaseChoice
+from stallmark.scenarios.device_choice import Devices
+from stallmark.scenarios.hooks import Hook
+from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.queries import QueriesChoice, StreamsBeside
+from stallmark.scenarios.raw import RawScenario
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.turns import Order, Turn, turns
 from stallmark.scenarios.units import Pool, Seconds
@@ -90,19 +95,15 @@ class WorkloadChoice(_Strict):
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
 
 
-class Devices(_Strict):
-    """Emulated devices under the embedded server; what is not named stays on the real one."""
-
-    data: DeviceModel | None = None
-    wal: DeviceModel | None = None
-
-
 class Variant(_Strict):
     """One side of a comparison. What it does not say is as the scenario says."""
 
     name: Annotated[str, Field(min_length=1, max_length=60)]
     buffer_pool: Pool | None = None
     device: Devices | Literal["bare"] | None = None
+    array: Array | None = None
+    # What makes the array that of this variant, whenever another one ran before.
+    before: Hook | None = None
     # Of queries beside the users; 0: the users alone.
     streams: Annotated[int, Field(ge=0, le=MOST_STREAMS, strict=True)] | None = None
 
@@ -131,6 +132,9 @@ class AnyScenario(_Strict):
     database: DatabaseChoice | None = None
     buffer_pool: Pool | None = None
     device: Devices | None = None
+    array: Array | None = None
+    precondition: PreconditionChoice | None = None
+    probe: Probed = None
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     reset: Literal["restore", "continue"]
     # What is measured beyond the ordinary, because it costs the server something.
@@ -147,6 +151,7 @@ class AnyScenario(_Strict):
             raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
         if twice := [name for name in self.observe if self.observe.count(name) > 1]:
             raise ValueError(f"observe names {twice[0]} twice: name it once")
+        self._refuse_mixture()
         if self.database:
             if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
                 raise ValueError(
@@ -166,11 +171,34 @@ class AnyScenario(_Strict):
     def pool_of(self, variant: Variant):
         return variant.buffer_pool or self.buffer_pool
 
-    def devices_of(self, variant: Variant) -> dict[str, DeviceModel] | None:
+    def emulates(self, variant: Variant) -> bool:
+        return isinstance(variant.device or self.device, Devices)
+
+    def devices_of(self, variant: Variant, data_bytes: int | None = None) -> dict[str, DeviceModel] | None:
+        """With a database of that size; None where the devices are the real ones.
+
+        Raises StallmarkError for a share of the data that is no size a device can have.
+        """
         devices = variant.device or self.device
-        if devices is None or devices == "bare":
-            return None
-        return {name: model for name in ("data", "wal") if (model := getattr(devices, name))}
+        return devices.resolve(data_bytes) if isinstance(devices, Devices) else None
+
+    def array_of(self, variant: Variant) -> Array | None:
+        return variant.array.over(self.array) if variant.array else self.array
+
+    def _refuse_mixture(self) -> None:
+        """What is said of a real array is not true of an emulated one, and what is done to it would go unseen."""
+        for variant in filter(self.emulates, self.variants):
+            real = {
+                "array": self.array_of(variant),
+                "before": variant.before,
+                "precondition": self.precondition,
+                "probe.folder": self.probe and self.probe.folder,
+            }
+            if said := next((key for key, one in real.items() if one), None):
+                raise ValueError(
+                    f"variant {variant.name!r} runs on an emulated device (`device`), and `{said}` is of a real one: "
+                    "remove one of the two"
+                )
 
 
 class Scenario(AnyScenario):
@@ -277,8 +305,10 @@ class QueryScenario(AnyScenario):
         return self.queries.streams or streams_for(self.workload.scale["factor"])
 
 
-def model_for(document: Mapping[str, Any]) -> type[Scenario] | type[QueryScenario]:
-    """Which of the two a scenario file means."""
+def model_for(document: Mapping[str, Any]) -> type[Scenario] | type[QueryScenario] | type[RawScenario]:
+    """Which of the three a scenario file means."""
+    if "raw" in document:
+        return RawScenario
     return QueryScenario if "queries" in document else Scenario
 
 

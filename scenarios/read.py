@@ -13,6 +13,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios.complaints import Keys, sentences
 from stallmark.scenarios.model import SHIPPED, QueryScenario, Scenario, model_for
+from stallmark.scenarios.raw import RawScenario
 
 
 def shipped() -> list[str]:
@@ -21,6 +22,18 @@ def shipped() -> list[str]:
 
 
 def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario:
+    """One with a database; see `read_any_scenario`."""
+    scenario = read_any_scenario(name_or_path, overrides)
+    if isinstance(scenario, RawScenario):
+        raise StallmarkError(
+            f"{scenario.name} probes raw storage and has no database: `stallmark run {scenario.name}` runs it."
+        )
+    return scenario
+
+
+def read_any_scenario(
+    name_or_path: str, overrides: Sequence[str] = ()
+) -> Scenario | QueryScenario | RawScenario:
     """`overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`."""
     path = _locate(name_or_path)
     document = _load(path)

@@ -49,6 +49,15 @@ def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int 
             )
 
 
+def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
+    """Flash of a share of the data that is no size a device can have."""
+    for variant in scenario.variants:
+        try:
+            scenario.devices_of(variant, loaded_bytes)
+        except StallmarkError as error:
+            raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
+
+
 def refuse_load_machines(scenario: AnyScenario, engine: Engine, gathering: Gathering) -> None:
     """Load machines that could not reach the server or this machine, or would have nothing to do."""
     if not isinstance(scenario, Scenario):
@@ -101,7 +110,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
         "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
         "reset: restore": ("restore", scenario.reset == "restore"),
-        "device": ("emulated_device", any(scenario.devices_of(variant) for variant in variants)),
+        "device": ("emulated_device", any(map(scenario.emulates, variants))),
     }
     for key, (ability, wanted) in asked.items():
         if wanted and (why := engine.cannot(ability)):

@@ -23,12 +23,14 @@ from stallmark.scenarios.placing import arrangement
 from stallmark.scenarios.query_run import QueryRun
 from stallmark.scenarios.refusals import (
     refuse_driven,
+    refuse_impossible_devices,
     refuse_load_machines,
     refuse_small_pools,
     refuse_what_cannot_be,
 )
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
+from stallmark.scenarios.storage_work import StorageWork
 from stallmark.transactions import find_workload
 
 
@@ -77,6 +79,8 @@ class Runner:
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
         if self._gathering:
             refuse_load_machines(self._scenario, self._engine, self._gathering)
+        storage = StorageWork(self._scenario, self._engine, self._show)
+        storage.refuse_impossible()
         said = advice(self._scenario, machines)
         for sentence in said:
             self._show.say(sentence)
@@ -84,12 +88,20 @@ class Runner:
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
+        refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         turns = self._scenario.turns()
         if self._gathering:
             self._gathering = replace(self._gathering, facts=facts_of(self._engine))
-        holds = True
+        holds, there, array = True, None, {}
         for number, turn in enumerate(turns, 1):
             look()
+            if turn.variant is not there:
+                try:
+                    there, array = turn.variant, storage.make(turn.variant)
+                except StallmarkError as failed:  # a hook, or an array that is full
+                    if number == 1:
+                        raise
+                    return Finished(str(failed).rstrip("."), holds)
             run = self._make(
                 turn.variant,
                 folder=self.folder / f"{number:02d}-{_as_file_name(turn.variant.name)}",
@@ -99,6 +111,8 @@ class Runner:
                 original_pool_bytes=original_pool_bytes,
                 look=look,
                 notes=said,
+                storage=storage,
+                array=array,
                 show=self._show,
             )
             reason = run.go()

@@ -50,8 +50,16 @@ def _pool(value: Any) -> PoolSize:
     except ValidationError:
         raise ValueError(f"{text!r} is no size: write it as 64MiB, 2GiB or 25 %") from None
     if size <= 0:
-        raise ValueError(f"{text} is no size of a buffer pool: write more than 0")
+        raise ValueError(f"{text} is no size: write more than 0")
     return PoolSize(size_bytes=size)
+
+
+def _size(value: Any) -> int:
+    """A number of bytes that is no share of anything."""
+    size = _pool(value)
+    if size.size_bytes is None:
+        raise ValueError(f"{value} is a share, and of what is not known here: write a size, 64GiB or 800GB")
+    return size.size_bytes
 
 
 def _seconds(value: Any) -> float:
@@ -77,5 +85,6 @@ def write_duration(seconds: float) -> str:
     return f"{seconds * 1000:.12g}ms" if 0 < seconds < 1 else f"{seconds:.12g}s"
 
 
+Size = Annotated[int, BeforeValidator(_size), PlainSerializer(lambda size: str(PoolSize(size_bytes=size)))]
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str)]
 Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from stallmark.driver.analysis.array_cautions import array_cautions
 from stallmark.driver.analysis.points import labels, points
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
 from stallmark.driver.analysis.thresholds import (
@@ -21,7 +22,15 @@ _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
 def cautions(runs: Sequence[RunSummary]) -> list[str]:
     """Runs of queries have their own statistics: their phases last as long as the queries take."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
-    return [*_emulation(runs), *statistics, *_steadiness(runs), *_load(runs), *_storage(runs), *_times(runs)]
+    return [
+        *_emulation(runs),
+        *array_cautions(runs),
+        *statistics,
+        *_steadiness(runs),
+        *_load(runs),
+        *_storage(runs),
+        *_times(runs),
+    ]
 
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from stallmark.driver.analysis.checks import FOREIGN
 from stallmark.driver.analysis.compare_metrics import METRICS, Metric, declared
 from stallmark.driver.analysis.compare_settings import differences, in_words, one_pool
 from stallmark.driver.analysis.compare_sides import Side, experiment, name_of, steps_of, tells_of
+from stallmark.driver.analysis.compare_storage import storage_checks
 from stallmark.driver.analysis.comparison_summary import Check
 from stallmark.driver.analysis.points import group
 from stallmark.driver.analysis.steadiness import Steadiness, incomparable
@@ -47,6 +48,7 @@ def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequenc
         _growth(a, b),
         _reads(a, b, steps_a, steps_b),
         _steady(both),
+        *storage_checks(a, b, both),
         *(_again(side, step, what) for side in among if tells_of(side, a, b)),
     ]
     return [check for check in found if check]

@@ -7,8 +7,8 @@ compared. Everything else that decides a figure must be the same.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stallmark.driver.analysis.devices import array_in_words, device_name
 from stallmark.driver.analysis.io import device_of
-from stallmark.driver.analysis.steps import device_name
 from stallmark.driver.analysis.thresholds import POOL_REACHED
 from stallmark.driver.analysis.words import number, size
 
@@ -25,11 +25,13 @@ Difference = tuple[str, Any, Any]  # what, of A, of B; None where it is not said
 
 
 def by_intent(manifest: Mapping[str, Any]) -> list[str]:
-    """What may tell this run's variant from others, in words: its buffer pool and the devices of data and log."""
+    """What may tell this run's variant from others, in words: its buffer pool, its array, the devices of data
+    and log."""
     reached = (manifest.get("memory") or {}).get("reached_bytes")
     said = [f"buffer pool {size(reached)}"] if reached else []
     if device_of(manifest, "data"):
         said.append(f"data on {device_name(manifest)}")
+    said += [f"array: {one}" for one in array_in_words(manifest)]
     if (log := device_of(manifest, "wal")) and log != device_of(manifest, "data"):
         said.append(f"log on {_device(log)}")
     return said

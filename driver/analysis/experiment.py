@@ -10,6 +10,7 @@ from stallmark.driver.analysis.cautions import cautions
 from stallmark.driver.analysis.clocks import clock_sentences
 from stallmark.driver.analysis.compare import comparison_within
 from stallmark.driver.analysis.cycles import checkpoint_marks, over_whole_cycles
+from stallmark.driver.analysis.devices import device_name
 from stallmark.driver.analysis.errors import read_errors
 from stallmark.driver.analysis.findings import findings
 from stallmark.driver.analysis.foreign import read_foreign
@@ -22,7 +23,7 @@ from stallmark.driver.analysis.query_runs import read_queries
 from stallmark.driver.analysis.series import make_series
 from stallmark.driver.analysis.server_views import read_server_views
 from stallmark.driver.analysis.step_causes import with_cause
-from stallmark.driver.analysis.steps import device_name, summarise_step
+from stallmark.driver.analysis.steps import summarise_step
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.driver.analysis.validity import Validity
 from stallmark.driver.analysis.wait_parts import read_wait_parts
@@ -41,6 +42,11 @@ def summarise(
     """
     if not records:
         raise StallmarkError("There is no run record to summarise.")
+    if probes := [record for record in records if record.is_probe]:
+        raise StallmarkError(
+            f"{probes[0].folder} is a probe of raw storage, which has no transactions: `stallmark report` shows probes "
+            "by themselves."
+        )
     variants = Counter(_variant(record) for record in records)
     keys = [f"run{number}" for number in range(1, len(records) + 1)]
     runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))

@@ -33,6 +33,7 @@ def _findings(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterator[s
         yield from _pools(found)
     if axis in ("buffer_pool", "device"):
         yield from _devices(found)
+    yield from _flash(found)
     if axis == "variant" and not judged:
         yield from _variants(found)
     yield from _beside(found)
@@ -87,6 +88,12 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
         by_device = list(_by_device(same).items())
         for (slow_name, slow), (fast_name, fast) in pairwise(by_device):
             a, b = slow[0], fast[0]
+            if a.first.emulated != b.first.emulated:
+                yield (
+                    f"With the same buffer pool of {a.pool}, {slow_name} and {fast_name} are not compared: an emulated "
+                    "device says nothing of a real one."
+                )
+                continue
             yield (
                 f"With the same buffer pool of {a.pool}, {fast_name} gave {_result(b)} against "
                 f"{per_second(a.tps)} on {slow_name} ({factor(b.tps / a.tps)})."
@@ -104,6 +111,21 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
                 "filled, or "
                 "something besides the device changed."
             )
+
+
+def _flash(found: Sequence[Point]) -> Iterator[str]:
+    """How much of the reads flash took off the disks, of the first run of every point that has any."""
+    for point in found:
+        use = point.first.flash
+        if use is None or not use.share or use.read_ms is None:
+            continue
+        others = (
+            f", and the disks the others in {number(use.spindle_read_ms)} ms" if use.spindle_read_ms else ""
+        )
+        yield (
+            f"In {labels([point], found)[0]} the flash {use.kind} answered {percent(use.share)} of the reads, in "
+            f"{number(use.read_ms)} ms each{others}."
+        )
 
 
 def _beside(found: Sequence[Point]) -> Iterator[str]:

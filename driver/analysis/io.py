@@ -16,7 +16,15 @@ _SERVER = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in (
 _SERVER += ["syncs", "sync_stall_ms", "hits"]
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
-_DEVICE += ["busy_ms", "late"]
+_DEVICE += [
+    "busy_ms",
+    "late",
+    "flash_reads",
+    "flash_read_ms",
+    "cache_evictions",
+    "tier_bytes_up",
+    "tier_bytes_down",
+]
 
 
 @dataclass(frozen=True)
@@ -104,8 +112,9 @@ def read_io(record: Record) -> Io:
 
 
 def is_emulated(manifest: Mapping[str, Any]) -> bool:
-    """Whether the data files lay on an emulated device."""
-    return "spindles" in device_of(manifest, "data")
+    """Whether the data files lay on an emulated device: in the server's process, or a block device of a lab."""
+    device = device_of(manifest, "data")
+    return "spindles" in device or "lab" in device
 
 
 def device_of(manifest: Mapping[str, Any], role: str) -> Mapping[str, Any]:

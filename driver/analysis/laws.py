@@ -99,6 +99,8 @@ def _devices(manifest: Mapping[str, Any], io: Io, interval: Interval) -> Iterato
         model, delta = device_of(manifest, role), over(counters, interval)
         if "spindles" not in model or delta is None or delta.broken:
             continue
+        if any(model.get(part) for part in ("rpm", "cache", "tier")):
+            continue  # how long an I/O is served depends on where it is, and on what was there before
         busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model["spindles"]
         asked = _asked(delta, model)
         if busy * model["spindles"] < LAW_FLOOR_USERS:

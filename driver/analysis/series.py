@@ -20,6 +20,7 @@ def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
 
     reads, writes = rate(SERVER.reads), rate(SERVER.writes)
     read_stall = rate(SERVER.read_ms)
+    device = io.data_device.per_second(seconds) if io.data_device else {}
     done = load.all("committed") + load.all("rolled_back")
     return Series(
         second=np.arange(seconds),
@@ -32,6 +33,9 @@ def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
         data_iops=reads + writes,
         data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
         primary_tps=_committed(load, primary) if primary else None,
+        flash_share=per_second_mean(device["flash_reads"], device["reads"])
+        if "flash_reads" in device
+        else None,
     )
 
 

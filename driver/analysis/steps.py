@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.active_set import active_set, flash_use
 from stallmark.driver.analysis.attribution import device_share_of_stall
 from stallmark.driver.analysis.checks import foreign_share, invalid_sentences, storage_sentences
 from stallmark.driver.analysis.correlation import correlate_changes
 from stallmark.driver.analysis.counters import Delta
+from stallmark.driver.analysis.devices import device_name
 from stallmark.driver.analysis.driver_bound import driver_bound
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import (
@@ -147,6 +149,8 @@ def summarise_step(
         steadiness=_steadiness(load, interval, arrivals),
         waited=step.get("waited"),
         slo=judge_reads(manifest, latencies, data),
+        flash=flash_use(record, io, interval),
+        active=active_set(record, io, interval),
     )
 
 
@@ -282,14 +286,6 @@ def _checkpoints(delta: Delta | None) -> int | None:
     return round(
         delta.values.get("done", delta.values.get("timed", 0.0) + delta.values.get("requested", 0.0))
     )
-
-
-def device_name(manifest: Mapping[str, Any]) -> str:
-    device = device_of(manifest, "data")
-    if is_emulated(manifest):
-        spindles = device["spindles"]
-        return f"EMULATED {spindles} spindle{'s' if spindles != 1 else ''}, {device['read_ms']:g} ms"
-    return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
 
 
 def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlation]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.active_set_summary import ActiveSet, FlashUse
 from stallmark.driver.analysis.cause_summary import StepCause
 from stallmark.driver.analysis.comparison_summary import ComparisonSummary
 from stallmark.driver.analysis.interval import Cycles
@@ -170,6 +171,8 @@ class StepSummary:
     waited: dict[str, Any] | None = None  # for a steady state, before measuring: as the manifest's step says
     slo: ServiceLevel | None = None
     beside: QueriesBeside | None = None  # streams of queries that were there as well
+    flash: FlashUse | None = None  # of the data device, where it is counted
+    active: ActiveSet | None = None
 
     @property
     def result_tps(self) -> float:
@@ -191,6 +194,12 @@ class Series:
     data_iops: np.ndarray
     data_mb_per_s: np.ndarray
     primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
+    flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
+
+    def line(self, name: str) -> np.ndarray:
+        """One of the above by its name; NaN throughout where the run has no such line."""
+        found = getattr(self, name)
+        return np.full(len(self.second), np.nan) if found is None else found
 
 
 @dataclass(frozen=True)

@@ -286,3 +286,52 @@ after eight runs of one experiment on the embedded server (reads of 4, 1 and 0.2
 which it then fitted, 6 of 6 within the range, and not confirmed on fresh runs. The worst was 17 % too low over a factor
 of 12, most of them too low, because writes queue behind the same reads and gain as well. benchmarks/causes.py runs such
 an experiment."""
+
+
+# The storage itself. ------------------------------------------------------------------------------------------
+
+STEADY_ROUNDS = 5
+STEADY_ROUNDS_RANGE = 0.20
+STEADY_ROUNDS_SLOPE = 0.10
+"""Preconditioned when over five rounds the largest and the smallest mean lie within 20 % of their mean, and a straight
+line through them rises or falls by no more than 10 % (SNIA, Solid State Storage Performance Test Specification)."""
+
+# Raw storage (probe_saturation.py, probe_drift.py) ------------------------------------------------------------
+
+PROBE_GAIN = 0.25
+"""More I/Os per second that twice as many outstanding ones must bring, or storage is saturated. In a closed loop
+latency is outstanding I/Os / rate: a quarter more of them per second is paid for by each taking 60 % longer. Disks that
+are hit at random gain a little for ever, because ever fewer of them happen to be idle: of n I/Os on c disks
+n / (n + c − 1) of all the disks can do (exponential service); less than a quarter from two for each disk on."""
+
+PROBE_SUSTAINED = 0.7
+"""Rate × latency over the outstanding I/Os that were asked for. All of them are under way all the time, so it is 1 but
+for the time in the program that issues them: it fills 256 KiB to write in 0.1 ms, a fifth of what a fast disk needs for
+them. Below this the program or its CPUs were measured."""
+
+PROBE_COLLAPSE = 0.20
+"""Loss of I/Os per second against the best with fewer outstanding. A queue that is only longer loses none; within a few
+seconds the rates of one disk differ by some percent by themselves."""
+
+PROBE_TAIL = 3.0
+"""How much faster than the outstanding I/Os p99 may grow from the knee on. In a fair queue it grows with them; three
+times that is a queue in which some I/Os are passed over again and again."""
+
+PROBE_UNSTABLE = 0.5
+"""Share of the step's median rate below which a window is a slump."""
+PROBE_SLUMPS = 0.1
+"""Share of a step's windows in a slump from which it is unstable. That many cannot be the odd garbage collection."""
+PROBE_WINDOW_IOS = 40
+"""I/Os that a window needs at the step's mean rate for its slump to be one: of so many independent ones, half is three
+standard deviations away."""
+
+PROBE_SMALL_BYTES = 64 * 2**30
+"""Controllers of arrays have up to some tens of GiB of memory: a file that is smaller may be answered from it."""
+
+PROBE_DRIFT = 0.10
+"""Change of raw storage between two probes that makes what lies between them incomparable. Less is not told from chance
+in the seconds a probe has, on disks whose single I/Os scatter by a third of their mean, and a database, which waits for
+more than its disks, changes by less."""
+PROBE_BATCHES = 10
+"""Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
+an I/O, and enough for an interval by Student's t that is only a seventh wider than by many."""

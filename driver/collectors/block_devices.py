@@ -18,6 +18,10 @@ class NoBlockDevice(Exception):
     """Not exactly one block device of this machine is behind a directory; the message says why."""
 
 
+class InMemory(NoBlockDevice):
+    """No device at all is."""
+
+
 @dataclass(frozen=True)
 class BlockDevice:
     """A disk, a partition or a volume. `counts_syncs`: the kernel counts flushes of whole disks only."""
@@ -113,7 +117,7 @@ def _mount_of(directory: Path) -> Mount:
 
 def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
     if mount.file_system in _IN_MEMORY:
-        raise NoBlockDevice(f"{directory} is in memory ({mount.file_system}): no device is behind it.")
+        raise InMemory(f"{directory} is in memory ({mount.file_system}): no device is behind it.")
     if mount.file_system == "overlay":
         options = dict(option.partition("=")[::2] for option in mount.options.split(","))
         upper = Path(options.get("upperdir", ""))

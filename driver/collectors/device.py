@@ -1,13 +1,24 @@
 """The devices under the data and the WAL directory: real, emulated, or both."""
 
 import sys
+import time
 
 import pyarrow as pa
 
 from stallmark.driver.collectors.base import Collector, Row
 from stallmark.driver.collectors.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.slow_device import DeviceCounters, SlowDevices
+from stallmark.driver.engines.slow_device import (
+    EXTENT_BYTES,
+    ActiveSet,
+    DeviceCounters,
+    FlashCounters,
+    SlowDevices,
+    layout,
+)
+from stallmark.driver.engines.slow_device.counters import counters_of, next_interval
+from stallmark.driver.engines.slow_device.shared import SharedState
+from stallmark.driver.lab import behind
 
 NS_PER_MS = 1e6
 
@@ -17,10 +28,16 @@ class Device(Collector):
     title = "Devices"
     help = (
         "What the devices themselves count, for everybody who uses them (/proc/diskstats). An emulated "
-        "device counts what the server did on it, and the real one under it is then called underlying. "
+        "device counts what the server did on it, and the real one under it is then called underlying; a lab's "
+        "block device is an emulated one. "
         "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
         "spindles. queue_ms is the integral of the I/Os under way over time. `late`: I/Os for which the real "
-        "device was slower than the emulated one."
+        "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
+        "spindle_writes: what reached the spindles, migration included. flash_reads: callers' reads served by "
+        "flash; flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
+        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that were read or "
+        "written since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
+        "device was engaged."
     )
     columns = pa.schema(
         [
@@ -39,6 +56,22 @@ class Device(Collector):
             ("busy_ms", pa.float64()),
             ("queue_ms", pa.float64()),
             ("late", pa.int64()),
+            ("spindle_reads", pa.int64()),
+            ("spindle_writes", pa.int64()),
+            ("flash_reads", pa.int64()),
+            ("flash_read_ms", pa.float64()),
+            ("flash_writes", pa.int64()),
+            ("flash_busy_ms", pa.float64()),
+            ("flash_used_bytes", pa.int64()),  # a gauge, as the active sets are
+            ("cache_hits", pa.int64()),
+            ("cache_misses", pa.int64()),
+            ("cache_evictions", pa.int64()),
+            ("tier_bytes_up", pa.int64()),
+            ("tier_bytes_down", pa.int64()),
+            ("active_extents", pa.int64()),
+            ("active_extents_60s", pa.int64()),
+            ("active_extents_run", pa.int64()),
+            ("extent_bytes", pa.int64()),
         ]
     )
 
@@ -47,6 +80,7 @@ class Device(Collector):
         self._roles: dict[BlockDevice, str] = {}
         self._emulation: SlowDevices | None = None
         self._emulations = 0
+        self._labs: dict[BlockDevice, layout.Device] = {}
 
     def unavailable(self) -> str | None:
         if not self.engine.is_local:
@@ -65,6 +99,10 @@ class Device(Collector):
 
     def open(self) -> None:
         self._roles, _ = self._resolve()
+        found = {device: behind(device.name) for device in self._roles}
+        self._labs = {
+            device: SharedState.open(lab[1]).device(0) for device, lab in found.items() if lab is not None
+        }
 
     def sample(self, now: float) -> list[Row]:
         rows: list[Row] = []
@@ -72,8 +110,14 @@ class Device(Collector):
             if devices is not self._emulation:
                 self._emulation, self._emulations = devices, self._emulations + 1
             epoch = f"emulation {self._emulations}"
-            rows += [_emulated(name, epoch, counters) for name, counters in devices.counters().items()]
-        return rows + [_real(device, role) for device, role in self._roles.items()]
+            active = devices.next_interval()
+            for name, counters in devices.counters().items():
+                rows.append(_emulated(name, epoch, counters) | _flash(counters.flash) | _active(active[name]))
+        for device, role in self._roles.items():
+            rows.append(
+                _lab(device, role, self._labs[device]) if device in self._labs else _real(device, role)
+            )
+        return rows
 
     def _resolve(self) -> tuple[dict[BlockDevice, str], list[str]]:
         """The block devices with their roles, and sentences on the directories that have none."""
@@ -99,8 +143,15 @@ def _real(device: BlockDevice, role: str) -> Row:
         "emulated": False,
         "epoch": device.epoch,
         **counters,
-        "late": None,
+        **dict.fromkeys(_EMULATED_ONLY),
     }
+
+
+def _lab(device: BlockDevice, role: str, state: layout.Device) -> Row:
+    """A lab's block device, as its array counts: the kernel's figures would have the way there, too."""
+    counters = counters_of(state)
+    row = _emulated(role, device.epoch, counters) | {"entity": f"{role}: {device.name}"}
+    return row | _flash(counters.flash) | _active(next_interval(state.active, time.monotonic()))
 
 
 def _emulated(name: str, epoch: str, counters: DeviceCounters) -> Row:
@@ -120,4 +171,37 @@ def _emulated(name: str, epoch: str, counters: DeviceCounters) -> Row:
         "busy_ms": counters.busy_ns / NS_PER_MS,
         "queue_ms": (counters.read_ns + counters.write_ns + counters.sync_ns) / NS_PER_MS,
         "late": counters.late,
+        "spindle_reads": counters.spindle_reads,
+        "spindle_writes": counters.spindle_writes,
     }
+
+
+def _flash(counters: FlashCounters | None) -> Row:
+    if counters is None:
+        return dict.fromkeys(_FLASH)
+    return {
+        "flash_reads": counters.reads,
+        "flash_read_ms": counters.read_ns / NS_PER_MS,
+        "flash_writes": counters.writes,
+        "flash_busy_ms": counters.busy_ns / NS_PER_MS,
+        "flash_used_bytes": counters.used_bytes,
+        "cache_hits": counters.hits,
+        "cache_misses": counters.misses,
+        "cache_evictions": counters.evictions,
+        "tier_bytes_up": counters.bytes_up,
+        "tier_bytes_down": counters.bytes_down,
+    }
+
+
+def _active(active: ActiveSet) -> Row:
+    return {
+        "active_extents": active.interval,
+        "active_extents_60s": active.window,
+        "active_extents_run": active.run,
+        "extent_bytes": EXTENT_BYTES,
+    }
+
+
+_NAMES = Device.columns.names
+_EMULATED_ONLY = _NAMES[_NAMES.index("late") :]
+_FLASH = [name for name in _NAMES if name.startswith(("flash_", "cache_", "tier_"))]

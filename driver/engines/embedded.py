@@ -117,9 +117,10 @@ class EmbeddedServer:
         private_folder(self.socket_folder)
         environment = {}
         if self.models:
-            state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
-            places = {name: place for name, place in self.directories().items() if name in self.models}
-            self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
+            if self.devices is None:
+                state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
+                places = {name: place for name, place in self.directories().items() if name in self.models}
+                self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
@@ -136,8 +137,20 @@ class EmbeddedServer:
             if self.devices:
                 self.devices.set_model(name, None)
 
+    def use_devices(self, models: Mapping[str, DeviceModel] | None) -> None:
+        """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
+        if (models or None) != self.models:
+            self.stop()
+            self._drop_devices()
+            self.models = models or None
+
+    def _drop_devices(self) -> None:
+        if self.devices is not None:
+            self.devices.close()
+            self.devices = None
+
     def stop(self) -> None:
-        """Stop the server, if it runs, and let go of the folder's devices."""
+        """Stop the server, if it runs. Emulated devices outlive it, and what is on their flash, as real ones do."""
         self.relax_devices()
         if self._guard is not None:
             assert self._guard.stdin
@@ -145,13 +158,11 @@ class EmbeddedServer:
             self._guard.wait()
             self._guard = None
             end_leftover(self.data)  # if it was the guard that was killed
-        if self.devices is not None:
-            self.devices.close()
-            self.devices = None
 
     def close(self) -> None:
-        """Stop the server and give the folder back."""
+        """Stop the server and give the folder back, and its emulated devices."""
         self.stop()
+        self._drop_devices()
         if self._lock is not None:
             shutil.rmtree(self.socket_folder, ignore_errors=True)
             os.close(self._lock)
@@ -190,6 +201,9 @@ class EmbeddedServer:
             claim_wal(self.wal_folder, self.folder)
         with self._stopped():
             self.snapshot.restore(self.data, self.wal_folder)
+        for name in self.models or {}:
+            if self.devices:
+                self.devices.empty_flash(name)  # what is on it was of the files that are gone
 
     @contextmanager
     def _stopped(self) -> Iterator[None]:
@@ -326,9 +340,7 @@ class EmbeddedEngine(PostgresEngine):
 
     def emulate(self, models: Mapping[str, DeviceModel] | None) -> None:
         """Put the server on emulated devices, or back on the real ones; not slow until `engage_devices`."""
-        if (models or None) != self.server.models:
-            self.server.stop()
-            self.server.models = models or None
+        self.server.use_devices(models)
         self.server.start()
 
     def emulated_devices(self) -> Mapping[str, DeviceModel]:

@@ -247,7 +247,7 @@ def _line(run: RunSummary, line: str, divisor: int, drawn: int, colour: str, ind
     pick = run.series.second >= began
     width = bucket_width(int(pick.sum()) * drawn, 1)
     x = bucket_means(run.series.second[pick], width)
-    y = bucket_means(getattr(run.series, line)[pick], width)
+    y = bucket_means(run.series.line(line)[pick], width)
     return {
         "type": "scatter",
         "mode": "lines",
@@ -386,7 +386,7 @@ def _top(runs: Sequence[RunSummary], line: str) -> float:
     """The highest point drawn, outliers of single seconds left out: they would press everything else flat."""
     tops = []
     for run in runs:
-        values = getattr(run.series, line)[run.series.second >= measuring_began(run)]
+        values = run.series.line(line)[run.series.second >= measuring_began(run)]
         values = values[np.isfinite(values)]
         if len(values):
             tops.append(float(np.quantile(values, 0.995)))

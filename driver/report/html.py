@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 from stallmark.driver.analysis.query_summary import PHASES
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import (
+    array_tables,
     beside,
     cause_tables,
     columns,
@@ -21,6 +22,7 @@ from stallmark.driver.report import (
     labels,
     query_charts,
     query_tables,
+    raw,
     server_tables,
     steady,
     tables,
@@ -236,7 +238,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"units": units, "causes": cause_tables}
+    templates.globals |= {"units": units, "causes": cause_tables, "array": array_tables, "raw": raw}
     return templates
 
 

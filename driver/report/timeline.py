@@ -35,6 +35,8 @@ def lines(runs: Sequence[RunSummary]) -> list[tuple[str, str, str]]:
             ("primary_tps", plural(name), f"{plural(name)} per second"),
             ("tps", "all tx", "all committed transactions per second"),
         ]
+    if any(run.series.flash_share is not None for run in runs):
+        found.append(("flash_share", "from flash", "share of the reads that flash answered"))
     return [*found, *RESPONSE]
 
 
@@ -84,7 +86,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
             pick = slice(stretch.first, stretch.last)
             x = bucket_means(run.series.second[pick], widths[run.folder])
             for row, (name, _, _) in enumerate(drawn):
-                y = bucket_means(getattr(run.series, name)[pick], widths[run.folder])
+                y = bucket_means(run.series.line(name)[pick], widths[run.folder])
                 known = y[np.isfinite(y)]
                 tops[row] = max(tops[row], float(known.max()) if len(known) else 0.0)
                 data.append(
@@ -236,7 +238,7 @@ def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[li
         begin = measuring_began(run)
         name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
         columns = [
-            bucket_means(getattr(run.series, n), width)
+            bucket_means(run.series.line(n), width)
             for n in ("second", "users", *(name for name, _, _ in lines(runs)))
         ]
         for second, users, *values in zip(*columns, strict=True):

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from stallmark.driver.collectors import block_devices
 from stallmark.driver.collectors.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
 from stallmark.driver.collectors.device import Device
-from stallmark.driver.engines.slow_device import DeviceCounters
+from stallmark.driver.engines.slow_device import ActiveSet, DeviceCounters, FlashCounters
 
 from .conftest import Cluster, ClusterEngine, one
 
@@ -146,7 +147,11 @@ class Emulation:
 
     def counters(self) -> dict[str, DeviceCounters]:
         counted = DeviceCounters(self.reads, 8192, 3_000_000, 2, 16384, 4_000_000, 1, 5_000_000, 6_000_000, 0)
-        return {"data": counted, "wal": counted}
+        flash = FlashCounters(65536, 4, 2_000_000, 3, 1_000_000, 4, 6, 1, 0, 0)
+        return {"data": replace(counted, spindle_reads=6, flash=flash), "wal": counted}
+
+    def next_interval(self) -> dict[str, ActiveSet]:
+        return {"data": ActiveSet(5, None, 7), "wal": ActiveSet(0, None, 0)}
 
 
 def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
@@ -166,4 +171,12 @@ def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
         6.0,
         12.0,
     )
+    assert (row["spindle_reads"], row["flash_reads"], row["flash_read_ms"], row["cache_hits"]) == (
+        6,
+        4,
+        2.0,
+        4,
+    )
+    assert (row["active_extents"], row["active_extents_60s"], row["active_extents_run"]) == (5, None, 7)
+    assert emulated[1]["flash_reads"] is None  # it has no flash
     assert one(again, entity="data")["epoch"] != row["epoch"]

@@ -125,7 +125,8 @@ def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Pat
         )
         made = QueryRun(
             scenario, scenario.variants[0], engine, folder=tmp_path, place={"sequence": 1}, title="", loaded=None,
-            original_pool_bytes=None, look=lambda: None, notes=[], show=Show(Console(file=io.StringIO())),
+            original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={},
+            show=Show(Console(file=io.StringIO())),
         )  # fmt: skip
         [(_, steps)] = made._streams("power")
         return [step.text for step in steps if isinstance(step, Query)]

@@ -30,7 +30,7 @@ WRONG = [
     (
         "device: bare",
         "xyz: bare",
-        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, streams.",
+        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, array, before, streams.",
     ),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
@@ -144,7 +144,7 @@ def test_a_misspelt_scenario_is_guessed():
 def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
         with pytest.raises(
-            StallmarkError, match="there are buffer-pool, demo, htap, power-memory-storage, user-ramp"
+            StallmarkError, match="there are buffer-pool, demo, flash-cache-vs-tiering, flash-lab, htap"
         ):
             read_scenario(unknown)
 

@@ -110,7 +110,8 @@ def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_pa
     scenario, engine = read(sets=RESTORED), engine_at(shared)
     run = Run(
         scenario, scenario.variants[0], engine, folder=tmp_path / "run", place={}, title="", loaded=None,
-        original_pool_bytes=None, look=lambda: None, notes=[], show=SHOW, web_port=None, gathering=None,
+        original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={}, show=SHOW, web_port=None,
+        gathering=None,
     )  # type: ignore[arg-type]  # fmt: skip
     holds["hr"] = "salaries"
     with pytest.raises(StallmarkError, match=r"holds hr\.salaries"):

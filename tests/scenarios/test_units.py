@@ -67,7 +67,7 @@ def test_durations(text, seconds):
         (POOL, "1.5", "1.5 has no unit: write 1.5MiB or 1.5 %"),
         (POOL, "64MiX", "'64MiX' is no size: write it as 64MiB, 2GiB or 25 %"),
         (POOL, "all of it", "'all of it' is no size: write it as 64MiB, 2GiB or 25 %"),
-        (POOL, "0MiB", "0MiB is no size of a buffer pool: write more than 0"),
+        (POOL, "0MiB", "0MiB is no size: write more than 0"),
         (POOL, "-1MiB", "is no size"),
         (POOL, "0 %", "0 % is no share of the data: write 1 % to 1000 %"),
         (POOL, "nan %", "nan % is no share of the data: write 1 % to 1000 %"),

@@ -1,4 +1,4 @@
-"""Compiles the interposer, once for each source and compiler."""
+"""Compiles what the emulated devices are made of, once for each source and compiler."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from stallmark.driver.engines.slow_device.errors import NoCompiler, SlowDeviceEr
 
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden")
+_LIBRARIES = ("-ldl", "-lm")
+MODEL = ("model.c", "spindles.c", "flash.c", "cache.c", "tier.c", "active_set.c")
+_HEADERS = ("state.h", "model.h", "files.h", "clock.h")
 
 
 def interposer(build_dir: Path) -> Path:
@@ -24,16 +28,25 @@ def interposer(build_dir: Path) -> Path:
             f"The build directory {build_dir} has a space or a colon in its path, which LD_PRELOAD cannot "
             "name; choose another one."
         )
-    source = (resources.files(__package__) / "slow_device.c").read_bytes()
-    compiler = _compiler()
-    key = hashlib.sha256(b"\0".join([source, _version(compiler), " ".join(_FLAGS).encode()])).hexdigest()[:16]
-    library = build_dir / f"slow_device-{key}.so"
-    if not library.exists():
-        _compile(compiler, source, library)
-    return library
+    return library("slow_device", {}, ("interposer.c", "files.c", *MODEL), build_dir)
 
 
-def _compiler() -> str:
+def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir: Path) -> Path:
+    """A shared library of C `sources` and of `ours` in this folder, which may include our headers."""
+    here = resources.files(__package__)
+    everything = {file: (here / file).read_bytes() for file in (*_HEADERS, *ours)} | sources
+    using = compiler()
+    parts = [part for file, text in sorted(everything.items()) for part in (file.encode(), text)]
+    parts += [_version(using), " ".join(_FLAGS).encode()]
+    key = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+    built = build_dir / f"{name}-{key}.so"
+    if not built.exists():
+        _compile(using, everything, built)
+    return built
+
+
+def compiler() -> str:
+    """The path of the C compiler; raises NoCompiler if there is none."""
     for name in _COMPILERS:
         if path := shutil.which(name):
             return path
@@ -47,20 +60,23 @@ def _version(compiler: str) -> bytes:
     return subprocess.run([compiler, "--version"], capture_output=True, check=False).stdout
 
 
-def _compile(compiler: str, source: bytes, library: Path) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
+def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
     # Built aside and renamed: another process may be building, or already running, the same library.
-    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-        built = Path(scratch) / library.name
-        command = [compiler, *_FLAGS, "-x", "c", "-", "-o", str(built), "-ldl"]
-        done = subprocess.run(command, input=source, capture_output=True, check=False)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        for name, text in sources.items():
+            (Path(scratch) / name).write_bytes(text)
+        files = [name for name in sources if name.endswith(".c")]
+        command = [compiler, *_FLAGS, "-o", target.name, *files, *_LIBRARIES]
+        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
                 f"The slow device could not be compiled with {compiler} ({_first_error(done.stderr)}); "
                 "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
             )
+        built = Path(scratch) / target.name
         built.chmod(0o755)
-        os.replace(built, library)
+        os.replace(built, target)
 
 
 def _first_error(output: bytes) -> str:

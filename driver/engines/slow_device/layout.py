@@ -1,33 +1,76 @@
-"""The state file's layout: the mirror image of `struct state` in slow_device.c."""
+"""The state file's layout: the mirror image of state.h."""
 
 from __future__ import annotations
 
-from ctypes import Structure, c_char, c_uint64
+from ctypes import Structure, c_char, c_uint64, sizeof
 
-MAGIC = int.from_bytes(b"STALLSD1", "little")
+MAGIC = int.from_bytes(b"STALLSD2", "little")
 MAX_DEVICES = 8
 MAX_PLACES = 16
 MAX_SPINDLES = 64
+MAX_CHANNELS = 64
 PATH_MAX = 4096
+BLOCK_BYTES = 8192
+"""Of the cache: it has a slot for each."""
+CACHE_SLOTS = 1 << 22
+ACTIVE_EXTENT_BYTES = 64 << 10
 _DIRTY_SLOTS = 1024
+_TIER_SLOTS = 1 << 17
+_ACTIVE_SLOTS = 1 << 18
+
+NO_FLASH, CACHE, TIER = range(3)
+
+
+def _counts(*names: str) -> tuple[tuple[str, type[c_uint64]], ...]:
+    return tuple((name, c_uint64) for name in names)
+
+
+class FlashModel(Structure):
+    _fields_ = _counts(
+        "use", "size", "extent_bytes", "read_ns", "write_ns", "ps_per_byte", "channels", "cycle_ns", "move"
+    )
 
 
 class Model(Structure):
     _fields_ = (
-        ("spindles", c_uint64),
-        ("read_ns", c_uint64),
-        ("write_ns", c_uint64),
-        ("sync_ns", c_uint64),
-        ("ps_per_byte", c_uint64),
+        *_counts("spindles", "read_ns", "write_ns", "sync_ns", "ps_per_byte", "revolution_ns", "seek_ns"),
+        ("flash", FlashModel),
     )
 
 
 class Tally(Structure):
-    _fields_ = (("count", c_uint64), ("bytes", c_uint64), ("ns", c_uint64))
+    _fields_ = _counts("count", "bytes", "ns")
 
 
 class _Spindle(Structure):
-    _fields_ = (("next_free", c_uint64), ("next_position", c_uint64))
+    _fields_ = _counts("next_free", "next_position", "cylinder")
+
+
+class Flash(Structure):
+    _fields_ = (
+        *_counts("generation", "next_cycle", "used_bytes"),
+        ("reads", Tally),
+        *_counts("writes", "busy_ns", "hits", "misses", "evictions", "bytes_up", "bytes_down"),
+        ("_channel_free", c_uint64 * MAX_CHANNELS),
+    )
+
+
+class _Extent(Structure):
+    _fields_ = _counts("tag", "heat", "identity", "offset")
+
+
+class Unique(Structure):
+    _fields_ = _counts("mark", "count", "base")
+
+
+class ActiveSet(Structure):
+    _fields_ = (
+        ("interval", Unique),
+        ("window", Unique),
+        ("run", Unique),
+        *_counts("window_start", "last_window"),
+        ("_slot", c_uint64 * _ACTIVE_SLOTS),
+    )
 
 
 class Device(Structure):
@@ -36,10 +79,13 @@ class Device(Structure):
         ("reads", Tally),
         ("writes", Tally),
         ("syncs", Tally),
-        ("busy_ns", c_uint64),
-        ("late", c_uint64),
+        *_counts("busy_ns", "late", "spindle_reads", "spindle_writes"),
         ("_spindle", _Spindle * MAX_SPINDLES),
+        ("flash", Flash),
         ("_dirty", c_uint64 * _DIRTY_SLOTS),
+        ("active", ActiveSet),
+        ("_extent", _Extent * _TIER_SLOTS),
+        ("_block", c_uint64 * CACHE_SLOTS),
     )
 
 
@@ -48,10 +94,11 @@ class Place(Structure):
 
 
 class State(Structure):
-    _fields_ = (
-        ("magic", c_uint64),
-        ("size", c_uint64),
-        ("places", c_uint64),
-        ("place", Place * MAX_PLACES),
-        ("device", Device * MAX_DEVICES),
-    )
+    """The head; `devices` times Device follow."""
+
+    _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
+
+
+def size_of(devices: int) -> int:
+    """Bytes of a state file."""
+    return sizeof(State) + devices * sizeof(Device)

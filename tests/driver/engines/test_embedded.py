@@ -400,6 +400,8 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, ta
     for name in models:  # counted all the time
         assert now[name].syncs > start[name].syncs
         assert now[name].busy_ns >= start[name].busy_ns
+    table.drop_caches()
+    assert table.devices is devices  # as real ones, they outlive a restart
     table.emulate(None)
     assert table.emulated_devices() == {} and table.devices is None
     table.engage_devices()

@@ -1,0 +1,216 @@
+"""A blind test of the headline experiment: three arrays drawn from a hidden seed, told apart from the records alone.
+
+    python -m benchmarks.blind FOLDER [ROUNDS] [LOAD]     (from the root of the repository; 4 rounds by default)
+
+LOAD is bank (2 minutes a round) or brokerage (5, and its transactions differ so much that their reads scatter more).
+
+Disks alone, with a flash read cache and with a flash tier, their speeds and sizes drawn and their names shuffled: A, B
+and C. A round runs each once, every other round in reverse order; another call with the same FOLDER adds rounds.
+Then everything that tells which array it was is taken out of copies of the records: the device's own counters, its
+model, the scenario. What is left is what there is of an array that nobody can look into: the database's side. From it
+come the order of the arrays, their read times in 95 % intervals over rounds, the reads per transaction, and the cause.
+Only then the truth is revealed: the parameters, and what the devices counted themselves.
+"""
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.compare import compare_runs
+from stallmark.driver.analysis.summary import RunSummary, StepSummary
+from stallmark.driver.analysis.thresholds import REPLICATES
+from stallmark.driver.analysis.words import listed, number
+from stallmark.driver.record import find_records
+
+READS_APART = 0.05
+"""Relative: how far physical reads per transaction may lie apart, of arrays under one database and pool."""
+
+ALIKE = 0.05
+"""Read times closer together than this have no order."""
+
+LOADS: dict[str, dict[str, Any]] = {
+    "bank": {
+        "workload": {"name": "bank", "scale": {"branches": 20}},
+        **{"warm_up": "14s", "measure": "15s"},
+    },
+    "brokerage": {
+        "workload": {"name": "brokerage", "scale": {"customers": 5000, "days": 0.2}},
+        **{"warm_up": "24s", "measure": "45s"},
+    },
+}
+
+ARRAYS = ("disks", "cache", "tier")
+
+
+def drawn(seed: int, load: str) -> dict[str, Any]:
+    """The hidden truth: which letter is which array, and the arrays."""
+    rng = np.random.default_rng(seed)
+    disks = {
+        "spindles": int(rng.integers(8, 17)),
+        "rpm": int(rng.choice([7200, 10000, 15000])),
+        "seek_ms": round(float(rng.uniform(3, 7)), 2),
+        "sync_ms": 1,
+        "mb_per_s": 150,
+    }
+
+    def flash(kind: str) -> dict[str, Any]:
+        size, read_ms = rng.integers(10, 41), rng.uniform(0.2, 1.0)
+        of = {"size": f"{size} %", "read_ms": round(float(read_ms), 2)}
+        return disks | {kind: of | ({"move": "5 %"} if kind == "tier" else {})}
+
+    models = {"disks": disks, "cache": flash("cache"), "tier": flash("tier")}
+    letters = dict(zip("ABC", rng.permutation(ARRAYS).tolist(), strict=True))
+    return {
+        "seed": seed,
+        "load": load,
+        "letters": letters,
+        "arrays": {letter: models[name] for letter, name in letters.items()},
+    }
+
+
+def scenario(truth: dict[str, Any], backwards: bool) -> dict[str, Any]:
+    log = {"spindles": 1, "read_ms": 1, "write_ms": 0, "sync_ms": 2, "mb_per_s": 150}
+    variants = [
+        {"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
+    ]
+    return {
+        **{"name": "blind", "title": "Blind", "answers": "Which?", "needs": "-", "takes": "-"},
+        **LOADS[truth["load"]],
+        **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
+        "variants": variants[::-1] if backwards else variants,
+    }
+
+
+def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
+    """Returns the truth, which stays sealed in the folder until everything was judged."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sealed = folder / "sealed.json"
+    if not sealed.exists():
+        sealed.write_text(json.dumps(drawn(secrets.randbits(64), load)))
+    truth: dict[str, Any] = json.loads(sealed.read_text())
+    done = len(list((folder / "runs").glob("*-blind")))
+    for number_ in range(done, done + rounds):
+        document = folder / "blind.yaml"
+        document.write_text(json.dumps(scenario(truth, backwards=number_ % 2 == 1)))
+        command = [
+            sys.executable,
+            "-m",
+            "stallmark.scenarios.cli",
+            "run",
+            str(document),
+            "--out",
+            str(folder / "runs"),
+        ]
+        subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        document.unlink()
+        print(f"round {number_ + 1} done", flush=True)
+    return truth
+
+
+def redacted(folder: Path) -> Path:
+    """Copies of the records from which nobody can tell what the array was."""
+    target = folder / "redacted"
+    shutil.rmtree(target, ignore_errors=True)
+    for record in sorted((folder / "runs").glob("*-blind/*/manifest.json")):
+        place = target / record.parent.relative_to(folder / "runs")
+        place.mkdir(parents=True)
+        for table in record.parent.glob("*.parquet"):
+            if table.stem != "device":
+                shutil.copy(table, place)
+        manifest = json.loads(record.read_text())
+        manifest["device"] = {}
+        manifest["variant"]["device"] = None
+        manifest["scenario"]["variants"] = []
+        manifest["collectors"].pop("device", None)
+        (place / "manifest.json").write_text(json.dumps(manifest))
+    return target
+
+
+def found(folder: Path) -> list[RunSummary]:
+    return summarise(find_records(sorted(folder.glob("*-blind")))).runs
+
+
+def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:
+    by_name: dict[str, list[StepSummary]] = {}
+    for one in sorted((step for run in runs for step in run.steps), key=lambda step: step.variant):
+        by_name.setdefault(one.variant, []).append(one)
+    return by_name
+
+
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean with its 95 % interval over rounds (Student)."""
+    logs = np.log(values)
+    reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
+    return tuple(float(np.exp(logs.mean() + end)) for end in (0, -reach, reach))  # type: ignore[return-value]
+
+
+def judge(folder: Path, truth: dict[str, Any]) -> bool:
+    """Say what was recovered from the redacted records, then the truth; whether all of it was right."""
+    runs = found(redacted(folder))
+    steps = of_variant(runs)
+    read_ms = {
+        name: interval([s.data_io.read_ms or 0 for s in same if s.data_io]) for name, same in steps.items()
+    }
+    tps = {name: interval([s.result_tps for s in same]) for name, same in steps.items()}
+    reads = {name: interval([s.reads_per_transaction or 0 for s in same])[0] for name, same in steps.items()}
+    order = sorted(tps, key=lambda name: -tps[name][0])
+    print(f"\nFrom {len(runs)} redacted records:")
+    print(f"  order: {' > '.join(order)}")
+    for name in order:
+        mean, low, high = read_ms[name]
+        print(
+            f"  {name}: {number(tps[name][0])} {steps[name][0].primary or 'transactions'}/s, a read takes "
+            f"{number(mean)} ms ({number(low)} to {number(high)}), {reads[name]:.2f} reads per transaction"
+        )
+    right = [causes(runs)]
+    print(f"\nThe truth (seed {truth['seed']}):")
+    true_ms = {
+        name: interval([s.device_io.read_ms or 0 for s in same if s.device_io])[0]
+        for name, same in of_variant(found(folder / "runs")).items()
+    }
+    for name in order:
+        print(
+            f"  {name} is {truth['letters'][name]}: {truth['arrays'][name]}; its own reads took {true_ms[name]:.3g} ms"
+        )
+    wrong = [f"{a} {b}" for a, b in combinations(order, 2) if true_ms[a] > true_ms[b] * (1 + ALIKE)]
+    outside = [name for name in order if not read_ms[name][1] <= true_ms[name] <= read_ms[name][2]]
+    apart = max(reads.values()) / min(reads.values()) - 1
+    print(f"\n  order {'WRONG: ' + listed(wrong) if wrong else 'recovered'}")
+    print(
+        f"  read times {'OUTSIDE their intervals: ' + listed(outside) if outside else 'within their intervals'}"
+    )
+    print(f"  reads per transaction {apart:.1%} apart, {READS_APART:.0%} allowed")
+    return all([*right, not wrong, not outside, apart <= READS_APART])
+
+
+def causes(runs: Sequence[RunSummary]) -> bool:
+    """Whether every pair that differs has storage named as its cause."""
+    right = True
+    for baseline in ("A", "B"):
+        for pair in compare_runs(runs, "variants", baseline).pairs:
+            if baseline == "B" and pair.b == "A":
+                continue  # said already
+            print(f"  {pair.verdict}: {pair.sentence}")
+            print(f"    {pair.cause.sentence if pair.cause else 'No cause.'}")
+            if pair.verdict in ("better", "worse"):
+                right = right and pair.cause is not None and pair.cause.storage == "is the cause"
+            right = right and pair.verdict != "not comparable"
+    return right
+
+
+if __name__ == "__main__":
+    place, rounds, load = [*sys.argv[1:], *("4", "bank")[len(sys.argv) - 2 :]]
+    hidden = run(Path(place), int(rounds), load)
+    if len(list((Path(place) / "runs").glob("*-blind"))) < REPLICATES:
+        sys.exit(f"{REPLICATES} rounds are needed for a verdict: call again with {place}.")
+    sys.exit(0 if judge(Path(place), hidden) else 1)

@@ -1,0 +1,204 @@
+"""Is the emulated array as slow as its model says? Random reads by fio on it, beside an independent simulation.
+
+    python -m benchmarks.lab interposer    hit, miss, mixed and tier at 1 to 32 outstanding, through the interposer
+    python -m benchmarks.lab cost          what the interposer itself takes of an I/O
+
+The simulation is tests/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one after
+the other. Hits and misses are seen apart by what the array counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier, SlowDevices
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from array_oracle import Oracle
+
+MIB = 1 << 20
+DATA = 512 * MIB
+DISKS = DeviceModel(spindles=6, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
+OUTSTANDING = (1, 2, 4, 8, 16, 32)
+ARRAYS = {
+    "miss": DISKS,
+    "hit": replace(DISKS, cache=FlashCache(4 * DATA)),
+    "mixed": replace(DISKS, cache=FlashCache(DATA // 2)),
+    "tier": replace(DISKS, tier=FlashTier(DATA // 4, cycle_s=0.5)),
+}
+HOT = (80, 20)
+"""Of the tier: so many per cent of the reads go to so many per cent of the data."""
+TOLERANCE = 0.10
+
+
+@dataclass(frozen=True)
+class Point:
+    read_ms: float
+    by_flash: float  # share of the reads
+    late: float  # share of the I/Os
+
+
+def fio(file: Path, outstanding: int, seconds: float, environment: dict[str, str], *more: str) -> float:
+    """Mean milliseconds of a random read of 8 KiB, as fio's threads saw it."""
+    command = [
+        "fio", "--name=lab", f"--filename={file}", f"--size={DATA}", "--rw=randread", "--bs=8k", "--direct=1",
+        "--ioengine=psync", "--thread", f"--numjobs={outstanding}", "--time_based", f"--runtime={seconds}",
+        "--group_reporting", "--norandommap", "--randrepeat=0", "--output-format=json", *more,
+    ]  # fmt: skip
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["lat_ns"]["mean"] / 1e6
+
+
+def draw(kind: str) -> Callable[[], tuple[int, int]]:
+    """What fio draws from: an operation (0: read) and an offset."""
+    chance = random.Random(1)
+    share, hot = HOT[0] / 100, DATA * HOT[1] // 100
+
+    def one() -> tuple[int, int]:
+        if kind != "tier":
+            return 0, chance.randrange(DATA // 8192) * 8192
+        low, high = (0, hot) if chance.random() < share else (hot, DATA)
+        return 0, chance.randrange(low // 8192, high // 8192) * 8192
+
+    return one
+
+
+def expected(kind: str, outstanding: int) -> Point:
+    oracle = Oracle(ARRAYS[kind], seed=outstanding)
+    blocks = list(range(DATA // 8192))
+    random.Random(2).shuffle(blocks)
+    if (cache := ARRAYS[kind].cache) is not None:  # as full of it as it gets
+        oracle.cached.update(dict.fromkeys(blocks[: cache.size // 8192]))
+    warm = 20_000 if kind == "tier" else 500
+    oracle.closed(outstanding, warm + 10_000, draw(kind))
+    return Point(1e3 * fmean(oracle.latencies[warm:]), fmean(oracle.by_flash[warm:]), 0)
+
+
+def measured(kind: str, outstanding: int, file: Path, devices: SlowDevices, seconds: float) -> Point:
+    more = (
+        [f"--random_distribution=zoned:{HOT[0]}/{HOT[1]}:{100 - HOT[0]}/{100 - HOT[1]}"]
+        if kind == "tier"
+        else []
+    )
+    before = devices.counters()["array"]
+    read_ms = fio(file, outstanding, seconds, devices.environment(), *more)
+    after = devices.counters()["array"]
+    reads = after.reads - before.reads
+    flash = after.flash.reads - before.flash.reads if after.flash and before.flash else 0
+    return Point(read_ms, flash / reads, (after.late - before.late) / reads)
+
+
+def through_the_interposer(seconds: float) -> None:
+    print(f"{'':8}{'outst.':>6}{'model ms':>10}{'seen ms':>10}{'ratio':>8}{'flash':>8}{'seen':>8}{'late':>8}")
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        file = Path(scratch) / "file"
+        _write(file)
+        for kind, model in ARRAYS.items():
+            places = {"array": Path(scratch)}
+            with SlowDevices.create(
+                Path("/dev/shm/stallmark-benchmark"), places, {"array": model}, build_dir=Path(scratch)
+            ) as devices:
+                if model.cache:
+                    fill(file, devices.environment())
+                elif model.tier:
+                    measured(kind, 16, file, devices, 40 * model.tier.cycle_s)
+                for outstanding in OUTSTANDING:
+                    seen = measured(kind, outstanding, file, devices, seconds)
+                    report(kind, outstanding, expected(kind, outstanding), seen)
+
+
+def fill(file: Path, environment: dict[str, str]) -> None:
+    """Everything read once, in its order: what does not fit leaves again, all blocks alike."""
+    command = [
+        "fio",
+        "--name=fill",
+        f"--filename={file}",
+        f"--size={DATA}",
+        "--rw=read",
+        "--bs=64k",
+        "--direct=1",
+    ]
+    subprocess.run(
+        [*command, "--ioengine=psync"], env=os.environ | environment, capture_output=True, check=True
+    )
+
+
+def _write(file: Path) -> None:
+    with file.open("wb") as stream:
+        for _ in range(DATA // MIB):
+            stream.write(os.urandom(MIB))
+
+
+def report(kind: str, outstanding: int, model: Point, seen: Point) -> None:
+    ratio = seen.read_ms / model.read_ms
+    verdict = "" if abs(ratio - 1) <= TOLERANCE else "  beyond 10 %"
+    print(
+        f"{kind:8}{outstanding:6}{model.read_ms:10.3f}{seen.read_ms:10.3f}{ratio:8.3f}{model.by_flash:8.3f}"
+        f"{seen.by_flash:8.3f}{seen.late:8.3f}{verdict}",
+        flush=True,
+    )
+
+
+READER = """
+import mmap, os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+block = [mmap.mmap(-1, 8192)]
+offsets = [i * 7919 % 65536 * 8192 for i in range(20_000)]
+begin = time.process_time_ns()
+for offset in offsets:
+    os.preadv(file, block, offset)
+print((time.process_time_ns() - begin) / len(offsets))
+"""
+
+
+def cost() -> None:
+    """CPU time of a read in memory (tmpfs has no direct I/O, so the file is on disk, the time is the CPU's)."""
+    fast = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
+    models = {
+        "no interposer": None,
+        "a simple device": fast,
+        "a cache": replace(fast, cache=FlashCache(DATA, read_ms=0, write_ms=0, mb_per_s=100_000)),
+        "a tier": replace(fast, tier=FlashTier(DATA, read_ms=0, write_ms=0, mb_per_s=100_000)),
+    }
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        file = Path(scratch) / "file"
+        _write(file)
+        for _ in range(3):
+            for name, model in models.items():
+                state = Path("/dev/shm/stallmark-benchmark")
+                with SlowDevices.create(
+                    state, {"array": Path(scratch)}, {"array": model}, build_dir=Path(scratch)
+                ) as devices:
+                    extra = devices.environment() if model else {}
+                    command = [sys.executable, "-c", READER, str(file)]
+                    done = subprocess.run(
+                        command, env=os.environ | extra, capture_output=True, text=True, check=True
+                    )
+                    print(f"{name:16} {float(done.stdout):8.0f} ns of CPU per read", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["interposer", "cost"])
+    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    given = parser.parse_args()
+    begin = time.monotonic()
+    through_the_interposer(given.seconds) if given.what == "interposer" else cost()
+    print(f"{time.monotonic() - begin:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What the reader must not conclude because of the storage itself: what was active, and what became of it meanwhile."""
+
+from collections.abc import Iterator, Sequence
+
+from stallmark.driver.analysis.compare_storage import drifts, mixed_up
+from stallmark.driver.analysis.points import group, labels, points
+from stallmark.driver.analysis.probe_drift import DRIFTED
+from stallmark.driver.analysis.summary import RunSummary
+from stallmark.driver.analysis.words import listed
+
+
+def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
+    yield from _active(runs)
+    for run in runs:
+        if said := mixed_up(run):
+            yield f"{said[0].upper()}{said[1:]}: the two are not set beside each other."
+        conditioned = run.manifest.get("precondition") or {}
+        if conditioned.get("steady") is False:
+            yield f"{run.title}: {conditioned['sentence']}"
+    for same in group(runs, lambda run: (run.manifest.get("variant") or {}).get("name")):
+        for what, found in drifts(same):
+            if found.verdict == DRIFTED:
+                yield f"{what[0].upper()}{what[1:]}: {found.sentence[0].lower()}{found.sentence[1:]}"
+
+
+def _active(runs: Sequence[RunSummary]) -> Iterator[str]:
+    everything = points([step for run in runs for step in run.steps])
+    warned = [
+        (text, point) for point in everything if point.first.active for text in point.first.active.warnings
+    ]
+    for same in group(warned, lambda one: one[0]):
+        of = [point for _, point in same]
+        where = "" if len(of) == len(everything) else f"{listed(labels(of, everything))}: "
+        text = same[0][0]
+        yield f"{where}{text[0].lower() if where else text[0]}{text[1:]}"

@@ -1,0 +1,60 @@
+"""What a record says of the storage under its server: which devices, whether emulated, how much DRAM and flash."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from stallmark.driver.analysis.io import device_of, is_emulated
+from stallmark.driver.analysis.words import size
+
+Kind = Literal["cache", "tier"]
+
+
+class Flash(NamedTuple):
+    kind: Kind
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return f"{size(self.size_bytes)} flash {self.kind}"
+
+
+def device_name(manifest: Mapping[str, Any]) -> str:
+    """Of the data: "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
+    device = _model(manifest)
+    if is_emulated(manifest):
+        spindles = device["spindles"]
+        time = f"{device['rpm']:,.0f} rpm" if device.get("rpm") else f"{device.get('read_ms') or 0:g} ms"
+        flash = "".join(f" + {one}" for one in flash_of(manifest))
+        return f"EMULATED {spindles} spindle{'s' if spindles != 1 else ''}, {time}{flash}"
+    return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
+
+
+def flash_of(manifest: Mapping[str, Any]) -> list[Flash]:
+    """Of an emulated device as it was; of a real array as the scenario's `array` says."""
+    if is_emulated(manifest):
+        device = _model(manifest)
+        return [Flash(kind, int(device[kind]["size"])) for kind in _KINDS if device.get(kind)]
+    array = manifest.get("array") or {}
+    return [Flash(kind, int(found)) for kind in _KINDS if (found := array.get(f"flash_{kind}_bytes"))]
+
+
+def array_in_words(manifest: Mapping[str, Any]) -> list[str]:
+    """What the scenario says of a real array: "raid RAID 10", "flash cache 745.1 GiB"."""
+    said = []
+    for key, value in (manifest.get("array") or {}).items():
+        text = size(value) if key.endswith("_bytes") else value
+        said.append(f"{key.removesuffix('_bytes').replace('_', ' ')} {text}")
+    return said
+
+
+def dram_of(manifest: Mapping[str, Any]) -> int | None:
+    """Of the array's controllers, in bytes; None where nobody said."""
+    return (manifest.get("array") or {}).get("dram_bytes")
+
+
+def _model(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of an emulated device, wherever it is emulated; what there is of a real one."""
+    device = device_of(manifest, "data")
+    return device.get("lab") or device
+
+
+_KINDS: tuple[Kind, ...] = ("cache", "tier")

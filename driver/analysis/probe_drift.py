@@ -1,0 +1,163 @@
+"""Is raw storage the same after as before? Two probes, step by step.
+
+The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
+is Student's, Welch's form, with Bonferroni's correction for the number of steps. Wholly outside the tolerance
+(PROBE_DRIFT): drifted; wholly inside: the same; anything else cannot be told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from stallmark.driver.analysis.compare_statistics import welch
+from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
+from stallmark.driver.analysis.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
+from stallmark.driver.analysis.words import listed, number, percent, signed
+
+DRIFTED, SAME, UNKNOWN = "drifted", "same", "cannot tell"
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """One step of both probes. `ratio` of I/Os per second, after / before, in its interval `low` to `high`; these are
+    None where the scatter within a step is not known."""
+
+    pattern: Pattern
+    outstanding: int
+    before_iops: float
+    after_iops: float
+    before_ms: float
+    after_ms: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`verdict` is DRIFTED, SAME or UNKNOWN, with its reason as a sentence."""
+
+    verdict: str
+    sentence: str
+    rows: tuple[DriftRow, ...]
+
+
+def drift(before: ProbeResult, after: ProbeResult) -> Drift:
+    """What two probes say of what lies between them."""
+    if why := _differ(before, after):
+        return Drift(UNKNOWN, why, ())
+    second = {(step.pattern, step.outstanding): step for step in after.steps}
+    pairs = [(one, other) for one in before.steps if (other := second.get((one.pattern, one.outstanding)))]
+    if not pairs:
+        return Drift(
+            UNKNOWN, "The probes before and after have no step in common: nothing can be said of a drift.", ()
+        )
+    rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
+    verdicts = {row.verdict for row in rows}
+    verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME
+    return Drift(verdict, _sentence(verdict, rows), rows)
+
+
+def _differ(before: ProbeResult, after: ProbeResult) -> str | None:
+    """Why the two are no probes of one thing."""
+    if before.emulated != after.emulated:
+        which = "an emulated device before and the real one after"
+        if after.emulated:
+            which = "the real device before and an emulated one after"
+        return f"The probes mix up {which}: nothing can be said of a drift."
+    for what, one, other in (
+        ("program", before.how, after.how),
+        ("size of file", before.file_bytes, after.file_bytes),
+    ):
+        if one != other:
+            return f"The probes before and after differ in {what} ({one}, {other}): nothing can be said of a drift."
+    return None
+
+
+def _row(before: ProbeStep, after: ProbeStep, rows: int) -> DriftRow:
+    ratio = after.iops / before.iops
+    reach = _reach(_batches(before), _batches(after), 1 - (1 - CONFIDENCE) / rows)
+    low, high = (None, None) if reach is None else (ratio * exp(-reach), ratio * exp(reach))
+    return DriftRow(
+        before.pattern,
+        before.outstanding,
+        before.iops,
+        after.iops,
+        before.mean_ms,
+        after.mean_ms,
+        ratio,
+        low,
+        high,
+        _verdict(low, high),
+    )
+
+
+def _verdict(low: float | None, high: float | None) -> str:
+    least, most = 1 - PROBE_DRIFT, 1 + PROBE_DRIFT
+    if low is None or high is None:
+        return UNKNOWN
+    if high < least or low > most:
+        return DRIFTED
+    return SAME if least <= low and high <= most else UNKNOWN
+
+
+def _batches(step: ProbeStep) -> np.ndarray:
+    """Rates of up to PROBE_BATCHES parts of the step, of equal length."""
+    rates = np.array([rate for _, rate in step.windows])
+    size = max(1, len(rates) // PROBE_BATCHES)
+    whole = len(rates) // size * size
+    return rates[:whole].reshape(-1, size).mean(axis=1)
+
+
+def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
+    """How far the logarithm of the ratio may be off; None for too few parts, or one in which nothing ended."""
+    if min(len(before), len(after)) < 2 or not (before > 0).all() or not (after > 0).all():
+        return None
+    if before.std() == after.std() == 0:
+        return 0.0
+    low, high = welch(np.log(before), np.log(after)).interval(confidence)
+    return float((high - low) / 2)
+
+
+def _sentence(verdict: str, rows: Sequence[DriftRow]) -> str:
+    if verdict == SAME:
+        most = max(rows, key=lambda row: abs(row.ratio - 1))
+        return (
+            f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {_steps(rows)}, "
+            f"{_named(most)} changed most, by {signed(most.ratio - 1)}."
+        )
+    concerned = [row for row in rows if row.verdict == verdict]
+    if verdict == DRIFTED:
+        return (
+            "Raw storage is not as it was: "
+            + listed([f"{_named(row)} went from {_figures(row)}" for row in concerned])
+            + f", more than the {percent(PROBE_DRIFT)} that are let pass: what lies between is not comparable."
+        )
+    return (
+        f"Whether raw storage is as it was cannot be told: {listed([_doubt(row) for row in concerned])}; probes of "
+        "more seconds would tell."
+    )
+
+
+def _steps(rows: Sequence[DriftRow]) -> str:
+    return "its one step" if len(rows) == 1 else f"all {len(rows)} steps"
+
+
+def _named(row: DriftRow) -> str:
+    return f"{row.pattern.title} at {row.outstanding} outstanding"
+
+
+def _figures(row: DriftRow) -> str:
+    return (
+        f"{number(row.before_iops)} to {number(row.after_iops)} I/Os per second "
+        f"({number(row.before_ms)} to {number(row.after_ms)} ms)"
+    )
+
+
+def _doubt(row: DriftRow) -> str:
+    if row.low is None or row.high is None:
+        return f"how {_named(row)} scatters is not known"
+    return f"{_named(row)} changed by between {signed(row.low - 1)} and {signed(row.high - 1)}"

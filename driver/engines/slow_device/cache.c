@@ -1,0 +1,99 @@
+/* The flash read cache. A slot holds the tag of a block, the generation it was written in, and a reference bit. */
+#include "model.h"
+
+#define BLOCK_BYTES UINT64_C(8192)
+#define LARGEST_READ (UINT64_C(64) << 10)
+#define REFERENCED UINT64_C(1)
+#define TAG_MASK (~UINT64_C(0xffff))
+
+struct where {
+	shared_u64 *bucket;
+	uint64_t tag; /* with the generation, without the reference bit */
+	unsigned hand; /* where the search for a victim begins */
+};
+
+static struct where where_of(struct device *device, uint64_t identity, uint64_t block)
+{
+	uint64_t mixed = hash(identity, block);
+	uint64_t slots = device->model.flash.size / BLOCK_BYTES;
+	uint64_t buckets = (slots < CACHE_SLOTS ? slots : CACHE_SLOTS) / WAYS;
+	uint64_t generation = (device->flash.generation & 0x7fff) << 1;
+	return (struct where){&device->block[(mixed & 0xffffffff) % buckets * WAYS],
+			      (mixed & TAG_MASK) | generation, (unsigned)(mixed >> 60)};
+}
+
+static bool is_empty(uint64_t slot, struct where where)
+{
+	return (slot ^ where.tag) & ~TAG_MASK & ~REFERENCED;
+}
+
+/* Finds a block and marks it as referenced. */
+static bool find(struct where where)
+{
+	for (int way = 0; way < WAYS; way++) {
+		uint64_t slot = where.bucket[way];
+		if ((slot & ~REFERENCED) == where.tag) {
+			if (!(slot & REFERENCED)) /* failing means that somebody else did it, or took the slot */
+				atomic_compare_exchange_strong(&where.bucket[way], &slot, slot | REFERENCED);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The first slot from the hand on that is empty, or else has not been referenced since the hand last passed. */
+static void insert(struct device *device, struct where where)
+{
+	for (int way = 0; way < WAYS; way++) {
+		uint64_t slot = where.bucket[way];
+		if (is_empty(slot, where) && atomic_compare_exchange_strong(&where.bucket[way], &slot, where.tag)) {
+			device->flash.used_bytes += BLOCK_BYTES;
+			return;
+		}
+	}
+	for (unsigned step = 0; step < 2 * WAYS; step++) {
+		shared_u64 *way = &where.bucket[(where.hand + step) % WAYS];
+		uint64_t slot = *way;
+		if (slot & REFERENCED) {
+			atomic_compare_exchange_strong(way, &slot, slot & ~REFERENCED);
+		} else if (atomic_compare_exchange_strong(way, &slot, where.tag)) {
+			device->flash.evictions++;
+			return;
+		}
+	}
+}
+
+/* Writes blocks to flash; nobody waits for it. */
+static void fill(struct device *device, const struct request *request, uint64_t blocks, uint64_t arrival)
+{
+	if (!blocks)
+		return;
+	struct request write = {WRITE, false, request->identity, request->offset, blocks * BLOCK_BYTES};
+	flash_serve(device, &write, arrival);
+}
+
+struct completion cache_serve(struct device *device, const struct request *request, uint64_t arrival)
+{
+	uint64_t first = request->offset / BLOCK_BYTES;
+	uint64_t end = (request->offset + request->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES, there = 0;
+	if (request->operation == SYNC || (request->operation == READ && request->bytes > LARGEST_READ))
+		return (struct completion){spindles_serve(device, request, arrival), false};
+	for (uint64_t block = first; block < end; block++)
+		there += find(where_of(device, request->identity, block));
+	if (request->operation == WRITE) {
+		fill(device, request, there, arrival);
+		return (struct completion){spindles_serve(device, request, arrival), false};
+	}
+	if (there == end - first) {
+		device->flash.hits++;
+		return (struct completion){flash_serve(device, request, arrival), true};
+	}
+	device->flash.misses++;
+	for (uint64_t block = first; block < end; block++) {
+		struct where where = where_of(device, request->identity, block);
+		if (!find(where))
+			insert(device, where);
+	}
+	fill(device, request, end - first - there, arrival);
+	return (struct completion){spindles_serve(device, request, arrival), false};
+}

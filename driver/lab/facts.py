@@ -1,0 +1,91 @@
+"""What is written down about a lab, and where: enough to find and remove it after any crash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.lab.errors import LabError
+
+RUNTIME = Path("/dev/shm")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
+
+
+class Facts(BaseModel):
+    """Of one lab. `loop` is the path of its block device; None while it is being made, or if that was cut short."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    size: int
+    model: DeviceModel
+    loop: str | None = None
+
+
+class Places:
+    """The files of a lab: what is kept in its folder, and what only a running one has, in memory.
+
+    The path of the latter is short, for a socket's may not be long, and its own: a process that has it on its command
+    line is this lab's.
+    """
+
+    def __init__(self, home: Path, name: str):
+        if not _NAME.fullmatch(name):
+            raise LabError(
+                f"{name!r} is no name of a lab: take small letters, digits and hyphens, 30 characters at most."
+            )
+        self.folder = (home / name).resolve()
+        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
+        self.runtime = RUNTIME / f"stallmark-lab-{digest}"
+        self.facts = self.folder / "lab.json"
+        self.disk = self.folder / "disk"
+        self.lock = self.folder / "lock"
+        self.mount = self.folder / "mount"
+        self.file = self.mount / "array"
+        self.state = self.runtime / "state"
+        self.socket = self.runtime / "socket"
+        self.log = self.runtime / "log"
+        self.pointer = self.runtime / "facts"
+
+    def read(self) -> Facts | None:
+        """None: there is no such lab."""
+        return _read(self.facts)
+
+    def write(self, facts: Facts) -> None:
+        draft = self.facts.with_suffix(".new")
+        draft.write_text(facts.model_dump_json(indent=2) + "\n")
+        os.replace(draft, self.facts)
+
+
+def _read(file: Path) -> Facts | None:
+    try:
+        return Facts.model_validate_json(file.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValidationError) as error:
+        raise LabError(f"{file} cannot be read as a lab's ({str(error).splitlines()[0]}).") from None
+
+
+def behind(device: str) -> tuple[Facts, Path] | None:
+    """The lab that a block device (`loop0`) is, and its state file; None if it is no lab's."""
+    for pointer in RUNTIME.glob("stallmark-lab-*/facts"):
+        try:
+            facts = _read(Path(pointer.read_text()))
+        except (OSError, LabError):
+            continue
+        if facts and facts.loop == f"/dev/{device}":
+            return facts, pointer.with_name("state")
+    return None
+
+
+def lab_of(device: str) -> dict[str, Any] | None:
+    """What a record says of the lab that a block device (`loop0`) is: its name and its model; None if it is none."""
+    found = behind(device)
+    return {"name": found[0].name, **asdict(found[0].model)} if found else None

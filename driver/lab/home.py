@@ -1,0 +1,178 @@
+"""A lab's life: created, changed, looked at, destroyed; also what a crash has left of one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel
+from stallmark.driver.engines.slow_device.counters import counters_of
+from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash, engage
+from stallmark.driver.lab import needs, parts
+from stallmark.driver.lab.errors import LabError
+from stallmark.driver.lab.facts import Facts, Places
+
+SMALLEST = 64 << 20
+_KEEP_FREE = 0.05
+"""Of the file system that the backing file is on."""
+
+
+class Lab:
+    """The lab of that name below `home`, whether it is there or not."""
+
+    def __init__(self, home: Path, name: str):
+        self.name = name
+        self._places = Places(home, name)
+
+    @property
+    def facts(self) -> Facts:
+        facts = self._places.read()
+        if facts is None:
+            raise self._absent()
+        return facts
+
+    def broken(self) -> str | None:
+        """What of it is missing, in words; None if it works."""
+        loop = self.facts.loop
+        if loop is None:
+            return "it was never completed"
+        for name in ("nbdkit", "nbdfuse"):
+            if not parts.processes(self._places, name):
+                return f"its {name} is gone"
+        return None if loop in parts.loops(self._places) else f"its {loop} is gone"
+
+    def create(self, size: int, model: DeviceModel) -> Facts:
+        """Make it, of that many bytes. What a crash has left of an attempt is removed first.
+
+        Raises LabError if there is one already, or anything that it needs is missing.
+        """
+        needs.check()
+        if size < SMALLEST:
+            raise LabError(f"A lab of {size:,} bytes is too small: take 64MiB or more.")
+        self._places.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            facts = self._places.read()
+            if facts is not None and facts.loop is not None:
+                why = self.broken()
+                state = f"is broken ({why})" if why else f"exists ({facts.loop})"
+                raise LabError(
+                    f"The lab {self.name} {state}: `stallmark lab destroy {self.name}` removes it."
+                )
+            self._clear()
+            facts = Facts(name=self.name, size=size, model=model)
+            self._places.write(facts)
+            try:
+                return self._start(facts)
+            except BaseException:
+                self._clear()
+                self._forget()
+                raise
+
+    def change(self, model: DeviceModel) -> Facts:
+        """Another array from now on, with empty flash; what is on the device stays."""
+        with self._locked():
+            self._check_whole()
+            facts = self.facts.model_copy(update={"model": model})
+            device = SharedState.open(self._places.state).device(0)
+            empty_flash(device)
+            engage(device, model)
+            self._places.write(facts)
+            return facts
+
+    def counters(self) -> DeviceCounters:
+        """What the array has done since it was created."""
+        self._check_whole()
+        return counters_of(SharedState.open(self._places.state).device(0))
+
+    def destroy(self) -> None:
+        """Remove it and all that is on it, or what a crash has left of it.
+
+        Raises LabError while the block device is mounted or in use.
+        """
+        with self._locked():
+            self._clear()
+            self._forget()
+
+    def _absent(self) -> LabError:
+        return LabError(f"There is no lab {self.name}: `stallmark lab list` shows those that are there.")
+
+    def _check_whole(self) -> None:
+        if why := self.broken():
+            raise LabError(
+                f"The lab {self.name} is broken ({why}): destroy it and create it again; what was on it is lost."
+            )
+
+    def _start(self, facts: Facts) -> Facts:
+        places = self._places
+        _allocate(places.disk, facts.size)
+        places.runtime.mkdir(mode=0o700)
+        places.pointer.write_text(str(places.facts))
+        device = SharedState.create(places.state, [], 1).device(0)
+        engage(device, facts.model)
+        parts.start_nbdkit(places)
+        parts.start_nbdfuse(places)
+        complete = facts.model_copy(update={"loop": parts.attach_loop(places)})
+        places.write(complete)
+        return complete
+
+    def _clear(self) -> None:
+        """Everything that runs, mounts or fills, in the reverse of the order in which it came."""
+        places = self._places
+        for loop in parts.loops(places):
+            if users := parts.users_of(loop):
+                raise LabError(
+                    f"{loop} is in use ({', '.join(users)}): unmount it, end what uses it, and do the same again."
+                )
+            parts.detach(loop, places)
+        parts.unmount(places)
+        parts.end(parts.processes(places, "nbdfuse", "nbdkit"))
+        if parts.is_mounted(places):
+            raise LabError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
+        shutil.rmtree(places.runtime, ignore_errors=True)
+        places.disk.unlink(missing_ok=True)
+
+    def _forget(self) -> None:
+        shutil.rmtree(self._places.folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time; a lock of the kernel's, which ends with whoever holds it."""
+        if not self._places.folder.is_dir():
+            raise self._absent()
+        import fcntl  # which Windows has not; there it is an absent lab
+
+        with self._places.lock.open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LabError(
+                    f"Another command is at work on the lab {self.name}: wait for its end."
+                ) from None
+            yield
+
+
+def labs(home: Path) -> list[Lab]:
+    """Those below `home`, also the remains of some."""
+    if not home.is_dir():
+        return []
+    return [Lab(home, folder.name) for folder in sorted(home.iterdir()) if (folder / "lab.json").exists()]
+
+
+def _allocate(file: Path, size: int) -> None:
+    disk = shutil.disk_usage(file.parent)
+    if disk.free - size < _KEEP_FREE * disk.total:
+        raise LabError(
+            f"{file.parent} has {disk.free / 2**30:.1f} GiB free, too little for a lab of {size / 2**30:.1f} GiB and "
+            f"the {_KEEP_FREE:.0%} of the disk that are left free: make room, or make it smaller."
+        )
+    with file.open("xb") as stream:
+        try:
+            os.posix_fallocate(stream.fileno(), 0, size)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            stream.truncate(size)

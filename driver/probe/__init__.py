@@ -1,0 +1,25 @@
+"""Raw storage, measured without a database: what it gives, where it saturates, and whether it is as it was."""
+
+from stallmark.driver.analysis.probe_result import Asked, ProbeResult, ProbeStep
+from stallmark.driver.probe.measuring import behind, measure, result, short
+from stallmark.driver.probe.patterns import OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
+from stallmark.driver.probe.probe_file import ProbeFile, own_file
+from stallmark.driver.probe.tool import can_probe
+
+__all__ = [
+    "OUTSTANDING",
+    "PATTERNS",
+    "SHORT_STEPS",
+    "Asked",
+    "ProbeFile",
+    "ProbeResult",
+    "ProbeStep",
+    "behind",
+    "can_probe",
+    "find_patterns",
+    "measure",
+    "own_file",
+    "result",
+    "short",
+    "steps_of",
+]

@@ -1,0 +1,139 @@
+"""`fio`: its command line for one step, and what it says in JSON.
+
+Written for fio 3.x; documentation: HOWTO of fio, "Command line options", "JSON output", "Log File Formats".
+"""
+
+import json
+import re
+from pathlib import Path
+
+from stallmark.driver.analysis.probe_result import NS_PER_MS, Asked, ProbeStep, coarser
+from stallmark.driver.engines.errors import StallmarkError
+
+WINDOW_MS = 250
+SKIP_BYTES = 2**20
+"""At the beginning of the file: our own mark is there."""
+_LOG = "windows"
+
+
+def command(
+    program: str,
+    file: Path,
+    size_bytes: int,
+    asked: Asked,
+    seconds: float,
+    how: str,
+    scratch: Path,
+    seed: int,
+) -> list[str]:
+    """Of one step. `how` is the I/O engine: `psync` is a thread for each outstanding I/O, others keep them in one.
+
+    `seed` decides the places of random I/O: two steps with one seed would read the same blocks, the second from caches.
+    """
+    pattern = asked.pattern
+    threads = asked.outstanding if how == "psync" else 1
+    sequential = (
+        []
+        if pattern.random or threads == 1
+        else [f"--offset_increment={_share(size_bytes, threads, pattern.block_bytes)}"]
+    )
+    writes = [] if pattern.reads else [
+        "--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096",
+    ]  # fmt: skip
+    return [
+        program,
+        "--name=probe",
+        f"--filename={_escaped(file)}",
+        f"--offset={SKIP_BYTES}",
+        f"--size={_share(size_bytes, 1 if not sequential else threads, pattern.block_bytes)}",
+        *sequential,
+        f"--rw={'rand' * pattern.random}{pattern.operation}",
+        f"--bs={pattern.block_bytes}",
+        f"--ioengine={how}",
+        "--direct=1",
+        "--thread=1",
+        f"--numjobs={threads}",
+        f"--iodepth={1 if how == 'psync' else asked.outstanding}",
+        "--group_reporting=1",
+        "--lat_percentiles=1",  # and their bins: from issuing to the end, as the mean is
+        "--time_based=1",
+        f"--runtime={round(seconds * 1000)}ms",
+        "--norandommap=1",
+        "--randrepeat=1",
+        f"--randseed={seed}",
+        # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
+        "--overwrite=1",
+        "--fallocate=none",
+        "--allow_file_create=0",
+        "--invalidate=0",
+        *writes,
+        f"--write_iops_log={scratch / _LOG}",
+        f"--log_avg_msec={WINDOW_MS}",
+        "--per_job_logs=0",
+        "--output-format=json+",
+        f"--output={scratch / 'fio.json'}",
+    ]
+
+
+def _share(size_bytes: int, parts: int, block_bytes: int) -> int:
+    """A part of the file behind our mark, in whole blocks."""
+    return (size_bytes - SKIP_BYTES) // parts // block_bytes * block_bytes
+
+
+def _escaped(file: Path) -> str:
+    """fio splits names at colons."""
+    return str(file).replace("\\", "\\\\").replace(":", "\\:")
+
+
+def read(asked: Asked, scratch: Path) -> ProbeStep:
+    """What the step came to, from the files fio left. Raises StallmarkError when it says of no I/O, or of an error."""
+    try:
+        text = (scratch / "fio.json").read_text()
+    except OSError:
+        text = ""
+    return parse(asked, text, _log(scratch))
+
+
+def _log(scratch: Path) -> str:
+    return "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
+
+
+def parse(asked: Asked, text: str, log: str) -> ProbeStep:
+    """fio's JSON (before which it may have printed warnings) and its log of I/Os per second."""
+    try:
+        job = json.loads(text[text.index("{") :])["jobs"][0]
+        done = job[asked.pattern.operation]
+        error, ios, milliseconds = job["error"], done["total_ios"], done["runtime"]
+        mean = done["lat_ns"]["mean"]
+        bins = done["lat_ns"].get("bins") or done["clat_ns"].get("bins") or {}
+        size = done["io_bytes"]
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise StallmarkError(
+            "fio ended without a result that can be read: Stallmark needs fio 3.0 or later (fio --version)."
+        ) from None
+    if error or not ios or not milliseconds:
+        why = f"error {error}" if error else "no I/O ended in time"
+        raise StallmarkError(
+            f"fio could not measure {asked.pattern.title} at {asked.outstanding} outstanding ({why}): look at the "
+            "device, or give it more --seconds."
+        )
+    return ProbeStep(
+        asked.pattern,
+        asked.outstanding,
+        milliseconds / 1000,
+        ios,
+        size,
+        mean / NS_PER_MS,
+        coarser([(int(ns) / NS_PER_MS, count) for ns, count in bins.items() if count]),
+        windows(log),
+    )
+
+
+def windows(log: str) -> tuple[tuple[float, float], ...]:
+    """I/Os per second in each window, all threads together; lines are: ms since the start, I/Os per second, …"""
+    rates: dict[int, float] = {}
+    for line in log.splitlines():
+        if match := re.match(r"(\d+), *(\d+)", line):
+            window = round(int(match[1]) / WINDOW_MS)
+            rates[window] = rates.get(window, 0.0) + int(match[2])
+    return tuple((window * WINDOW_MS / 1000, rate) for window, rate in sorted(rates.items()) if window)

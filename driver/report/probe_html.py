@@ -1,0 +1,67 @@
+"""Writes probes of raw storage as one HTML file that needs no network."""
+
+from pathlib import Path
+
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from stallmark.driver.analysis.probe_record import ProbeExperiment
+from stallmark.driver.report import labels, probe_charts, probe_tables
+from stallmark.driver.report.file import write_whole
+from stallmark.driver.report.html import HERE, script_json, templates
+
+
+def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
+    """Write the report to `target` (created with its folders, replaced whole) and return it."""
+    return write_whole(render_probes(experiment), target)
+
+
+def render_probes(experiment: ProbeExperiment) -> str:
+    """The report as text."""
+    groups = probe_charts.figures(experiment)
+    figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
+    return (
+        templates()
+        .get_template("probe_report.html")
+        .render(
+            experiment=experiment,
+            headline=_headline(experiment),
+            banner=_banner(experiment),
+            groups=groups,
+            variants=probe_charts.key(experiment),
+            probe_tables=probe_tables,
+            emulated_word=labels.EMULATED,
+            figures=Markup(script_json(figures)),
+            plotly=Markup(get_plotlyjs()),
+            style=Markup((HERE / "report.css").read_text()),
+            script=Markup((HERE / "report.js").read_text()),
+        )
+    )
+
+
+def _headline(experiment: ProbeExperiment) -> list[str]:
+    runs = experiment.runs
+    return [
+        ", ".join(dict.fromkeys(run.result.tool for run in runs)),
+        f"{len(runs)} probe{'s' * (len(runs) != 1)}",
+        runs[0].result.started.replace("T", " ")[:16] + " UTC",
+    ]
+
+
+def _banner(experiment: ProbeExperiment) -> str | None:
+    """What is emulated, in a sentence; None when nothing is."""
+    emulated = [run for run in experiment.runs if run.result.emulated]
+    if not emulated:
+        return None
+    which = (
+        "All probes"
+        if len(emulated) == len(experiment.runs)
+        else f"{len(emulated)} of {len(experiment.runs)} probes"
+    )
+    devices = dict.fromkeys(
+        (run.result.device or "").removeprefix(labels.EMULATED).strip() for run in emulated
+    )
+    return (
+        f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
+        "probe sees such a device; they measure no product."
+    )

@@ -1,0 +1,130 @@
+"""The commands of the lab: an emulated array as a block device of this machine."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+import humanize
+
+from stallmark.driver.lab import Facts
+from stallmark.driver.lab.home import Lab, labs
+from stallmark.scenarios import lab as words
+from stallmark.scenarios.command import escape, json_option, out, tell
+from stallmark.scenarios.target import home
+
+
+@click.group()
+def lab() -> None:
+    """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
+
+
+def _size(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+
+
+def _array_options(command: Callable) -> Callable:
+    for option in reversed(
+        [
+            click.option("--spindles", type=int, help="Disks [default: 12]."),
+            click.option("--rpm", type=float, help="Turns of a disk per minute [default: 10000]."),
+            click.option("--seek-ms", type=float, help="Of a disk, over random places [default: 4]."),
+            click.option(
+                "--mb-per-s", type=float, help="Of a disk, one place after the other [default: 150]."
+            ),
+            click.option("--sync-ms", type=float, help="What a flush takes [default: 0]."),
+            click.option("--cache", callback=_size, metavar="SIZE", help="Flash read cache: 1GiB."),
+            click.option("--tier", callback=_size, metavar="SIZE", help="Flash tier: 1GiB."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@lab.command()
+@click.argument("name")
+@click.option(
+    "--size", required=True, callback=_size, help="Of the block device: 20GiB. It is taken from the disk."
+)
+@_array_options
+@json_option
+def create(name: str, size: int, as_json: bool, **array: Any) -> None:
+    """Make a block device that is an emulated array; print its path.
+
+    Put a file system on it, and a database on that. Everything measured on it is EMULATED.
+    """
+    facts = Lab(_home(), name).create(size, words.model_of(array))
+    _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
+
+
+@lab.command()
+@click.argument("name")
+@_array_options
+@click.option("--no-flash", is_flag=True, help="Neither cache nor tier.")
+@json_option
+def change(name: str, as_json: bool, no_flash: bool, **array: Any) -> None:
+    """Make another array of it, while it is in use; what is not named stays as it is.
+
+    What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
+    """
+    found = Lab(_home(), name)
+    facts = found.change(words.model_of(array, found.facts.model, no_flash=no_flash))
+    _show(facts, as_json, "Changed; its flash is empty.")
+
+
+@lab.command()
+@click.argument("name")
+@json_option
+def status(name: str, as_json: bool) -> None:
+    """Say what the array is, whether it works, and what it has done."""
+    found = Lab(_home(), name)
+    facts, why = found.facts, found.broken()
+    counters = None if why else found.counters()
+    if as_json:
+        click.echo(json.dumps(words.as_json(facts, why, counters)))
+        return
+    tell(out, escape(words.sentence(facts, why)))
+    if counters:
+        for sentence in words.done(counters):
+            tell(out, sentence)
+
+
+@lab.command(name="list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List the labs of this machine, also what a crash has left of one."""
+    found = [(each.facts, each.broken()) for each in labs(_home())]
+    if as_json:
+        click.echo(json.dumps([words.as_json(facts, why) for facts, why in found]))
+        return
+    for facts, why in found:
+        tell(out, escape(words.sentence(facts, why)))
+    if not found:
+        tell(out, "None: `stallmark lab create` makes one.")
+
+
+@lab.command()
+@click.argument("name")
+def destroy(name: str) -> None:
+    """Remove a lab and all that is on it, or what a crash has left of one."""
+    Lab(_home(), name).destroy()
+    tell(out, f"The lab {name} is gone, with all that was on it.")
+
+
+def _home():
+    return home() / "lab"
+
+
+def _show(facts: Facts, as_json: bool, what: str) -> None:
+    if as_json:
+        click.echo(json.dumps(words.as_json(facts, None)))
+    else:
+        tell(out, escape(f"{words.sentence(facts, None)} {what}"))
+        tell(out, f"[bold]{facts.loop}[/]")

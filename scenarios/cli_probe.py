@@ -1,0 +1,146 @@
+"""The command `stallmark probe`."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+from humanize import precisedelta
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.command import err, json_option, out
+from stallmark.scenarios.probe_report import report_probes
+from stallmark.scenarios.show import Show
+
+if TYPE_CHECKING:
+    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.target import Target
+
+_BYTES = TypeAdapter(ByteSize)
+
+
+def _size(_: click.Context, parameter: click.Parameter, text: str) -> int:
+    try:
+        return int(_BYTES.validate_python(text))
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB", param=parameter) from None
+
+
+def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    from stallmark.driver.probe.patterns import MOST_OUTSTANDING
+
+    parts = re.split(r"[,\s]+", text.strip())
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_OUTSTANDING for part in parts):
+        raise click.BadParameter(
+            f"{text!r}: write numbers from 1 to {MOST_OUTSTANDING}, as in 1,2,4,8", param=parameter
+        )
+    return tuple(sorted({int(part) for part in parts}))
+
+
+@click.command()
+@click.argument("place", type=click.Path(path_type=Path))
+@click.option(
+    "--size", "size_bytes", default="4GiB", show_default=True, callback=_size, help="Of the file it makes."
+)
+@click.option(
+    "--pattern", "names", multiple=True, metavar="NAME",
+    help="Only this, as 8k-random-read; may be given again [default: all].",
+)  # fmt: skip
+@click.option("--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths)
+@click.option(
+    "--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Of each step."
+)
+@click.option(
+    "--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it."
+)
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the record goes.",
+)  # fmt: skip
+@json_option
+def probe(
+    place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
+    out_dir: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).
+
+    PLACE is a folder on it. A file is made there, written whole, read and written in every pattern from few to many
+    outstanding I/Os, and removed. Nothing else is ever written to: an existing file or device is read at most, with
+    --i-know.
+    """
+    from stallmark.driver.analysis.probe_result import Asked
+    from stallmark.driver.probe import find_patterns, steps_of
+    from stallmark.driver.probe.existing import existing_file
+    from stallmark.driver.probe.measuring import now, refuse_memory
+    from stallmark.driver.probe.recording import record_probe
+    from stallmark.driver.probe.tool import find_tool
+    from stallmark.scenarios.raw_run import shown_file, told
+
+    show = Show(err)
+    find_tool(emulated=False)  # before a file is written for nothing
+    refuse_memory(place)
+    patterns = find_patterns(names)
+    is_folder = place.is_dir() or not place.exists()
+    if not is_folder:
+        patterns = _only_reads(place, patterns, named=bool(names))
+    steps: tuple[Asked, ...] = steps_of(patterns, depths)
+    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-probe"
+    opened = (
+        shown_file(show, str(place), place, size_bytes)
+        if is_folder
+        else existing_file(place, size_bytes, i_know)
+    )
+    folder = out_dir / name
+    try:
+        with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
+            described = {
+                "experiment": name,
+                "sequence": 1,
+                "scenario": {"name": "probe"},
+                "variant": {"name": file.place},
+            }
+            record_probe(folder, described, file, steps, seconds, now(), None, told(show, seconds))
+    except BaseException:
+        if (folder / "manifest.json").exists():
+            report_probes([folder], folder / "report.html", as_json, out)
+        raise
+    report_probes([folder], folder / "report.html", as_json, out)
+
+
+def run_raw(
+    scenario: "RawScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
+) -> None:
+    """`stallmark run` of a scenario about raw storage. `others`: options were given that it cannot have."""
+    from stallmark.scenarios.raw_run import RawRunner
+    from stallmark.scenarios.target import home
+
+    typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
+    if others or typed or target.data_dir or target.wal_dir or target.port or target.may_drop_caches:
+        raise StallmarkError(
+            f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
+            "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
+        )
+    show.say(f"{scenario.title}: {scenario.answers}")
+    minutes = precisedelta(round(scenario.run_seconds()))
+    show.say(f"{len(scenario.variants)} probe{'s' * (len(scenario.variants) > 1)}, {minutes} of I/O in all")
+    runner = RawRunner(scenario, home(), out_dir, show)
+    try:
+        runner.run()
+    except BaseException:
+        if runner.folder.exists():
+            report_probes([runner.folder], runner.folder / "report.html", as_json, out)
+        raise
+    report_probes([runner.folder], runner.folder / "report.html", as_json, out)
+
+
+def _only_reads(place: Path, patterns: list, *, named: bool) -> list:
+    reads = [pattern for pattern in patterns if pattern.reads]
+    if named and len(reads) < len(patterns):
+        raise StallmarkError(
+            f"{place} exists, and a probe never writes to what it did not make: leave the write patterns out, or name "
+            "a folder on that storage."
+        )
+    return reads

@@ -1,0 +1,174 @@
+"""What is done to the array before a variant: a command of the operator's, or the operator.
+
+before: {command: [ssh, array, set-cache, --size, 800GB], timeout: 10min}
+before: {ask: "Put the SSDs into the read cache, then press Enter."}
+
+A command is run without a shell, its output is kept, and one that fails ends the experiment before anything is measured
+on an array that is not what the variant says.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.show import Show
+from stallmark.scenarios.units import Seconds
+
+MOST_OUTPUT = 4000
+"""Characters of a command's output that are kept: its end, where it says what went wrong."""
+
+DEFAULT_TIMEOUT_S = 600.0
+"""Longer than an array takes to answer, shorter than an operator who has gone home would like to find out."""
+
+OURS = "STALLMARK_HOME"
+"""The one variable of ours that a command may need: a lab's own command finds the lab by it."""
+
+_SECRET = re.compile(r"passw|(?<!^)(?<!^old)pwd$|secret|token|credential|^STALLMARK_", re.IGNORECASE)
+"""Names of variables that may hold a password; PWD and OLDPWD are folders."""
+
+_WORD = "(password|passwd|pwd|secret|token)"
+_IN_ARGUMENT = re.compile(rf"://[^/@\s]*:[^/@\s]+@|^-{{0,2}}{_WORD}=|^--?{_WORD}$", re.IGNORECASE)
+
+
+class Hook(BaseModel):
+    """A `command`, a program and its arguments, which has `timeout` to end (DEFAULT_TIMEOUT_S); or what to `ask` the
+    operator, who does it and says so."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    timeout: Annotated[Seconds, Field(ge=1)] | None = None
+    ask: Annotated[str, Field(min_length=1)] | None = None
+
+    @field_validator("command")
+    @classmethod
+    def _no_secrets(cls, given: list[str] | None) -> list[str] | None:
+        if any(map(_IN_ARGUMENT.search, given or ())):
+            raise ValueError("a password in it would be in every record: let the command read it from a file")
+        return given
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.command is None) == (self.ask is None):
+            raise ValueError(
+                "write either a command ({command: [program, argument]}) or what to ask ({ask: …})"
+            )
+        if self.ask and self.timeout:
+            raise ValueError("timeout is of a command: an operator takes as long as he needs")
+        return self
+
+
+class HookFailed(StallmarkError):
+    """The array is not what the variant needs."""
+
+
+def refuse_impossible(variant: str, hook: Hook) -> None:
+    """What can be known of it before anything is loaded."""
+    if hook.ask and not (sys.stdin and sys.stdin.isatty()):
+        raise HookFailed(
+            f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
+            "write a command (before: {command: […]})."
+        )
+    if hook.command and not _program(hook.command[0], os.environ):
+        raise HookFailed(
+            f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run."
+        )
+
+
+def carry_out(variant: str, hook: Hook, show: Show) -> dict[str, Any]:
+    """Do it; returns what the record says of it. Raises HookFailed."""
+    began = time.monotonic()
+    if hook.ask:
+        return {"ask": hook.ask, "answer": _asked(variant, hook.ask, show), "seconds": _since(began)}
+    assert hook.command
+    with show.bar(f"{variant}: {' '.join(hook.command)}", None):
+        output = _run(variant, hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
+    return {"command": hook.command, "output": output, "seconds": _since(began)}
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 1)
+
+
+def _asked(variant: str, question: str, show: Show) -> str:
+    show.say(f"{variant}: {question}")
+    show.say("Enter: it is done. no: stop here.")
+    try:
+        answer = sys.stdin.readline()
+    except (OSError, ValueError):
+        answer = ""
+    if not answer:
+        raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
+    if (said := answer.strip()).lower() not in ("", "y", "yes", "ok", "done"):
+        raise HookFailed(f"The operator said {said!r} when asked whether the array is ready for {variant!r}.")
+    return said or "Enter"
+
+
+def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
+    """Its output goes to a file: of a pipe the end would only come with that of whatever it leaves running."""
+    environment = _environment(os.environ)
+    program = _program(command[0], environment) or command[0]
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise HookFailed(f"The command before {variant!r} could not be run ({error.strerror}).") from None
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise HookFailed(
+                f"The command before {variant!r} had not ended after {timeout_s:g} s and was stopped"
+                f"{_with_output(_text(output))}"
+            ) from None
+        except BaseException:
+            _end(process)
+            raise
+        said = _text(output)
+    if code:
+        raise HookFailed(f"The command before {variant!r} failed (exit code {code}){_with_output(said)}")
+    return said
+
+
+def _end(process: subprocess.Popen) -> None:
+    """With all that it has started, where the system can."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _text(output: IO[bytes]) -> str:
+    output.seek(0)
+    return output.read().decode(errors="replace").strip()[-MOST_OUTPUT:]
+
+
+def _with_output(said: str) -> str:
+    return f"; it said: {said}" if said else "; it said nothing."
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Without what could hold a password, and with our own programs first: `stallmark lab change` is this one."""
+    kept = {name: value for name, value in given.items() if name == OURS or not _SECRET.search(name)}
+    return kept | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), given.get("PATH", os.defpath)])}
+
+
+def _program(name: str, environment: Mapping[str, str]) -> str | None:
+    return shutil.which(name, path=_environment(environment)["PATH"])

@@ -1,0 +1,80 @@
+"""The lab in words and in JSON, and its options as a model."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import humanize
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
+from stallmark.driver.lab import Facts
+
+DEFAULT = DeviceModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
+"""A shelf of disks as they were when flash came: 10,000 turns a minute, 4 ms a seek."""
+
+
+def model_of(
+    options: Mapping[str, Any], base: DeviceModel = DEFAULT, *, no_flash: bool = False
+) -> DeviceModel:
+    """`base` with what the options say (None: nothing). Raises StallmarkError for an array that cannot be."""
+    sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
+    if len(sizes) + no_flash > 1:
+        raise StallmarkError(
+            "An array has a cache, a tier or neither: give one of --cache, --tier and --no-flash."
+        )
+    said = {name: value for name, value in options.items() if value is not None and name not in sizes}
+    try:
+        if sizes or no_flash:
+            said |= {"cache": None, "tier": None}
+        if "cache" in sizes:
+            said["cache"] = FlashCache(sizes["cache"])
+        elif "tier" in sizes:
+            said["tier"] = FlashTier(sizes["tier"])
+        return replace(base, **said)
+    except ValueError as error:
+        raise StallmarkError(str(error)) from None
+
+
+def sentence(facts: Facts, why_broken: str | None) -> str:
+    """What it is, on one line."""
+    state = (
+        f"broken: {why_broken}; `stallmark lab destroy {facts.name}` removes it" if why_broken else facts.loop
+    )
+    return f"{facts.name} (EMULATED), {state}: {array(facts.model)}."
+
+
+def array(model: DeviceModel) -> str:
+    """An array in words."""
+    turns = (
+        f"{model.rpm:,.0f} rpm, {model.seek_ms:g} ms a seek" if model.rpm else f"{model.read_ms:g} ms a read"
+    )
+    disks = f"{model.spindles} spindle{'s' if model.spindles > 1 else ''} of {turns}, {model.mb_per_s:g} MB/s each"
+    if model.flash is None:
+        return f"{disks}, no flash"
+    use = "cache" if model.cache else "tier"
+    return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
+
+
+def done(counters: DeviceCounters) -> Iterator[str]:
+    """What it has done since it was created."""
+    for name in ("read", "write"):
+        count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
+        mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
+        yield f"{count:,} {name}s{mean}."
+    if (flash := counters.flash) is not None:
+        share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
+        yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
+    if counters.late:
+        yield f"{counters.late:,} I/Os took longer than the array would have: this machine was too slow for it."
+
+
+def as_json(facts: Facts, why_broken: str | None, counters: DeviceCounters | None = None) -> dict[str, Any]:
+    """For machines."""
+    described = {"name": facts.name, "emulated": True, "device": facts.loop, "size_bytes": facts.size}
+    described |= {"broken": why_broken, "array": asdict(facts.model)}
+    return described | ({"counters": asdict(counters)} if counters else {})
+
+
+def _bytes(size: int) -> str:
+    return humanize.naturalsize(size, binary=True)

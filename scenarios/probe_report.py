@@ -1,0 +1,29 @@
+"""Shows records of probes: the report beside them, and a table in the terminal or JSON."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from stallmark.driver.record import Record, find_records
+
+
+def report_probes(folders: Sequence[Path], target: Path, as_json: bool, console: Console) -> None:
+    """Raises StallmarkError when a record is damaged."""
+    show_probes(find_records(folders), target, as_json, console)
+
+
+def show_probes(records: Sequence[Record], target: Path, as_json: bool, console: Console) -> None:
+    from stallmark.driver.analysis.probe_record import summarise_probes
+    from stallmark.driver.report.probe_html import write_probe_report
+    from stallmark.driver.report.probe_terminal import probe_table
+
+    summary = summarise_probes(records)
+    write_probe_report(summary, target)
+    if as_json:
+        click.echo(json.dumps(summary.as_json() | {"report": str(target.resolve())}))
+    else:
+        console.print(probe_table(summary))
+        console.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,44 @@
+"""The `probe:` and `precondition:` of a scenario: what is done to the storage itself around the runs.
+
+probe: before and after                          # raw reads and writes on a file of their own, around every run
+probe: {folder: /mnt/array, seconds: 10s}        # of a server that is not ours: where its array is mounted here
+precondition: {size: 100GiB}                     # write before the first run of every variant, until writes are steady
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from stallmark.scenarios.units import Pool, Seconds
+
+BEFORE_AND_AFTER = "before and after"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ProbeChoice(_Strict):
+    """`seconds` of each pattern; without a `folder`, where the data of an embedded server lie."""
+
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    seconds: Annotated[Seconds, Field(ge=1)] = 5.0
+
+
+class PreconditionChoice(_Strict):
+    """A file of `size` (or of a share of the data) is filled, then overwritten at random in rounds, until the write
+    latency is steady or `rounds` are over."""
+
+    size: Pool
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    round: Annotated[Seconds, Field(ge=1)] = 60.0
+    rounds: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
+
+
+def _probed(given: Any) -> Any:
+    if isinstance(given, str) and given != BEFORE_AND_AFTER:
+        raise ValueError(f"write {BEFORE_AND_AFTER}, or {{folder: …, seconds: …}}, not {given!r}")
+    return ProbeChoice() if given == BEFORE_AND_AFTER else given
+
+
+Probed = Annotated[ProbeChoice | None, BeforeValidator(_probed)]

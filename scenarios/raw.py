@@ -1,0 +1,123 @@
+"""Scenarios about raw storage: no database, no users, only I/O of a kind on a file, from few outstanding to many.
+
+raw:
+  size: 1GiB                                 # of the file
+  patterns: [8k-random-read, 64k-random-read]
+  outstanding: [1, 2, 4, 8, 16, 32]
+  seconds: 5s                                # each
+variants:
+  - {name: hard disks, device: {spindles: 8, …}}    # emulated; or
+  - {name: array, folder: /mnt/array}               # a real one
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from stallmark.driver.analysis.probe_result import Asked
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.probe import OUTSTANDING, find_patterns, steps_of
+from stallmark.driver.probe.patterns import MOST_OUTSTANDING
+from stallmark.scenarios.device_choice import DeviceChoice
+from stallmark.scenarios.units import Pool, PoolSize, Seconds
+
+Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RawChoice(_Strict):
+    """What is asked of storage. Without `patterns`: all there are."""
+
+    size: Pool
+    patterns: list[str] = []
+    outstanding: Annotated[list[Depth], Field(min_length=1)] = list(OUTSTANDING)
+    seconds: Annotated[Seconds, Field(ge=1)] = 10.0
+
+    @field_validator("size")
+    @classmethod
+    def _a_size(cls, given: PoolSize) -> PoolSize:
+        if given.size_bytes is None:
+            raise ValueError(f"{given} is a share, and there is no data to have a share of: write it as 4GiB")
+        return given
+
+    @field_validator("patterns")
+    @classmethod
+    def _known(cls, given: list[str]) -> list[str]:
+        try:
+            find_patterns(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+        return given
+
+    @field_validator("outstanding")
+    @classmethod
+    def _rising(cls, given: list[int]) -> list[int]:
+        if given != sorted(set(given)):
+            raise ValueError(f"outstanding must rise: write {sorted(set(given))}")
+        return given
+
+    @property
+    def size_bytes(self) -> int:
+        return self.size.resolve(0)
+
+    def steps(self) -> tuple[Asked, ...]:
+        return steps_of(find_patterns(self.patterns), self.outstanding)
+
+
+class RawVariant(_Strict):
+    """One storage: an emulated `device`, or a `folder` on a real one."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    device: DeviceChoice | None = None
+    folder: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.device is None) == (self.folder is None):
+            raise ValueError(
+                f"variant {self.name!r} must have either a device, which is emulated, or a folder on a real one"
+            )
+        return self
+
+
+class RawScenario(_Strict):
+    """One that asks storage itself."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    answers: str
+    needs: str
+    takes: str
+    raw: RawChoice
+    variants: Annotated[list[RawVariant], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_database(cls, data: Any) -> Any:
+        if isinstance(data, dict) and (
+            found := [key for key in ("workload", "users", "queries") if key in data]
+        ):
+            raise ValueError(
+                f"{found[0]} belongs to a database, and `raw` probes storage without one: remove one of the two"
+            )
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [variant.name for variant in self.variants]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
+        if 0 < sum(variant.device is not None for variant in self.variants) < len(names):
+            raise ValueError(
+                "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
+                "scenario of each"
+            )
+        return self
+
+    def run_seconds(self) -> float:
+        """How long I/O is issued in all, without writing the files."""
+        return self.raw.seconds * len(self.raw.steps()) * len(self.variants)

@@ -1,0 +1,115 @@
+"""Runs a scenario about raw storage: every variant is probed, each into a record of its own."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stallmark.driver.analysis.probe_result import ProbeStep
+from stallmark.driver.analysis.words import number, size
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import SlowDevices
+from stallmark.driver.probe.measuring import Progress, now, refuse_memory
+from stallmark.driver.probe.probe_file import ProbeFile, own_file
+from stallmark.driver.probe.recording import record_probe
+from stallmark.driver.probe.tool import find_tool
+from stallmark.scenarios.raw import RawScenario, RawVariant
+from stallmark.scenarios.show import Show
+
+DEVICE = "raw"
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+class RawRunner:
+    """`home`: where files of emulated devices go, and what is compiled for them; `folder` holds the records."""
+
+    def __init__(self, scenario: RawScenario, home: Path, out: Path, show: Show):
+        self._scenario = scenario
+        self._home = home
+        self._show = show
+        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
+        self.folder = out / self._experiment
+
+    def run(self) -> None:
+        """Raises StallmarkError for what cannot be measured; the records made until then are whole."""
+        self._refuse_impossible()
+        for sequence, variant in enumerate(self._scenario.variants, 1):
+            self._probe(sequence, variant)
+
+    def _refuse_impossible(self) -> None:
+        for variant in self._scenario.variants:
+            find_tool(emulated=variant.device is not None)
+            if variant.device is not None:
+                variant.device.resolve(self._scenario.raw.size_bytes)
+            elif variant.folder and not variant.folder.is_dir():
+                raise StallmarkError(
+                    f"{variant.name}: there is no folder {variant.folder}: name one on that storage."
+                )
+            elif variant.folder:
+                refuse_memory(variant.folder)
+
+    def _probe(self, sequence: int, variant: RawVariant) -> None:
+        raw, count = self._scenario.raw, len(self._scenario.variants)
+        title = f"[{sequence}/{count}] {variant.name}"
+        where = variant.folder or self._home / "raw"
+        with (
+            shown_file(self._show, title, where, raw.size_bytes) as file,
+            self._devices(variant, where) as devices,
+        ):
+            steps = raw.steps()
+            with self._show.bar(f"{title}: probing", raw.seconds * len(steps)):
+                record_probe(
+                    self.folder / f"{sequence:02d}-{_as_file_name(variant.name)}",
+                    {
+                        "experiment": self._experiment,
+                        "sequence": sequence,
+                        "scenario": self._scenario.model_dump(mode="json"),
+                        "variant": variant.model_dump(mode="json"),
+                    },
+                    file,
+                    steps,
+                    raw.seconds,
+                    now(),
+                    devices,
+                    told(self._show, raw.seconds),
+                )
+
+    @contextmanager
+    def _devices(self, variant: RawVariant, where: Path) -> Iterator[SlowDevices | None]:
+        if variant.device is None:
+            yield None
+            return
+        model = variant.device.resolve(self._scenario.raw.size_bytes)
+        memory = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+        with (
+            TemporaryDirectory(prefix="stallmark-raw-", dir=memory) as state,
+            SlowDevices.create(
+                Path(state) / "devices", {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build"
+            ) as devices,
+        ):
+            yield devices
+
+
+def told(show: Show, seconds: float) -> Progress:
+    """For `measure`: moves the bar on after each step."""
+
+    def progress(done: int, step: ProbeStep) -> None:
+        note = f"{step.pattern.title}, {step.outstanding} outstanding: {number(step.iops)} I/Os per second"
+        show.advance(done * seconds, note)
+
+    return progress
+
+
+@contextmanager
+def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+    """A file for a probe; that it is being written is shown."""
+    with ExitStack() as kept:
+        with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
+            file = kept.enter_context(own_file(folder, size_bytes))
+        yield file
+
+
+def _as_file_name(name: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "variant"

@@ -1,0 +1,136 @@
+"""What is done to the storage itself around the runs of an experiment: reconfigure it, precondition it, probe it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stallmark.driver import probe
+from stallmark.driver.analysis.precondition import preconditioned, steady
+from stallmark.driver.analysis.probe_result import Asked
+from stallmark.driver.collectors.block_devices import NoBlockDevice, device_behind
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import PROBE_FOLDER
+from stallmark.driver.lab import lab_of
+from stallmark.scenarios import hooks
+from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.show import Show
+
+OVERWRITERS = 8
+"""Outstanding writes while preconditioning: enough to keep an array busy, as the short probe's."""
+
+STEPS = (*probe.SHORT_STEPS, Asked(probe.PATTERNS["8k-random-read"], 32))
+"""With as many outstanding as some thirty users have, so that what they achieve can be set beside it."""
+
+
+class StorageWork:
+    """Of one experiment."""
+
+    def __init__(self, scenario: AnyScenario, engine: Engine, show: Show):
+        self._scenario = scenario
+        self._engine = engine
+        self._show = show
+
+    def refuse_impossible(self) -> None:
+        """Everything that can be known before anything is loaded or asked."""
+        for variant in self._scenario.variants:
+            if self._scenario.emulates(variant):
+                self._refuse_emulated_twice(variant)
+            if variant.before:
+                hooks.refuse_impossible(variant.name, variant.before)
+        for key, choice in (("probe", self._scenario.probe), ("precondition", self._scenario.precondition)):
+            if choice is None:
+                continue
+            if why := probe.can_probe():
+                raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
+            self._folder(key, choice.folder)
+
+    def make(self, variant: Variant) -> dict[str, Any]:
+        """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
+        it: what it is, by the scenario, and what was done.
+
+        Raises HookFailed where it is not.
+        """
+        array = self._scenario.array_of(variant)
+        done: dict[str, Any] = {"array": array.described()} if array else {}
+        if variant.before:
+            self._engine.checkpoint()  # nothing that the server has taken should be under way meanwhile
+            done["before"] = hooks.carry_out(variant.name, variant.before, self._show)
+        if self._scenario.precondition:
+            done["precondition"] = self._precondition(variant)
+        return done
+
+    def probe(self, title: str) -> dict[str, Any] | None:
+        """Raw reads on a file of its own; None where the scenario does not ask for it."""
+        choice = self._scenario.probe
+        if choice is None:
+            return None
+        with self._show.bar(f"{title}: probing the storage itself", None):
+            self._engine.checkpoint()  # what the server has still to write is not the storage's doing
+            folder = self._folder("probe", choice.folder)
+            with self._engaged():
+                found = probe.short(folder, self._engine.devices, seconds=choice.seconds, steps=STEPS)
+        return found.as_json()
+
+    def _precondition(self, variant: Variant) -> dict[str, Any]:
+        choice = self._scenario.precondition
+        assert choice
+        size, folder = (
+            choice.size.resolve(self._engine.bytes_used()),
+            self._folder("precondition", choice.folder),
+        )
+        asked = [Asked(probe.PATTERNS["8k-random-write"], OVERWRITERS)]
+        rounds: list[float] = []
+        with (
+            self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
+            probe.own_file(folder, size) as file,
+        ):
+            while len(rounds) < choice.rounds and not steady(rounds):
+                [step] = probe.measure(file, asked, choice.round, None)
+                rounds.append(step.mean_ms)
+                self._show.advance(
+                    len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write"
+                )
+        return preconditioned(size, choice.round, rounds)
+
+    @contextmanager
+    def _engaged(self) -> Iterator[None]:
+        """Emulated devices are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
+        devices = self._engine.devices
+        names = [name for name in self._engine.emulated_devices() if name == "data"]
+        for name in names:
+            devices.empty_flash(name)
+        self._engine.engage_devices()
+        try:
+            yield
+        finally:
+            self._engine.relax_devices()
+            for name in names:
+                devices.empty_flash(name)
+
+    def _refuse_emulated_twice(self, variant: Variant) -> None:
+        """A variant says which device it is on, and would be on another."""
+        for folder in self._engine.directories().values():
+            try:
+                lab = lab_of(device_behind(folder).name)
+            except NoBlockDevice:
+                continue
+            if lab:
+                raise StallmarkError(
+                    f"{folder} lies on lab {lab['name']}, which is emulated, and variant {variant.name!r} emulates "
+                    "another device on it (`device`): remove that, or name other folders (--data-dir, --wal-dir)."
+                )
+
+    def _folder(self, key: str, named: str | None) -> Path:
+        if named:
+            if not Path(named).is_dir():
+                raise StallmarkError(f"{key}.folder: there is no folder {named}: name one on the array.")
+            return Path(named)
+        data = self._engine.directories().get("data")
+        if data is None:
+            raise StallmarkError(
+                f"{self._scenario.name} asks for `{key}`, but nobody can tell from here where the data of this server "
+                f"lie: name a folder on the same storage that this machine can write to ({key}: {{folder: …}})."
+            )
+        return data / PROBE_FOLDER

@@ -1,0 +1,95 @@
+"""The emulated array's model in C, called with arrival times of our own: a virtual clock, no I/O, no sleep."""
+
+from __future__ import annotations
+
+import ctypes
+import heapq
+import mmap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from stallmark.driver.engines.slow_device import build, layout
+from stallmark.driver.engines.slow_device.counters import DeviceCounters, counters_of
+from stallmark.driver.engines.slow_device.models import DeviceModel
+from stallmark.driver.engines.slow_device.shared import empty_flash, engage
+
+READ, WRITE, SYNC = range(3)
+NS = 1e9
+
+_EXPORTS = b"""
+#include "model.h"
+__attribute__((visibility("default")))
+uint64_t serve(struct device *device, int operation, uint64_t identity, uint64_t offset, uint64_t bytes,
+               uint64_t arrival, int *by_flash)
+{
+    struct request request = {(enum operation)operation, false, identity, offset, bytes};
+    struct completion completion = device_serve(device, &request, arrival);
+    device_count(device, &request, completion.by_flash, completion.time - arrival);
+    *by_flash = completion.by_flash;
+    return completion.time;
+}
+__attribute__((visibility("default"))) uint64_t device_bytes(void) { return sizeof(struct device); }
+"""
+
+
+@lru_cache
+def library(folder: Path) -> ctypes.CDLL:
+    loaded = ctypes.CDLL(str(build.library("model", {"exports.c": _EXPORTS}, build.MODEL, folder)))
+    loaded.serve.restype = loaded.device_bytes.restype = ctypes.c_uint64
+    loaded.serve.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_int,
+        *[ctypes.c_uint64] * 4,
+        ctypes.POINTER(ctypes.c_int),
+    ]
+    return loaded
+
+
+@dataclass(frozen=True)
+class Served:
+    """One I/O: when it came and when it was done, in seconds, and by what."""
+
+    arrived: float
+    done: float
+    by_flash: bool
+
+    @property
+    def latency(self) -> float:
+        return self.done - self.arrived
+
+
+@dataclass
+class Array:
+    """A device of that model, of which nobody else knows."""
+
+    model: DeviceModel
+    folder: Path
+    device: layout.Device = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.device = layout.Device.from_buffer(mmap.mmap(-1, ctypes.sizeof(layout.Device)))
+        self._serve = library(self.folder).serve
+        self._address = ctypes.addressof(self.device)
+        empty_flash(self.device)
+        engage(self.device, self.model)
+
+    @property
+    def counters(self) -> DeviceCounters:
+        return counters_of(self.device)
+
+    def io(self, operation: int, offset: int, size: int = 8192, at: float = 0, file: int = 1) -> Served:
+        by_flash = ctypes.c_int()
+        arrival = round(at * NS)
+        done = self._serve(self._address, operation, file, offset, size, arrival, ctypes.byref(by_flash))
+        return Served(at, done / NS, bool(by_flash.value))
+
+    def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int]]) -> list[Served]:
+        """So many clients, each of which asks again as soon as it is served; `draw` gives operation and offset."""
+        clients = [0.0] * outstanding
+        served = []
+        for _ in range(requests):
+            served.append(self.io(*draw(), at=clients[0]))
+            heapq.heapreplace(clients, served[-1].done)
+        return served

@@ -1,0 +1,110 @@
+"""Two probes: drifted, the same, or not to be told; never by more than they know."""
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from probes import NOISE, STREAM, probe
+from probes import step as any_step
+
+from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, drift
+
+step = partial(any_step, scatter=NOISE)
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"), [(1000, SAME), (1030, SAME), (850, DRIFTED), (1200, DRIFTED), (905, UNKNOWN)]
+)
+def test_the_interval_decides(after, verdict):
+    found = drift(probe(step(8, 1000)), probe(step(8, after)))
+    assert found.verdict == verdict
+    [row] = found.rows
+    assert row.ratio == pytest.approx(after / 1000)
+    assert row.low < row.ratio < row.high
+
+
+def test_a_drift_names_its_step():
+    found = drift(probe(step(1, 200), step(8, 1000)), probe(step(1, 202), step(8, 700)))
+    assert found.sentence == (
+        "Raw storage is not as it was: 8 KiB random read at 8 outstanding went from 1,000 to 700 I/Os per second (8.00 "
+        "to 11.4 ms), more than the 10 % that are let pass: what lies between is not comparable."
+    )
+    assert [row.verdict for row in found.rows] == [SAME, DRIFTED]
+
+
+def test_one_that_cannot_be_told_leaves_the_whole_open():
+    shaken = step(1, 200, scatter=(0.3, 0.5, 1.0, 2.2, 0.9, 0.2, 1.9))
+    found = drift(probe(shaken, step(8, 1000)), probe(shaken, step(8, 1000)))
+    assert found.verdict == UNKNOWN and "changed by between −" in found.sentence
+
+
+@settings(max_examples=30)
+@given(st.floats(0.5, 2), st.integers(1, 32))
+def test_before_and_after_can_change_places(ratio, outstanding):
+    one, other = probe(step(outstanding, 1000)), probe(step(outstanding, 1000 * ratio))
+    forth, back = drift(one, other).rows[0], drift(other, one).rows[0]
+    assert forth.ratio * back.ratio == pytest.approx(1)
+    assert forth.low * back.high == pytest.approx(1)
+
+
+def test_how_often_it_errs():
+    """Rates of windows scatter as those of some thirty reads of a mechanical disk."""
+    random = np.random.default_rng(8)
+
+    def verdicts(change: float) -> list[str]:
+        found = []
+        for _ in range(150):
+            before, after = (random.gamma(200, 1 / 200, 20) for _ in range(2))
+            made = [
+                step(1, 125 * share.mean() * by, seconds=5, scatter=share / share.mean())
+                for share, by in ((before, 1), (after, change))
+            ]
+            found.append(drift(*map(probe, made)).verdict)
+        return found
+
+    equal, at_the_limit = verdicts(1), verdicts(0.9)
+    assert equal.count(DRIFTED) == 0 and equal.count(SAME) > 100
+    assert at_the_limit.count(DRIFTED) < 0.06 * 150 and at_the_limit.count(SAME) < 0.06 * 150
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 1000))
+def test_a_fall_by_a_quarter_is_seen(seed):
+    random = np.random.default_rng(seed)
+    before, after = (random.gamma(200, 1 / 200, 20) for _ in range(2))
+    found = drift(
+        probe(step(8, 1000, seconds=5, scatter=before)), probe(step(8, 750, seconds=5, scatter=after))
+    )
+    assert found.verdict == DRIFTED
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (probe(step(1, 200), emulated=True), "mix up the real device before and an emulated one after"),
+        (probe(step(1, 200), how="psync"), r"differ in program \(libaio, psync\)"),
+        (probe(step(1, 200), file_bytes=2**28), "differ in size of file"),
+        (probe(step(1, 200, pattern=STREAM)), "have no step in common"),
+    ],
+)
+def test_different_probes_are_not_compared(after, words):
+    found = drift(probe(step(1, 200)), after)
+    assert found.verdict == UNKNOWN and not found.rows
+    assert re.search(words, found.sentence)
+
+
+def test_without_windows_nothing_is_known():
+    silent = probe(any_step(1, 200))
+    found = drift(silent, silent)
+    assert (
+        found.verdict == UNKNOWN
+        and "how 8 KiB random read at 1 outstanding scatters is not known" in found.sentence
+    )
+
+
+def test_a_probe_in_which_nothing_ended_for_a_while_is_no_proof():
+    stalled = probe(step(1, 200, seconds=2.5, scatter=(0.0, 2.0, 1.0)))
+    assert drift(stalled, stalled).verdict == UNKNOWN

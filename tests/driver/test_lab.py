@@ -1,0 +1,187 @@
+"""The lab's block device: data stay whole, arrays change under it, and nothing is left of it, also after a crash."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stallmark.driver.engines.slow_device import DeviceModel, FlashCache
+from stallmark.driver.lab import Facts, LabError, behind, lab_of, needs, parts
+from stallmark.driver.lab.facts import RUNTIME, Places
+from stallmark.driver.lab.home import SMALLEST, Lab, labs
+
+MODEL = DeviceModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
+
+real = pytest.mark.skipif(needs.missing() is not None, reason=f"{needs.missing()}")
+
+
+@pytest.fixture(scope="session")
+def everybodys_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lab")  # the plugin is compiled once
+
+
+@pytest.fixture
+def home(everybodys_home: Path) -> Iterator[Path]:
+    yield everybodys_home
+    for lab in labs(everybodys_home):
+        lab.destroy()
+
+
+@pytest.fixture
+def lab(home: Path) -> Lab:
+    return Lab(home, "one")
+
+
+def remains(home: Path) -> list[str]:
+    """Whatever of the lab is still there."""
+    places = Places(home, "one")
+    left = [str(path) for path in (places.folder, places.runtime) if path.exists()]
+    left += ["mounted"] if parts.is_mounted(places) else []
+    return left + parts.loops(places) + [str(one) for one in parts.processes(places, "nbdkit", "nbdfuse")]
+
+
+def transfer(device: str, *, write: bool, byte: int) -> bytes:
+    """A MiB of that byte, past the page cache."""
+    block = mmap.mmap(-1, 1 << 20)
+    file = os.open(device, os.O_RDWR | os.O_DIRECT)
+    try:
+        if write:
+            block[:] = bytes([byte]) * len(block)
+            assert os.pwritev(file, [block], 7 << 20) == len(block)
+            os.fsync(file)
+        else:
+            assert os.preadv(file, [block], 7 << 20) == len(block)
+        return block[:]
+    finally:
+        os.close(file)
+
+
+@real
+def test_a_lab_is_created_changed_and_destroyed(lab: Lab, home: Path) -> None:
+    facts = lab.create(SMALLEST, MODEL)
+    assert facts.loop and lab.broken() is None
+    assert lab_of(Path(facts.loop).name) == {"name": "one", **lab_of_model(facts)}
+    written = transfer(facts.loop, write=True, byte=42)
+    changed = lab.change(DeviceModel(spindles=2, read_ms=1, write_ms=1, sync_ms=0, mb_per_s=100))
+    assert lab.facts == changed and changed.model.spindles == 2
+    assert transfer(facts.loop, write=False, byte=0) == written
+    counters = lab.counters()
+    assert counters.read_bytes >= 1 << 20 and counters.write_bytes == 1 << 20 and counters.syncs >= 1
+    with pytest.raises(LabError, match=r"exists \(/dev/loop.*destroy one"):
+        lab.create(SMALLEST, MODEL)
+    lab.destroy()
+    assert remains(home) == [] and behind(Path(facts.loop).name) is None
+    with pytest.raises(LabError, match="There is no lab one"):
+        lab.destroy()
+
+
+def lab_of_model(facts: Facts) -> dict:
+    return facts.model_dump()["model"]
+
+
+@real
+@pytest.mark.parametrize("part", ["nbdkit", "nbdfuse"])
+def test_a_lab_that_lost_a_part_says_so_and_goes_without_a_trace(lab: Lab, home: Path, part: str) -> None:
+    lab.create(SMALLEST, MODEL)
+    for process in parts.processes(Places(home, "one"), part):
+        process.kill()
+        process.wait(5)
+    assert lab.broken() == f"its {part} is gone"
+    with pytest.raises(LabError, match=rf"broken \(its {part} is gone\)"):
+        lab.create(SMALLEST, MODEL)
+    with pytest.raises(LabError, match="destroy it and create it again"):
+        lab.change(MODEL)
+    lab.destroy()
+    assert remains(home) == []
+
+
+@real
+@pytest.mark.parametrize("step", ["start_nbdkit", "start_nbdfuse", "attach_loop"])
+def test_the_next_one_clears_what_a_killed_creation_left(lab: Lab, home: Path, step: str) -> None:
+    code = f"""
+import os, signal, sys
+from pathlib import Path
+from stallmark.driver.lab import parts
+from stallmark.driver.lab.home import SMALLEST, Lab
+from stallmark.driver.engines.slow_device import DeviceModel
+done = parts.{step}
+def and_killed(places):
+    done(places)
+    os.kill(os.getpid(), signal.SIGKILL)
+parts.{step} = and_killed
+Lab(Path(sys.argv[1]), "one").create(SMALLEST, DeviceModel(1, 0, 0, 0, 1000))
+"""
+    assert subprocess.run([sys.executable, "-c", code, str(home)], capture_output=True).returncode == -9
+    assert remains(home) != [] and lab.broken() == "it was never completed"
+    assert lab.create(SMALLEST, MODEL).loop
+    lab.destroy()
+    assert remains(home) == []
+
+
+@real
+def test_what_is_mounted_is_not_destroyed(lab: Lab, home: Path, tmp_path: Path) -> None:
+    loop = lab.create(SMALLEST, MODEL).loop
+    assert loop
+    place = tmp_path / "mounted here"
+    place.mkdir()
+    subprocess.run(["mkfs.ext2", "-q", loop], check=True)
+    subprocess.run(["mount", loop, place], check=True)
+    try:
+        with pytest.raises(LabError, match=rf"{loop} is in use \({place}\): unmount it"):
+            lab.destroy()
+    finally:
+        subprocess.run(["umount", place], check=True)
+    assert lab.broken() is None
+    lab.destroy()
+    assert remains(home) == []
+
+
+@real
+@pytest.mark.parametrize(
+    ("size", "sentence"), [(SMALLEST - 1, "is too small"), (1 << 50, "GiB free, too little for a lab of")]
+)
+def test_a_size_that_cannot_be_leaves_nothing(lab: Lab, home: Path, size: int, sentence: str) -> None:
+    with pytest.raises(LabError, match=sentence):
+        lab.create(size, MODEL)
+    assert remains(home) == []
+
+
+def test_what_is_missing_is_said_with_what_remains(lab: Lab, home: Path, monkeypatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LabError, match=r"only root may .*embedded PostgreSQL still runs on the same array"):
+        lab.create(SMALLEST, MODEL)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    for program in ("nbdkit", "nbdfuse", "losetup"):
+        monkeypatch.setattr(needs.shutil, "which", lambda name, gone=program: None if name == gone else name)
+        with pytest.raises(LabError, match=f"A lab needs {program}, which is not installed .*apt install"):
+            needs.check()
+    monkeypatch.setattr(needs.sys, "platform", "darwin")
+    with pytest.raises(LabError, match="A lab needs Linux, and this is darwin"):
+        needs.check()
+
+
+@pytest.mark.parametrize("name", ["", "Two", "../x", "a b", "x" * 31])
+def test_a_name_is_a_simple_word(tmp_path: Path, name: str) -> None:
+    with pytest.raises(LabError, match="no name of a lab"):
+        Lab(tmp_path, name)
+
+
+def test_of_an_unreadable_lab_the_file_is_named(home: Path) -> None:
+    places = Places(home, "one")
+    places.folder.mkdir(parents=True)
+    places.facts.write_text("{}")
+    with pytest.raises(LabError, match=r"lab\.json cannot be read"):
+        Lab(home, "one").facts  # noqa: B018
+    places.facts.unlink()
+
+
+def test_a_lab_lives_in_memory_under_a_short_path(home: Path) -> None:
+    assert len(os.fsencode(Places(home / ("x" * 200), "y" * 30).socket)) < 107
+    assert Places(home, "one").runtime.parent == RUNTIME

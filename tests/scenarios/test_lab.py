@@ -1,0 +1,66 @@
+"""The lab's commands: options become an array, arrays become words."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.driver.lab import Facts
+from stallmark.scenarios.cli import main
+from stallmark.scenarios.lab import DEFAULT, array, model_of, sentence
+
+GIB = 1 << 30
+TIERED = replace(DEFAULT, tier=FlashTier(GIB))
+NOTHING = dict.fromkeys(["spindles", "rpm", "seek_ms", "mb_per_s", "sync_ms", "cache", "tier"])
+
+
+@pytest.mark.parametrize(
+    ("options", "base", "no_flash", "expected"),
+    [
+        ({}, DEFAULT, False, DEFAULT),
+        ({"spindles": 3, "cache": GIB}, DEFAULT, False, replace(DEFAULT, spindles=3, cache=FlashCache(GIB))),
+        ({"tier": GIB}, replace(DEFAULT, cache=FlashCache(GIB)), False, TIERED),
+        ({"rpm": 7200.0}, TIERED, False, replace(TIERED, rpm=7200)),
+        ({}, TIERED, True, DEFAULT),
+    ],
+)  # fmt: skip
+def test_options_change_what_they_name(options, base: DeviceModel, no_flash: bool, expected) -> None:
+    assert model_of(NOTHING | options, base, no_flash=no_flash) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "no_flash", "sentence"),
+    [
+        ({"cache": GIB, "tier": GIB}, False, "give one of"),
+        ({"cache": GIB}, True, "give one of"),
+        ({"spindles": 0}, False, "spindles must be a whole number"),
+        ({"cache": 1}, False, r"cache\.size must be"),
+    ],
+)
+def test_an_array_that_cannot_be_is_refused(options, no_flash: bool, sentence: str) -> None:
+    with pytest.raises(StallmarkError, match=sentence):
+        model_of(NOTHING | options, no_flash=no_flash)
+
+
+def test_it_is_called_emulated_wherever_it_is_named() -> None:
+    facts = Facts(name="one", size=GIB, model=replace(DEFAULT, cache=FlashCache(GIB)), loop="/dev/loop3")
+    assert sentence(facts, None) == (
+        "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash cache of 1.0 GiB."
+    )
+    assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
+    assert "1 spindle of 8 ms a read" in array(DeviceModel(1, 8, 8, 8, 100))
+
+
+def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
+    listed = CliRunner().invoke(main, ["lab", "list", "--json"])
+    assert (listed.exit_code, json.loads(listed.output)) == (0, [])
+    assert "no size" in CliRunner().invoke(main, ["lab", "create", "one", "--size", "big"]).output
+    gone = CliRunner().invoke(main, ["lab", "status", "one"])
+    assert (gone.exit_code, gone.output) == (
+        3,
+        "Error: There is no lab one: `stallmark lab list` shows those that are there.\n",
+    )

@@ -1,0 +1,216 @@
+"""What is done to the storage itself around the runs: in which order, and what keeps anything from being measured."""
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from stallmark.driver import probe
+from stallmark.driver.engines.base import Engine
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import PROBE_FOLDER
+from stallmark.scenarios import runner as running
+from stallmark.scenarios import storage_work
+from stallmark.scenarios.hooks import HookFailed
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.run import Run
+from stallmark.scenarios.runner import Finished, Runner
+from stallmark.scenarios.show import Show
+from stallmark.scenarios.storage_work import StorageWork
+
+SHOW = Show(Console(file=io.StringIO()))
+SMALL: dict[str, Any] = {
+    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "users": 1, "warm_up": "0s", "measure": "1s",
+    "workload": {"name": "bank", "scale": {"branches": 1}}, "reset": "continue",
+}  # fmt: skip
+
+
+def command(text: str) -> dict[str, Any]:
+    return {"command": [sys.executable, "-c", text]}
+
+
+class Device:
+    """Of an emulated array: what was done to it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def empty_flash(self, name: str) -> None:
+        self.done.append(f"empty {name}")
+
+
+class Server:
+    """An engine, as far as its storage goes."""
+
+    def __init__(self, folder: Path, emulated: bool = False):
+        self.folder = folder
+        self.devices = Device() if emulated else None
+
+    def emulated_devices(self) -> dict[str, Any]:
+        return {"data": None, "wal": None} if self.devices else {}
+
+    def directories(self) -> dict[str, Path]:
+        return {"data": self.folder}
+
+    def engage_devices(self) -> None:
+        if self.devices:
+            self.devices.done.append("engage")
+
+    def relax_devices(self) -> None:
+        if self.devices:
+            self.devices.done.append("relax")
+
+    def checkpoint(self) -> None: ...
+
+    def bytes_used(self) -> int:
+        return 1 << 30
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Callable[..., StorageWork]:
+    def made(server: Any = None, **changes: Any) -> StorageWork:
+        scenario = Scenario.model_validate(SMALL | {"variants": [{"name": "HDD"}]} | changes)
+        return StorageWork(scenario, server or Server(tmp_path), SHOW)
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def tools(monkeypatch) -> None:
+    monkeypatch.setattr(probe, "can_probe", lambda: None)
+
+
+def run(
+    monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any
+) -> tuple[Finished, list[dict]]:
+    """An experiment without a database; what came out, and what the record of every run says of its array."""
+    made: list[dict[str, Any]] = []
+
+    def go(self: Run) -> None:
+        made.append({"variant": self._variant.name, **self._array})
+
+    engine = SimpleNamespace(checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {})
+    monkeypatch.setattr(Run, "go", go)
+    monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
+    monkeypatch.setattr(Runner, "_prepare_database", lambda _: SimpleNamespace(loaded_bytes=1 << 30))
+    scenario = Scenario.model_validate(SMALL | {"variants": list(variants)} | changes)
+    monkeypatch.setattr(running, "refuse_small_pools", lambda *_: None)
+    run.made = made  # type: ignore[attr-defined]  # also after what is raised
+    return Runner(scenario, engine, tmp_path, SHOW)._run(lambda: None), made  # type: ignore[arg-type]
+
+
+def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_the_last(
+    monkeypatch, tmp_path
+):
+    log = tmp_path / "log"
+    variants = [
+        {"name": name, "array": {"raid": name}, "before": command(f"open({str(log)!r}, 'a').write({name!r})")}
+        for name in ("A", "B")
+    ]
+    finished, made = run(monkeypatch, tmp_path, *variants, order="blocks", repeats=2)
+    assert finished == Finished(None, True) and log.read_text() == "ABA"
+    assert [one["variant"] for one in made] == ["A", "A", "B", "B", "A", "A"]
+    assert all(one["array"] == {"raid": one["variant"]} for one in made)
+    assert all(one["before"]["output"] == "" for one in made)
+
+
+def test_a_hook_that_fails_at_first_stops_before_anything_is_measured(monkeypatch, tmp_path):
+    broken = {"name": "A", "before": command("import sys; sys.exit('array is full')")}
+    with pytest.raises(HookFailed, match="it said: array is full"):
+        run(monkeypatch, tmp_path, broken, {"name": "B"})
+    assert run.made == []  # type: ignore[attr-defined]
+
+
+def test_one_that_fails_later_keeps_what_was_measured(monkeypatch, tmp_path):
+    broken = {"name": "B", "before": command("import sys; sys.exit('array is full')")}
+    finished, made = run(monkeypatch, tmp_path, {"name": "A"}, broken)
+    assert [one["variant"] for one in made] == ["A"]
+    assert finished.incomplete_because and "it said: array is full" in finished.incomplete_because
+
+
+def test_nothing_is_asked_of_nobody(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(HookFailed, match="'B' asks the operator"):
+        run(monkeypatch, tmp_path, {"name": "A"}, {"name": "B", "before": {"ask": "Ready?"}})
+    assert run.made == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("key", ["probe", "precondition"])
+def test_without_a_tool_it_is_refused_before_anything_is_loaded(work, monkeypatch, key):
+    monkeypatch.setattr(probe, "can_probe", lambda: "There is no fio here: install it.")
+    asked = {"probe": "before and after", "precondition": {"size": "1GiB"}}[key]
+    with pytest.raises(StallmarkError, match=f"small asks for `{key}`, but there is no fio here: install it"):
+        work(**{key: asked}).refuse_impossible()
+
+
+def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
+    elsewhere = Server(tmp_path)
+    elsewhere.directories = lambda: {}  # type: ignore[method-assign]
+    with pytest.raises(StallmarkError, match=r"nobody can tell from here .*probe: \{folder: …\}"):
+        work(elsewhere, probe="before and after").refuse_impossible()
+    work(elsewhere, probe={"folder": str(tmp_path)}).refuse_impossible()
+    with pytest.raises(StallmarkError, match=r"there is no folder /no/such: name one on the array"):
+        work(elsewhere, probe={"folder": "/no/such"}).refuse_impossible()
+
+
+def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_path, monkeypatch):
+    device = {"data": {"spindles": 2, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
+    emulating = work(device=device)
+    emulating.refuse_impossible()
+    monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
+    monkeypatch.setattr(storage_work, "lab_of", lambda name: {"name": "array"} if name == "loop7" else None)
+    with pytest.raises(
+        StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"
+    ):
+        emulating.refuse_impossible()
+    work().refuse_impossible()
+
+
+def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_probe_afterwards(
+    work, tmp_path, monkeypatch
+):
+    server = Server(tmp_path, emulated=True)
+    device: Any = server.devices
+
+    def short(folder: Path, devices: Any, *, seconds: float, steps: Any) -> Any:
+        assert folder == tmp_path / PROBE_FOLDER and devices is device and seconds == 2
+        device.done.append("probe")
+        return SimpleNamespace(as_json=lambda: {"steps": []})
+
+    monkeypatch.setattr(probe, "short", short)
+    assert work(server, probe={"seconds": "2s"}).probe("A") == {"steps": []}
+    assert device.done == ["empty data", "engage", "probe", "relax", "empty data"]
+    assert work(server).probe("A") is None
+
+
+@pytest.mark.parametrize(("rounds", "made"), [([9.0, 5.0, 4.0, *[3.0] * 9], 8), ([1.0, 2.0] * 6, 10)])
+def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, rounds, made):
+    latencies = iter(rounds)
+
+    @contextmanager
+    def own_file(folder: Path, size: int) -> Iterator[str]:
+        assert size == 1 << 29
+        yield "file"
+
+    def measure(file: str, asked: Any, seconds: float, devices: Any) -> list[Any]:
+        assert (file, seconds, devices) == ("file", 1, None) and not asked[0].pattern.reads
+        return [SimpleNamespace(mean_ms=next(latencies))]
+
+    monkeypatch.setattr(probe, "own_file", own_file)
+    monkeypatch.setattr(probe, "measure", measure)
+    asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
+    done = asked.make(asked._scenario.variants[0])["precondition"]
+    assert done["rounds_ms"] == rounds[:made] and done["steady"] is (made < 10)
+    assert f"{'not ' * (made == 10)}steady after {made} rounds" in done["sentence"]
+
+
+def test_engines_have_what_it_asks_of_them():
+    assert all(
+        hasattr(Engine, name) for name in vars(Server) if not name.startswith("_") and name != "folder"
+    )
