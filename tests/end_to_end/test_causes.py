@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from end_to_end.tool import Tool
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.record import find_records
 

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.what_if import what_if
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import find_records
