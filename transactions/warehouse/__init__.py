@@ -38,7 +38,7 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
 
 WORKLOAD = Workload(
     name="warehouse",
-    version=2,
+    version=3,
     metadata=METADATA,
     deck={},
     conditions=CONDITIONS,
