@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.compare import compare_runs
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
 from stallmark.driver.analysis.thresholds import REPLICATES
 from stallmark.driver.analysis.words import listed, number

@@ -336,10 +336,9 @@ def memory(minutes: int) -> None:
             continue
         rest = sizes[len(sizes) // 10 :]
         quarter = len(rest) // 4
-        first, last = statistics.median(rest[:quarter]), statistics.median(rest[-quarter:])
-        print(
-            f"{name} ({pid}): {first / 2**20:.1f} MiB, then {last / 2**20:.1f} MiB, {last / first - 1:+.2%}"
-        )
+        medians = [statistics.median(rest[at * quarter : (at + 1) * quarter]) for at in range(4)]
+        in_mib = ", ".join(f"{median / 2**20:.1f}" for median in medians)
+        print(f"{name} ({pid}): by quarters {in_mib} MiB, {medians[-1] / medians[0] - 1:+.2%}")
     assert process.stdout
     print(process.stdout.read().decode()[:2000])
 

@@ -16,8 +16,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.points import Point, points
 from stallmark.driver.analysis.words import number
 from stallmark.driver.record import find_records

@@ -62,7 +62,7 @@ def measure(folder: Path, seconds: int) -> None:
 
 
 def summarise_record(folder: Path) -> None:
-    from stallmark.driver.analysis import summarise
+    from stallmark.driver.analysis.experiment import summarise
     from stallmark.driver.record import find_records
 
     began = time.perf_counter()

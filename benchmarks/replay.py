@@ -6,8 +6,6 @@ Whoever calls it has the same work done by the server in the same order.
 import random
 from typing import ClassVar
 
-from sqlalchemy import MetaData
-
 from stallmark.driver.engines.base import Session
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
@@ -24,4 +22,4 @@ class Replay(Transaction):
         return Outcome.COMMITTED
 
 
-WORKLOAD = Workload("replay", 1, MetaData(schema="bench"), {Replay: 1}, (), "benchmarks")
+WORKLOAD = Workload("replay", 1, "bench", "", {Replay: 1}, (), "benchmarks")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.analysis.steadiness import steady_enough
 from stallmark.driver.plan import Plan, Step
 
 LOOK_EVERY_S = 5
@@ -75,6 +74,10 @@ class Settling:
 
     def _steady(self, step: Step, now_s: float) -> bool:
         """Where arrivals have a rate of their own the throughput is that, whatever the server does."""
+        from stallmark.driver.analysis.steadiness import (
+            steady_enough,  # and with it a quarter of a second of scipy
+        )
+
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))

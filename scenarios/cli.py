@@ -256,7 +256,7 @@ def report(runs: tuple[Path, ...], target: Path | None, as_json: bool) -> None:
 
 
 def _report(runs: list[Path], target: Path, as_json: bool) -> None:
-    from stallmark.driver.analysis import summarise
+    from stallmark.driver.analysis.experiment import summarise
     from stallmark.driver.record import find_records
     from stallmark.driver.report import write_report
     from stallmark.driver.report.terminal import table

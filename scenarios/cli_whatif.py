@@ -25,7 +25,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. Where variants with other read times were run, it says how far such
     predictions were off.
     """
-    from stallmark.driver.analysis import summarise
+    from stallmark.driver.analysis.experiment import summarise
     from stallmark.driver.analysis.prediction import WHAT_IF_MS
     from stallmark.driver.analysis.what_if import what_if
     from stallmark.driver.record import find_records

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import humanize
 
-from stallmark.driver.analysis import gates, summarise
+from stallmark.driver.analysis import gates
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import ErrorClass
 from stallmark.driver.record import Record, find_records

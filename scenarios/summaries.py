@@ -6,7 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-from stallmark.driver.analysis import ExperimentSummary, summarise
+from stallmark.driver.analysis.experiment import summarise
+from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.record import find_records
 
 LONG_BYTES = 100_000_000

@@ -2,7 +2,7 @@
 
     create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
     … the load …
-    finish          primary keys and indexes → foreign keys → procedures → statistics
+    finish          primary keys and indexes → statistics → foreign keys → procedures
 
 What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
 stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
@@ -133,6 +133,9 @@ def finish(
     )
     step("keys and indexes")
     everywhere(lambda items: _add(engine, items), keys)
+    # Before foreign keys are checked: without them PostgreSQL looks each of the warehouse's lineitems up in an index.
+    step("statistics")
+    everywhere(lambda tables: engine.settle(tables[0].fullname), parts.tables.sorted_tables)
     if parts.foreign_keys:
         step("foreign keys")
         _add(engine, foreign_keys)  # each locks two tables
@@ -141,8 +144,6 @@ def finish(
     step("procedures")
     for batch in batches(procedures):
         engine.execute(batch)
-    step("statistics")
-    everywhere(lambda tables: engine.settle(tables[0].fullname), parts.tables.sorted_tables)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 
@@ -25,6 +26,8 @@ def _texts(value: Any) -> Iterator[str | None]:
             yield re.sub(r"\.?0*$", "", value.isoformat(" ", "microseconds"))
         case date():
             yield value.isoformat()
+        case Decimal():
+            yield f"{value:f}"  # a small zero of ODBC's would be 0E-8
         case str() if value.startswith("{"):
             yield from _of_array(value)
         case _:

@@ -14,15 +14,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
+from importlib import import_module
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, ClassVar
-
-from sqlalchemy import MetaData
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stallmark.driver.engines import sql_file
 from stallmark.driver.engines.base import Session
-from stallmark.schema.deploy import schemas_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData
 
 
 class Outcome(StrEnum):
@@ -108,7 +110,11 @@ class Workload:
 
     name: str
     version: int
-    metadata: MetaData
+    schema: str
+    """Of its procedures."""
+    tables: str
+    """The module that has them. Not imported before somebody asks: who only executes transactions starts without
+    SQLAlchemy, in half the time."""
     deck: Mapping[type[Transaction], int]
     """How many cards of each transaction the shuffled deck of the virtual users holds; none where streams execute
     queries instead."""
@@ -141,11 +147,10 @@ class Workload:
     queries: bool = False
     """Whether its database has the warehouse's tables, so that streams can execute the queries."""
 
-    @property
-    def schema(self) -> str:
-        """Of its procedures. Where the tables of two workloads are together, each table has its own, the first that of
-        the transactions."""
-        return str(self.metadata.schema or schemas_of(self.metadata)[0])
+    @cached_property
+    def metadata(self) -> "MetaData":
+        """Where the tables of two workloads are together, each has its own schema."""
+        return import_module(self.tables).METADATA
 
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:

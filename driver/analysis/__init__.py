@@ -1,6 +1,5 @@
-"""From run records to what the report shows. Pure functions: the records are all they know."""
+"""From run records to what the report shows. Pure functions: the records are all they know.
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import ExperimentSummary
-
-__all__ = ["ExperimentSummary", "summarise"]
+`experiment.summarise` is the way in. Nothing is imported here: a scenario's model needs some of the words, and not what
+computes the figures.
+"""

@@ -246,7 +246,7 @@ what everything per second is counted in."""
 LITTLE_READS = 0.25
 """How far sessions seen reading may be from what the server's counters say. Assumed: counters take in the server's own
 processes, and looks end when a session runs again, not when its I/O is done. Chosen after eight runs of one experiment
-on the embedded server, not confirmed on fresh ones, of which benchmarks/causes.py says how far they are off."""
+on the embedded server; it closed in all nine fresh ones of an idle machine (benchmarks/causes.py)."""
 
 SERVICE_ACCOUNTED = 0.25
 """How far an emulated device's busy time may be from I/Os × service time, which counts no I/O as sequential."""
@@ -281,11 +281,11 @@ ASSOCIATION_BINS = 30
 weakens it."""
 
 MODEL_ERROR = 0.05
-"""How far a prediction is taken to be off for every doubling or halving of the read time, relative. Assumed: chosen
-after eight runs of one experiment on the embedded server (reads of 4, 1 and 0.2 ms, each predicted from the others),
-which it then fitted, 6 of 6 within the range, and not confirmed on fresh runs. The worst was 17 % too low over a factor
-of 12, most of them too low, because writes queue behind the same reads and gain as well. benchmarks/causes.py runs such
-an experiment."""
+"""How far a prediction is taken to be off for every doubling or halving of the read time, relative. Chosen after eight
+runs of benchmarks/causes.py on a machine with other work (reads of 4, 1 and 0.2 ms on the embedded server, each
+predicted from the others), where the same experiment later was outside in 4 of 6 pairs, by up to 30 %. It held in 6
+of 6 pairs of nine fresh runs on an idle one (errors of -6.9 to +2.2 %): it is the model's own error, and not that of a
+machine whose other work comes and goes."""
 
 
 # The storage itself. ------------------------------------------------------------------------------------------

@@ -35,8 +35,9 @@ _PREDICTED = (
     "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
     "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
     f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
-    "or halving of the read time. That allowance is assumed: it was chosen after eight runs of one experiment on the "
-    "embedded server, which it then fitted, and not confirmed on fresh ones."
+    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
+    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
+    "were outside."
 )
 _LAWS = (
     "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "

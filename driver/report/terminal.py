@@ -9,9 +9,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stallmark.driver.analysis.summary import ExperimentSummary
+from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.report import query_terminal, units
-from stallmark.driver.report.columns import Column, marks, summary
+from stallmark.driver.report.columns import Column, Mark, marks, summary
 from stallmark.driver.report.comparison_terminal import headline
 from stallmark.driver.report.labels import EMULATED, device, step_labels
 from stallmark.driver.report.slo_terminal import service_levels
@@ -42,9 +42,8 @@ class _Summary:
         self.columns = summary(experiment)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        sentences = self._sentences()
-        letters = {sentence: _letter(i) for i, sentence in enumerate(sentences)}
-        lines = self._lines(letters)
+        notes = self._notes()
+        lines = self._lines({key: _letter(i) for i, key in enumerate(notes)})
         shown, name_width = fit(lines, self.columns, options.max_width)
         parts: list[RenderableType] = [
             Text(self.experiment.title, style="bold"),
@@ -60,25 +59,28 @@ class _Summary:
                 _title(c).replace("\n", " ") for i, c in enumerate(self.columns) if i not in shown
             )
             parts.append(Text(f"Not shown at this width: {hidden}.", style="dim"))
-        parts += self._below(letters)
+        parts += self._below(list(notes.values()))
         yield Group(*parts)
 
-    def _lines(self, letters: dict[tuple[str, str], str]) -> list[_Line]:
+    def _lines(self, letters: dict[tuple[str, ...], str]) -> list[_Line]:
         names = step_labels(self.experiment)
         return [
             _Line(
                 names[s.key],
                 [c.write(s) + "*" * c.missing_percentile(s) for c in self.columns],
                 s.emulated,
-                "".join(dict.fromkeys(letters[m.word, m.sentence] for m in marks(self.experiment, s))),
+                "".join(dict.fromkeys(letters[_alike(m, s)] for m in marks(self.experiment, s))),
             )
             for s in self.experiment.steps
         ]
 
-    def _sentences(self) -> list[tuple[str, str]]:
-        """All marks, each once, as (word, sentence)."""
-        found = [(m.word, m.sentence) for s in self.experiment.steps for m in marks(self.experiment, s)]
-        return list(dict.fromkeys(found))
+    def _notes(self) -> dict[tuple[str, ...], list[Mark]]:
+        """All marks, those that one note stands for together."""
+        found: dict[tuple[str, ...], list[Mark]] = {}
+        for step in self.experiment.steps:
+            for mark in marks(self.experiment, step):
+                found.setdefault(_alike(mark, step), []).append(mark)
+        return found
 
     def _table(self, lines: Sequence[_Line], shown: Sequence[int], name_width: int) -> Table:
         result = Table(box=None, padding=(0, GUTTER, 0, 0), pad_edge=False, header_style="bold")
@@ -98,7 +100,7 @@ class _Summary:
             result.add_row(*cells)
         return result
 
-    def _below(self, letters: dict[tuple[str, str], str]) -> list[RenderableType]:
+    def _below(self, notes: Sequence[Sequence[Mark]]) -> list[RenderableType]:
         parts: list[RenderableType] = []
         if self.experiment.findings:
             parts.append(Text(""))
@@ -107,10 +109,14 @@ class _Summary:
         if found := verdicts(self.experiment):
             parts += [Text(""), self._gates(found)]
         parts += service_levels(self.experiment)
-        if letters:
+        if notes:
             parts.append(Text(""))
-        for (word, sentence), letter in letters.items():
-            parts.append(_item(letter, Text.assemble((word, "bold"), f": {sentence}")))
+        for i, alike in enumerate(notes):
+            others = len({mark.sentence for mark in alike}) - 1
+            more = f" Much the same in {others} other run{'s' * (others > 1)} of it." if others else ""
+            parts.append(
+                _item(_letter(i), Text.assemble((alike[0].word, "bold"), f": {alike[0].sentence}{more}"))
+            )
         emulated = dict.fromkeys(device(s) for s in self.experiment.steps if s.emulated)
         if emulated:
             parts.append(Text(""))
@@ -137,6 +143,13 @@ class _Summary:
                 Text(verdict.word, style), verdict.gate.name, figure, Text(verdict.gate.allowed, "dim")
             )
         return grid
+
+
+def _alike(mark: Mark, step: StepSummary) -> tuple[str, ...]:
+    """Repeats whose figures differ a little say the same; what is serious is said as it is of each run."""
+    if mark.serious:
+        return mark.word, mark.sentence
+    return mark.word, mark.sentence.split(":")[0], step.variant, step.step
 
 
 def fit(lines: Sequence[_Line], columns: Sequence[Column], width: int) -> tuple[list[int], int]:

@@ -22,9 +22,9 @@ from stallmark.schema.arrays import Ints
 from stallmark.schema.warehouse_refresh import order_keys
 
 PIECE_ROWS = 100_000
-ORDERS_OF_A_BATCH = (
-    375_000  # and all that goes with them: four batches at 1, of 2.2 million rows and 300 MB each
-)
+# And all that goes with them: eight batches at 1, of 1.1 million rows and 150 MB each. Each costs one start of the
+# generator, a second of CPU; in larger ones the server waits the longer for the first.
+ORDERS_OF_A_BATCH = 187_500
 
 # Of each table with keys from 1: the key, and how many there are at 1.
 _KEYS = {

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import MetaData
 from waiting import eventually
 
 from stallmark.driver import client
@@ -60,7 +59,8 @@ class Sweep(Transaction):
 WORKLOAD = Workload(
     "shop",
     1,
-    MetaData(schema="shop"),
+    "shop",
+    "",
     {Buy: 1},
     (),
     "stallmark.transactions.bank",

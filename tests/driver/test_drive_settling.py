@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from stallmark.driver import settling
+from stallmark.driver.analysis import steadiness
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Patience, Plan, timeline
 
@@ -15,7 +15,7 @@ from .driving import drive_to_the_end
 
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):
     """What is steady is decided here, so that the machine that runs this has no say in it."""
-    monkeypatch.setattr(settling, "steady_enough", lambda series, to_measure_s: True)
+    monkeypatch.setattr(steadiness, "steady_enough", lambda series, to_measure_s: True)
     steps = timeline([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
     plan = Plan(steps, Arrivals("fixed", rate=60), seed=1, patience=Patience(at_least_s=3, at_most_s=60))
     manifest, shown = {"steps": [asdict(step) for step in steps]}, []

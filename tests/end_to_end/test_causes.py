@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from end_to_end.tool import Tool
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.record import find_records
 
@@ -42,7 +42,8 @@ def test_an_injected_delay_is_found_blamed_on_reads_and_measured(steps):
     assert cause.storage == "is the cause", cause.sentence
     assert "read stalls fell" in (cause.because or "")
     [found] = [one for one in cause.evidence if one.name == "read time (device)"]
-    assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.1)
+    # benchmarks/causes.py measures how exactly; a busy machine wakes late who waits for 12 ms.
+    assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.3)
     shares = {part.name: part.share or 0.0 for part in cause.parts[1:]}
     assert max(shares, key=lambda name: shares[name]) == "reads of data files"
     assert all(step.cause and step.cause.predictions for step in steps[:2]), "faster reads can be asked about"

@@ -29,8 +29,8 @@ def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine)
     assert list(dict.fromkeys(p.phase for p in seen)) == [
         "load",
         "keys and indexes",
-        "procedures",
         "statistics",
+        "procedures",
     ]
     assert seen[-1].bytes > 84 * 200_022
 

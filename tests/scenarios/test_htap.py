@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.findings import findings
 from stallmark.driver.analysis.words import per_second
 from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer

@@ -35,7 +35,7 @@ def test_nothing_opens_the_bank(bank: EmbeddedEngine):
 
 def test_what_cannot_open_is_said(bank: EmbeddedEngine):
     broken = replace(MARKET, package="stallmark.transactions.brokerage")  # where there is no such call
-    elsewhere = replace(broken, metadata=find_workload("brokerage").metadata)
+    elsewhere = replace(broken, schema="brokerage", tables="stallmark.schema.brokerage")
     with pytest.raises(
         StallmarkError, match=r"settle, which a run of workloads.market begins with, failed: .*brokerage"
     ):

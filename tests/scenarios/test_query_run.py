@@ -9,7 +9,8 @@ import pytest
 from kept_databases import kept_database
 from rich.console import Console
 
-from stallmark.driver.analysis import ExperimentSummary, summarise
+from stallmark.driver.analysis.experiment import summarise
+from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.query_streams import Query

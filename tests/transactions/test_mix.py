@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import MetaData
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.transactions import find_workload
@@ -37,7 +36,7 @@ BUY, FIX, LOOK, LIST, SENT = (
     for name, reads in (("buy", False), ("fix", False), ("look", True), ("list", True), ("sent", False))
 )
 DECK = {BUY: 30, FIX: 10, LOOK: 45, LIST: 15}
-SHOP = Workload("shop", 1, MetaData(schema="shop"), DECK, (), "", followers={SENT: (BUY, 1.0)})
+SHOP = Workload("shop", 1, "shop", "", DECK, (), "", followers={SENT: (BUY, 1.0)})
 NAMES = [each.name for each in DECK]
 WEIGHTS = st.one_of(st.integers(1, 10**6), st.floats(1e-6, 1e6))
 
@@ -148,7 +147,7 @@ def test_where_nothing_reads_or_nothing_writes():
     with pytest.raises(StallmarkError, match=r"read_share cannot be 0.9: no transaction of bank reads only"):
         deck_of(find_workload("bank"), {"read_share": 0.9})
     assert deck_of(find_workload("bank"), {"read_share": 0}) == {"transfer": 1}
-    looks = Workload("looks", 1, MetaData(schema="looks"), {LOOK: 1}, (), "")
+    looks = Workload("looks", 1, "looks", "", {LOOK: 1}, (), "")
     with pytest.raises(StallmarkError, match=r"read_share cannot be 0.9: no transaction of looks writes"):
         deck_of(looks, {"read_share": 0.9})
 

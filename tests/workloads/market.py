@@ -61,7 +61,8 @@ class Settle(Opening):
 WORKLOAD = Workload(
     name="workloads.market",
     version=1,
-    metadata=BANK.metadata,
+    schema=BANK.schema,
+    tables=BANK.tables,
     deck={Pay: 1, Look: 1},
     conditions=(),
     package=BANK.package,

@@ -6,7 +6,6 @@ branches with throughput. It says how fast a server commits small writes over ra
 
 from functools import partial
 
-from stallmark.schema.bank import METADATA
 from stallmark.transactions.bank.transfer import Transfer
 from stallmark.transactions.workload import Condition, Workload
 
@@ -15,7 +14,8 @@ _condition = partial(Condition.of_file, __name__)
 WORKLOAD = Workload(
     name="bank",
     version=1,
-    metadata=METADATA,
+    schema="bank",
+    tables="stallmark.schema.bank",
     deck={Transfer: 1},
     conditions=(
         _condition("branch_tellers", "a branch's balance is the sum of its tellers' balances", "cheap"),

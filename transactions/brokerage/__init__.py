@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from stallmark.schema.brokerage import METADATA
 from stallmark.schema.brokerage_population import UNIT, Population
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume
 from stallmark.transactions.brokerage.customer_position import CustomerPosition
@@ -113,7 +112,8 @@ def _share(around: Surroundings) -> Floor:
 WORKLOAD = Workload(
     name="brokerage",
     version=2,
-    metadata=METADATA,
+    schema="brokerage",
+    tables="stallmark.schema.brokerage",
     deck={
         TradeOrder: 101,
         TradeStatus: 190,

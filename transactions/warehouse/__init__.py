@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from stallmark.schema import warehouse_refresh, warehouse_scale
-from stallmark.schema.warehouse import METADATA
 from stallmark.transactions.workload import Condition, Workload
 
 _condition = partial(Condition.of_file, __name__)
@@ -38,8 +37,9 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
 
 WORKLOAD = Workload(
     name="warehouse",
-    version=2,
-    metadata=METADATA,
+    version=3,
+    schema="warehouse",
+    tables="stallmark.schema.warehouse",
     deck={},
     conditions=CONDITIONS,
     package=__name__,

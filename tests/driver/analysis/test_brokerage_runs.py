@@ -7,7 +7,7 @@ import pytest
 from synthetic import Brokerage, Step, Truth, make_run
 from synthetic_brokerage import CARDS
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.record import Record
 
 SOUND = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())

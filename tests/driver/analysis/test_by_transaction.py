@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from synthetic import Brokerage, Truth, make_run
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.record import Record
 from stallmark.driver.report import server_tables, transactions
 

@@ -7,7 +7,7 @@ import pytest
 from synthetic import Truth, make_run
 from synthetic_queries import GAP_S, make_query_run
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.query_comparison import in_order, is_io
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import find_records

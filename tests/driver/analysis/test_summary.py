@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import Record, find_records
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.collectors.mssql.collector import MssqlCollector
 from stallmark.driver.collectors.mssql.counters import (

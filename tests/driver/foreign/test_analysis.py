@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Step, Truth, make_run
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.correlation import correlate_changes
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.foreign import correlate
 from stallmark.driver.analysis.foreign_kinds import Sampled, choose, kind_of
 from stallmark.driver.analysis.interval import Interval

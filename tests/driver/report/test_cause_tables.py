@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis import summarise
 from stallmark.driver.analysis.cause import explain
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.what_if import what_if
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import find_records
@@ -53,9 +53,9 @@ def test_the_page_shows_where_time_went_and_what_faster_reads_would_give(experim
     assert "Little’s law" in page and "mean value analysis" in page, "the method is on the page"
 
 
-def test_what_a_prediction_allows_for_is_called_assumed_as_long_as_it_is(experiment):
+def test_it_is_said_where_a_prediction_s_allowance_was_tried(experiment):
     [note] = cause_tables.what_if(experiment).notes
-    assert "is assumed" in note and "not confirmed" in note
+    assert "benchmarks/causes.py" in note and "on a machine with other work" in note
 
 
 def test_a_change_that_was_not_shown_has_no_share(experiment):

@@ -8,7 +8,7 @@ from rich.console import Console
 from synthetic_queries import make_query_run
 from test_html import Page
 
-from stallmark.driver.analysis import summarise
+from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.record import find_records
 from stallmark.driver.report import table, units
 from stallmark.driver.report.html import query_groups, render

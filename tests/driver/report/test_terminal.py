@@ -51,6 +51,21 @@ def test_findings_and_marks_stand_below(width):
     assert "EMULATED: 8 spindles, 4 ms" in flat
 
 
+def test_what_is_much_the_same_of_repeats_is_said_once():
+    runs = [
+        replace(
+            run,
+            steps=[replace(step, device_verdict=f"The device limits: {at} % busy.") for step in run.steps],
+        )
+        for at, run in enumerate(given.buffer_pool(3).runs)
+    ]
+    experiment = replace(given.buffer_pool(3), runs=runs)
+    flat = " ".join(show(experiment, 100).split())
+    variants = {step.variant for step in experiment.steps}
+    assert flat.count("The device limits") == len(variants)
+    assert flat.count("Much the same in 2 other runs of it.") == len(variants)
+
+
 def test_nothing_is_emulated_nothing_says_so():
     assert "EMULATED" not in show(given.devices(), 100)
 
