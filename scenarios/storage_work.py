@@ -87,7 +87,8 @@ class StorageWork:
             probe.own_file(folder, size) as file,
         ):
             while len(rounds) < choice.rounds and not steady(rounds):
-                [step] = probe.measure(file, asked, choice.round, None)
+                # Each round at other places, or the same few would be overwritten again and again.
+                [step] = probe.measure(file, asked, choice.round, seed=len(rounds) + 1)
                 rounds.append(step.mean_ms)
                 self._show.advance(
                     len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write"

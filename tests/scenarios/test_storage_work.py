@@ -191,15 +191,16 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
 
 @pytest.mark.parametrize(("rounds", "made"), [([9.0, 5.0, 4.0, *[3.0] * 9], 8), ([1.0, 2.0] * 6, 10)])
 def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, rounds, made):
-    latencies = iter(rounds)
+    latencies, seeds = iter(rounds), []
 
     @contextmanager
     def own_file(folder: Path, size: int) -> Iterator[str]:
         assert size == 1 << 29
         yield "file"
 
-    def measure(file: str, asked: Any, seconds: float, devices: Any) -> list[Any]:
-        assert (file, seconds, devices) == ("file", 1, None) and not asked[0].pattern.reads
+    def measure(file: str, asked: Any, seconds: float, *, seed: int) -> list[Any]:
+        assert (file, seconds) == ("file", 1) and not asked[0].pattern.reads
+        seeds.append(seed)
         return [SimpleNamespace(mean_ms=next(latencies))]
 
     monkeypatch.setattr(probe, "own_file", own_file)
@@ -207,6 +208,7 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
     asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
     done = asked.make(asked._scenario.variants[0])["precondition"]
     assert done["rounds_ms"] == rounds[:made] and done["steady"] is (made < 10)
+    assert len(set(seeds)) == made, "each round at other places"
     assert f"{'not ' * (made == 10)}steady after {made} rounds" in done["sentence"]
 
 
