@@ -143,7 +143,7 @@ def _real(device: BlockDevice, role: str) -> Row:
         "emulated": False,
         "epoch": device.epoch,
         **counters,
-        **dict.fromkeys(_EMULATED_ONLY),
+        **dict.fromkeys(EMULATED_ONLY),
     }
 
 
@@ -203,5 +203,5 @@ def _active(active: ActiveSet) -> Row:
 
 
 _NAMES = Device.columns.names
-_EMULATED_ONLY = _NAMES[_NAMES.index("late") :]
+EMULATED_ONLY = _NAMES[_NAMES.index("late") :]
 _FLASH = [name for name in _NAMES if name.startswith(("flash_", "cache_", "tier_"))]

@@ -13,7 +13,7 @@ from waiting import eventually
 
 from stallmark.driver.collectors import REGISTRY, collectors_for
 from stallmark.driver.collectors.base import Row
-from stallmark.driver.collectors.device import Device
+from stallmark.driver.collectors.device import EMULATED_ONLY, Device
 from stallmark.driver.collectors.host import Host
 from stallmark.driver.collectors.postgres.counters import (
     Checkpoints,
@@ -86,7 +86,7 @@ def test_columns_are_empty_only_where_the_version_has_none(
     absent: dict[str, set[str]] = {
         "wal": {"writes", "syncs", "write_ms", "sync_ms"} if cluster.major >= 18 else set(),
         "checkpoints": {"done"} if cluster.major < 18 else set(),
-        "device": {"late"},
+        "device": {*EMULATED_ONLY},
     }
     for collector in collectors_for(engine):
         if collector.unavailable() is None and collector.name not in ("waits", "row_locks"):

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import MetaData
 
 from stallmark.driver import client, own_io
 from stallmark.driver.client import (
@@ -62,7 +61,7 @@ class Payments(Workload):
         return f"{frame} of {parameters} in {dialect}"
 
 
-WORKLOAD = Payments("payments", 1, MetaData(), {Pay: 1}, (), "")
+WORKLOAD = Payments("payments", 1, "", "", {Pay: 1}, (), "")
 
 
 @dataclass

@@ -87,7 +87,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
         scale = SCALES["bank" if "name: bank" in " ".join(arguments) else "brokerage"]
         changes = [*(f"workload.scale.{measure}" for measure in scale), *SMALL]
         if "users=" not in command and "ramp.yaml" not in words:
-            changes.append("users=[1,2]" if "user-ramp" in words else "users=2")
+            changes.append("users=2")  # several are asked for by the command that has them
         if "power-memory-storage" in command:
             changes = [*SMALL_QUERIES]
         if "order=abba" in words:

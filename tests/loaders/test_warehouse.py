@@ -28,7 +28,7 @@ from stallmark.transactions.workload import Workload
 
 SCALE = {"factor": 0.01}
 # As a build sees it: without what users do.
-BARE = Workload("warehouse", 1, METADATA, deck={}, conditions=(), package="")
+BARE = Workload("warehouse", 1, "warehouse", "stallmark.schema.warehouse", deck={}, conditions=(), package="")
 
 
 @pytest.mark.parametrize(
