@@ -154,13 +154,13 @@ def main() -> None:
         parent.send("finished")
 
     with suppress(Closed):
-        _, order = parent.receive()
-        working = gevent.spawn(work)
-        while True:
-            kind, fields = parent.receive()
-            if kind == "quit":
-                break
-            if worker and kind == "facts":
+        # Stopped at once, the parent may say "quit" before it has given the order.
+        while (message := parent.receive())[0] != "quit":
+            kind, fields = message
+            if kind == "order":
+                order = fields
+                working = gevent.spawn(work)
+            elif worker and kind == "facts":
                 worker.join(fields)
     if worker and not working.dead:
         worker.leave()

@@ -10,7 +10,7 @@ from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.record import find_records
 
-SLOW_MS, FAST_MS = 6, 2
+SLOW_MS, FAST_MS = 12, 4
 
 
 def variant(name: str, pool: str, read_ms: float) -> dict[str, object]:
@@ -29,7 +29,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary
         for read_ms in (SLOW_MS, FAST_MS)
     ]
     scenario = tool.scenario(
-        variants=variants, start_cache="prefilled", reset="continue", warm_up="1s", measure="3s"
+        variants=variants, start_cache="prefilled", reset="continue", warm_up="1s", measure="4s"
     )
     code, said = tool.run("run", scenario)
     assert code in (0, 4), said
@@ -42,7 +42,7 @@ def test_an_injected_delay_is_found_blamed_on_reads_and_measured(steps):
     assert cause.storage == "is the cause", cause.sentence
     assert "read stalls fell" in (cause.because or "")
     [found] = [one for one in cause.evidence if one.name == "read time (device)"]
-    # benchmarks/causes.py measures how exactly; a busy machine wakes late who waits for 6 ms.
+    # benchmarks/causes.py measures how exactly; a busy machine wakes late who waits for 12 ms.
     assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.3)
     shares = {part.name: part.share or 0.0 for part in cause.parts[1:]}
     assert max(shares, key=lambda name: shares[name]) == "reads of data files"
