@@ -10,24 +10,13 @@ import humanize
 from stallmark.driver.lab import Facts
 from stallmark.driver.lab.home import Lab, labs
 from stallmark.scenarios import lab as words
-from stallmark.scenarios.command import escape, json_option, out, tell
+from stallmark.scenarios.command import as_bytes, escape, json_option, out, tell
 from stallmark.scenarios.target import home
 
 
 @click.group()
 def lab() -> None:
     """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
-
-
-def _size(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    from pydantic import ByteSize, TypeAdapter, ValidationError
-
-    if text is None:
-        return None
-    try:
-        return int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
 
 
 def _array_options(command: Callable) -> Callable:
@@ -40,8 +29,8 @@ def _array_options(command: Callable) -> Callable:
                 "--mb-per-s", type=float, help="Of a disk, one place after the other [default: 150]."
             ),
             click.option("--sync-ms", type=float, help="What a flush takes [default: 0]."),
-            click.option("--cache", callback=_size, metavar="SIZE", help="Flash read cache: 1GiB."),
-            click.option("--tier", callback=_size, metavar="SIZE", help="Flash tier: 1GiB."),
+            click.option("--cache", callback=as_bytes, metavar="SIZE", help="Flash read cache: 1GiB."),
+            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Flash tier: 1GiB."),
         ]
     ):
         command = option(command)
@@ -51,7 +40,7 @@ def _array_options(command: Callable) -> Callable:
 @lab.command()
 @click.argument("name")
 @click.option(
-    "--size", required=True, callback=_size, help="Of the block device: 20GiB. It is taken from the disk."
+    "--size", required=True, callback=as_bytes, help="Of the block device: 20GiB. It is taken from the disk."
 )
 @_array_options
 @json_option

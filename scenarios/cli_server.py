@@ -7,24 +7,13 @@ from pathlib import Path
 import click
 import humanize
 
-from stallmark.scenarios.command import err, escape, json_option, out, target_options, tell
+from stallmark.scenarios.command import as_bytes, err, escape, json_option, out, target_options, tell
 from stallmark.scenarios.show import Show
 
 
 @click.group()
 def server() -> None:
     """A SQL Server of your own in a container: up, list, down."""
-
-
-def _size(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    from pydantic import ByteSize, TypeAdapter, ValidationError
-
-    if text is None:
-        return None
-    try:
-        return int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
 
 
 @server.command()
@@ -36,7 +25,11 @@ def _size(context: click.Context, option: click.Parameter, text: str | None) -> 
     "--port", type=click.IntRange(1, 65535), default=1433, show_default=True, help="On 127.0.0.1 only."
 )
 @click.option(
-    "--memory", default="4GiB", show_default=True, callback=_size, help="Of the container; 80 % SQL Server's."
+    "--memory",
+    default="4GiB",
+    show_default=True,
+    callback=as_bytes,
+    help="Of the container; 80 % SQL Server's.",
 )
 @click.option("--cpus", type=click.FloatRange(0, min_open=True), help="Cores it may use [default: all].")
 @click.option(
@@ -49,8 +42,8 @@ def _size(context: click.Context, option: click.Parameter, text: str | None) -> 
     "--device-read-iops", type=click.IntRange(1), metavar="N", help="At most, on each disk under the folders."
 )
 @click.option("--device-write-iops", type=click.IntRange(1), metavar="N", help="The same for writes.")
-@click.option("--device-read-bps", callback=_size, metavar="SIZE", help="Bytes per second: 200MB.")
-@click.option("--device-write-bps", callback=_size, metavar="SIZE", help="The same for writes.")
+@click.option("--device-read-bps", callback=as_bytes, metavar="SIZE", help="Bytes per second: 200MB.")
+@click.option("--device-write-bps", callback=as_bytes, metavar="SIZE", help="The same for writes.")
 @click.option("--edition", help="MSSQL_PID [default: the Developer edition].")
 @click.option("--accept-eula", is_flag=True, help="You have read Microsoft's licence and accept it.")
 @json_option

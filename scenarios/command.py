@@ -91,6 +91,18 @@ def target_options(command: Callable) -> Callable:
     return with_target
 
 
+def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Of 4GiB or 200MB: the callback of an option."""
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+
+
 def workload_options(command: Callable) -> Callable:
     """The command gets a `choice`, and the `scenario` where one was named in place of a workload."""
 
