@@ -29,6 +29,12 @@ from stallmark.transactions.workload import Workload
 KEPT = "kept"
 """The schema with a copy of each table as it was built."""
 
+_PROCEDURES = {
+    "postgresql": "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = '{schema}'::regnamespace",
+    "mssql": "SELECT '{schema}.' + name FROM sys.procedures WHERE schema_id = SCHEMA_ID('{schema}')",
+}
+_KIND = {"postgresql": "FUNCTION", "mssql": "PROCEDURE"}
+
 
 @contextmanager
 def kept_database(
@@ -44,6 +50,7 @@ def kept_database(
         engine = server.on_database(_database(server, place)) if server else _embedded(place)
         try:
             if not is_new:
+                drop_procedures(engine, workload.schema)
                 bring_back(engine, workload.metadata)
             elif server:
                 _make(engine, workload, scale, seed)
@@ -71,6 +78,13 @@ def _copy_of_one(place: Path, workload: Workload, scale: Mapping, seed: int) -> 
                 engine.close()
             (one / "built").touch()
         shutil.copytree(one / "server", place / "server", symlinks=True)
+
+
+def drop_procedures(engine: Engine, schema: str) -> None:
+    """Those of another version are not just replaced: PostgreSQL replaces no function by one that returns other
+    columns."""
+    for (procedure,) in engine.query(_PROCEDURES[engine.dialect].format(schema=schema)):
+        engine.execute(f"DROP {_KIND[engine.dialect]} {procedure}")
 
 
 def bring_back(engine: Engine, metadata: sa.MetaData) -> None:

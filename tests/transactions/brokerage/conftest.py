@@ -27,12 +27,6 @@ from stallmark.transactions.workload import Surroundings, Transaction
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 SEED = 1
 
-_PROCEDURES = {
-    "postgresql": "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'brokerage'::regnamespace",
-    "mssql": "SELECT 'brokerage.' + name FROM sys.procedures WHERE schema_id = SCHEMA_ID('brokerage')",
-}
-_KIND = {"postgresql": "FUNCTION", "mssql": "PROCEDURE"}
-
 
 class Posted(NamedTuple):
     kind: type[Transaction]
@@ -73,9 +67,6 @@ def not_deployed(engine: Engine) -> dict[str, str]:
     """Deploys the procedures of every transaction; which could not be, and why."""
     failed = {}
     with engine.cursor() as cursor:
-        cursor.execute(_PROCEDURES[engine.dialect])
-        for (name,) in cursor.fetchall():
-            cursor.execute(f"DROP {_KIND[engine.dialect]} {name}")
         for transaction in WORKLOAD.transactions:
             procedures = sql_file.read(WORKLOAD.package, f"{transaction.name}.{engine.dialect}")
             try:

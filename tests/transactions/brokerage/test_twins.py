@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from answers import values
 from canonical import checksums
-from kept_databases import bring_back, kept_database
+from kept_databases import bring_back, drop_procedures, kept_database
 
 from stallmark.driver.engines.base import Engine, Isolation, Session
 from stallmark.driver.engines.mssql.engine import MssqlEngine
@@ -38,7 +38,6 @@ STEP = timedelta(milliseconds=20)
 SHORT_FEED = 3
 VOID = [("",)]
 """What PostgreSQL says where a procedure of SQL Server says nothing."""
-DEPLOYED = "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'brokerage'::regnamespace"
 
 
 class Answer(NamedTuple):
@@ -101,9 +100,7 @@ def play(engine: Engine, each: int) -> tuple[list[Answer], dict[str, tuple[int, 
     """`each` of every type, on the database as built: answers in order, checksums of all tables, and how many of each
     were executed."""
     bring_back(engine, WORKLOAD.metadata)
-    if engine.dialect == "postgresql":  # which replaces no function by one that returns other columns
-        for (function,) in engine.query(DEPLOYED):
-            engine.execute(f"DROP FUNCTION {function}")
+    drop_procedures(engine, WORKLOAD.schema)
     for batch in batches(WORKLOAD.procedures(engine.dialect)):
         engine.execute(batch)
     clock, later, sessions = SteppingClock(), [], engine.session(60.0)
