@@ -10,6 +10,7 @@ second they fall in (`second`); the manifest says when that start was, in UTC.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,11 @@ class Record:
 def _empty(name: str) -> pa.Table:
     known = TABLES | PROBE_TABLES
     return known[name].empty_table() if name in known else pa.table({})
+
+
+def folder_of(experiment: Path, number: int, variant: str) -> Path:
+    """Of an experiment's run or probe of that number, from 1: "01-hard-disks"."""
+    return experiment / f"{number:02d}-{'-'.join(re.findall(r'[a-z0-9]+', variant.lower())) or 'variant'}"
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:

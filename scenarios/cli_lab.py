@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import humanize
 
-from stallmark.driver.lab import Facts
-from stallmark.driver.lab.home import Lab, labs
-from stallmark.scenarios import lab as words
 from stallmark.scenarios.command import as_bytes, escape, json_option, out, tell
-from stallmark.scenarios.target import home
+
+if TYPE_CHECKING:
+    from stallmark.driver.lab import Facts
+    from stallmark.driver.lab.home import Lab
 
 
 @click.group()
@@ -49,7 +50,9 @@ def create(name: str, size: int, as_json: bool, **array: Any) -> None:
 
     Put a file system on it, and a database on that. Everything measured on it is EMULATED.
     """
-    facts = Lab(_home(), name).create(size, words.model_of(array))
+    from stallmark.scenarios.lab import model_of
+
+    facts = _lab(name).create(size, model_of(array))
     _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
 
 
@@ -63,8 +66,10 @@ def change(name: str, as_json: bool, no_flash: bool, **array: Any) -> None:
 
     What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
     """
-    found = Lab(_home(), name)
-    facts = found.change(words.model_of(array, found.facts.model, no_flash=no_flash))
+    from stallmark.scenarios.lab import model_of
+
+    found = _lab(name)
+    facts = found.change(model_of(array, found.facts.model, no_flash=no_flash))
     _show(facts, as_json, "Changed; its flash is empty.")
 
 
@@ -73,7 +78,9 @@ def change(name: str, as_json: bool, no_flash: bool, **array: Any) -> None:
 @json_option
 def status(name: str, as_json: bool) -> None:
     """Say what the array is, whether it works, and what it has done."""
-    found = Lab(_home(), name)
+    from stallmark.scenarios import lab as words
+
+    found = _lab(name)
     facts, why = found.facts, found.broken()
     counters = None if why else found.counters()
     if as_json:
@@ -89,6 +96,9 @@ def status(name: str, as_json: bool) -> None:
 @json_option
 def list_(as_json: bool) -> None:
     """List the labs of this machine, also what a crash has left of one."""
+    from stallmark.driver.lab.home import labs
+    from stallmark.scenarios import lab as words
+
     found = [(each.facts, each.broken()) for each in labs(_home())]
     if as_json:
         click.echo(json.dumps([words.as_json(facts, why) for facts, why in found]))
@@ -103,15 +113,25 @@ def list_(as_json: bool) -> None:
 @click.argument("name")
 def destroy(name: str) -> None:
     """Remove a lab and all that is on it, or what a crash has left of one."""
-    Lab(_home(), name).destroy()
+    _lab(name).destroy()
     tell(out, f"The lab {name} is gone, with all that was on it.")
 
 
-def _home():
+def _home() -> Path:
+    from stallmark.scenarios.target import home
+
     return home() / "lab"
 
 
-def _show(facts: Facts, as_json: bool, what: str) -> None:
+def _lab(name: str) -> "Lab":
+    from stallmark.driver.lab.home import Lab
+
+    return Lab(_home(), name)
+
+
+def _show(facts: "Facts", as_json: bool, what: str) -> None:
+    from stallmark.scenarios import lab as words
+
     if as_json:
         click.echo(json.dumps(words.as_json(facts, None)))
     else:

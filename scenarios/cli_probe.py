@@ -8,25 +8,14 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 from humanize import precisedelta
-from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.command import err, json_option, out
-from stallmark.scenarios.probe_report import report_probes
+from stallmark.scenarios.command import as_bytes, err, json_option, out
 from stallmark.scenarios.show import Show
 
 if TYPE_CHECKING:
     from stallmark.scenarios.raw import RawScenario
     from stallmark.scenarios.target import Target
-
-_BYTES = TypeAdapter(ByteSize)
-
-
-def _size(_: click.Context, parameter: click.Parameter, text: str) -> int:
-    try:
-        return int(_BYTES.validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB", param=parameter) from None
 
 
 def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -43,7 +32,7 @@ def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[in
 @click.command()
 @click.argument("place", type=click.Path(path_type=Path))
 @click.option(
-    "--size", "size_bytes", default="4GiB", show_default=True, callback=_size, help="Of the file it makes."
+    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Of the file it makes."
 )
 @click.option(
     "--pattern", "names", multiple=True, metavar="NAME",
@@ -103,11 +92,9 @@ def probe(
                 "variant": {"name": file.place},
             }
             record_probe(folder, described, file, steps, seconds, now(), None, told(show, seconds))
-    except BaseException:
+    finally:
         if (folder / "manifest.json").exists():
-            report_probes([folder], folder / "report.html", as_json, out)
-        raise
-    report_probes([folder], folder / "report.html", as_json, out)
+            _report(folder, as_json)
 
 
 def run_raw(
@@ -129,11 +116,17 @@ def run_raw(
     runner = RawRunner(scenario, home(), out_dir, show)
     try:
         runner.run()
-    except BaseException:
+    finally:
         if runner.folder.exists():
-            report_probes([runner.folder], runner.folder / "report.html", as_json, out)
-        raise
-    report_probes([runner.folder], runner.folder / "report.html", as_json, out)
+            _report(runner.folder, as_json)
+
+
+def _report(folder: Path, as_json: bool) -> None:
+    """Of what was measured, however it ended."""
+    from stallmark.driver.record import find_records
+    from stallmark.scenarios.probe_report import show_probes
+
+    show_probes(find_records([folder]), folder / "report.html", as_json, out)
 
 
 def _only_reads(place: Path, patterns: list, *, named: bool) -> list:

@@ -81,7 +81,7 @@ def refuse_impossible(variant: str, hook: Hook) -> None:
             f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
             "write a command (before: {command: […]})."
         )
-    if hook.command and not _program(hook.command[0], os.environ):
+    if hook.command and not _program(hook.command[0], _environment(os.environ)):
         raise HookFailed(
             f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run."
         )
@@ -171,4 +171,4 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program(name: str, environment: Mapping[str, str]) -> str | None:
-    return shutil.which(name, path=_environment(environment)["PATH"])
+    return shutil.which(name, path=environment["PATH"])

@@ -22,6 +22,7 @@ from stallmark.scenarios.raw import RawScenario
 from stallmark.scenarios.service_level import ServiceLevelChoice
 from stallmark.scenarios.turns import Order, Turn, turns
 from stallmark.scenarios.units import Pool, Seconds
+from stallmark.scenarios.variants import VariantName, refuse_twins
 from stallmark.scenarios.warm_up import UntilSteady, WarmUp
 from stallmark.schema.deploy import schemas_of
 from stallmark.transactions import WORKLOADS, find_workload
@@ -98,7 +99,7 @@ class WorkloadChoice(_Strict):
 class Variant(_Strict):
     """One side of a comparison. What it does not say is as the scenario says."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
+    name: VariantName
     buffer_pool: Pool | None = None
     device: Devices | Literal["bare"] | None = None
     array: Array | None = None
@@ -146,9 +147,7 @@ class AnyScenario(_Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [variant.name for variant in self.variants]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
+        refuse_twins([variant.name for variant in self.variants])
         if twice := [name for name in self.observe if self.observe.count(name) > 1]:
             raise ValueError(f"observe names {twice[0]} twice: name it once")
         self._refuse_mixture()

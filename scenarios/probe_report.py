@@ -7,15 +7,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from stallmark.driver.record import Record, find_records
-
-
-def report_probes(folders: Sequence[Path], target: Path, as_json: bool, console: Console) -> None:
-    """Raises StallmarkError when a record is damaged."""
-    show_probes(find_records(folders), target, as_json, console)
+from stallmark.driver.record import Record
 
 
 def show_probes(records: Sequence[Record], target: Path, as_json: bool, console: Console) -> None:
+    """Raises StallmarkError when a record is damaged."""
     from stallmark.driver.analysis.probe_record import summarise_probes
     from stallmark.driver.report.probe_html import write_probe_report
     from stallmark.driver.report.probe_terminal import probe_table

@@ -21,6 +21,7 @@ from stallmark.driver.probe import OUTSTANDING, find_patterns, steps_of
 from stallmark.driver.probe.patterns import MOST_OUTSTANDING
 from stallmark.scenarios.device_choice import DeviceChoice
 from stallmark.scenarios.units import Pool, PoolSize, Seconds
+from stallmark.scenarios.variants import VariantName, refuse_twins
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
@@ -71,7 +72,7 @@ class RawChoice(_Strict):
 class RawVariant(_Strict):
     """One storage: an emulated `device`, or a `folder` on a real one."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
+    name: VariantName
     device: DeviceChoice | None = None
     folder: Path | None = None
 
@@ -108,10 +109,8 @@ class RawScenario(_Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        names = [variant.name for variant in self.variants]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
-        if 0 < sum(variant.device is not None for variant in self.variants) < len(names):
+        refuse_twins([variant.name for variant in self.variants])
+        if 0 < sum(variant.device is not None for variant in self.variants) < len(self.variants):
             raise ValueError(
                 "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
                 "scenario of each"

@@ -1,6 +1,5 @@
 """Runs a scenario about raw storage: every variant is probed, each into a record of its own."""
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -9,17 +8,18 @@ from tempfile import TemporaryDirectory
 
 from stallmark.driver.analysis.probe_result import ProbeStep
 from stallmark.driver.analysis.words import number, size
+from stallmark.driver.engines.embedded import SHARED_MEMORY
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import SlowDevices
 from stallmark.driver.probe.measuring import Progress, now, refuse_memory
 from stallmark.driver.probe.probe_file import ProbeFile, own_file
 from stallmark.driver.probe.recording import record_probe
 from stallmark.driver.probe.tool import find_tool
+from stallmark.driver.record import folder_of
 from stallmark.scenarios.raw import RawScenario, RawVariant
 from stallmark.scenarios.show import Show
 
 DEVICE = "raw"
-_SHARED_MEMORY = Path("/dev/shm")
 
 
 class RawRunner:
@@ -61,7 +61,7 @@ class RawRunner:
             steps = raw.steps()
             with self._show.bar(f"{title}: probing", raw.seconds * len(steps)):
                 record_probe(
-                    self.folder / f"{sequence:02d}-{_as_file_name(variant.name)}",
+                    folder_of(self.folder, sequence, variant.name),
                     {
                         "experiment": self._experiment,
                         "sequence": sequence,
@@ -82,7 +82,7 @@ class RawRunner:
             yield None
             return
         model = variant.device.resolve(self._scenario.raw.size_bytes)
-        memory = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+        memory = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
         with (
             TemporaryDirectory(prefix="stallmark-raw-", dir=memory) as state,
             SlowDevices.create(
@@ -109,7 +109,3 @@ def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterato
         with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
             file = kept.enter_context(own_file(folder, size_bytes))
         yield file
-
-
-def _as_file_name(name: str) -> str:
-    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "variant"

@@ -1,7 +1,6 @@
 """Runs a scenario: its database, then every variant and repeat in order, all in one folder."""
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import NotGivenBack, StallmarkError
 from stallmark.driver.joining import Gathering
+from stallmark.driver.record import folder_of
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
@@ -104,7 +104,7 @@ class Runner:
                     return Finished(str(failed).rstrip("."), holds)
             run = self._make(
                 turn.variant,
-                folder=self.folder / f"{number:02d}-{_as_file_name(turn.variant.name)}",
+                folder=folder_of(self.folder, number, turn.variant.name),
                 place={"experiment": self._experiment, "sequence": number} | turn.place,
                 title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
                 loaded=loaded,
@@ -156,7 +156,3 @@ class Runner:
             with self._show.bar("Keeping a copy to start every variant from", None):
                 self._engine.keep_for_restore(loaded.label)
         return loaded
-
-
-def _as_file_name(name: str) -> str:
-    return "-".join(re.findall(r"[a-z0-9]+", name.lower())) or "variant"

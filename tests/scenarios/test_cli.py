@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner, Result
@@ -210,3 +212,12 @@ def test_a_password_typed_on_the_command_line_is_refused_and_not_repeated(url):
     result = stallmark("doctor", "--server", url)
     assert result.exit_code == 3
     assert "PGPASSWORD" in result.output and "secret" not in result.output
+
+
+def test_the_command_line_starts_without_what_only_some_commands_need():
+    code = "import sys, stallmark.scenarios.cli; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "stallmark.scenarios.cli" in loaded
+    assert not {"numpy", "pyarrow", "scipy", "sqlalchemy", "locust"} & set(loaded)
