@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from stallmark.driver.analysis.compare_sides import variant
 from stallmark.driver.analysis.query_figures import geometric_mean
 from stallmark.driver.analysis.query_summary import (
     REFRESH,
@@ -36,7 +37,7 @@ def compare(
     executed = [one for one in executed if one.phase == phase]
     by_variant: dict[str, list[RunSummary]] = defaultdict(list)
     for run in chosen:
-        by_variant[_variant(run)].append(run)
+        by_variant[variant(run)].append(run)
     baseline, *_ = by_variant
     cells = {name: _cells(same, phase) for name, same in by_variant.items()}
     variants = []
@@ -136,10 +137,6 @@ def _held_against(baseline: QueryCell | None, cell: QueryCell) -> QueryCell:
     relative = cell.seconds / baseline.seconds if cell.seconds and baseline.seconds else None
     changed = bool(baseline.plans) and bool(set(cell.plans) - set(baseline.plans))
     return replace(cell, relative=relative, plan_changed=changed)
-
-
-def _variant(run: RunSummary) -> str:
-    return (run.manifest.get("variant") or {}).get("name") or run.folder
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark.driver.analysis.active_set_summary import ActiveSet, FlashUse
+from stallmark.driver.analysis.compare_sides import variant
 from stallmark.driver.analysis.devices import device_name
 from stallmark.driver.analysis.io import is_emulated
-from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label
 from stallmark.driver.report.environment import flatten
@@ -16,7 +17,7 @@ from stallmark.driver.report.tables import Cell, Table
 
 def described(experiment: ExperimentSummary) -> Table | None:
     """What every variant's array is, side by side; None where no scenario said anything of one."""
-    variants = {_variant(run): run.manifest for run in experiment.runs}
+    variants = {variant(run): run.manifest for run in experiment.runs}
     if not any(manifest.get("array") for manifest in variants.values()):
         return None
     facts = {name: dict(flatten(manifest.get("array") or {})) for name, manifest in variants.items()}
@@ -132,10 +133,6 @@ def _counted(one: ActiveSet) -> str:
 
 def _fits(one: ActiveSet, room: int | None) -> bool:
     return bool(room and one.known_bytes and one.known_bytes <= room)
-
-
-def _variant(run: RunSummary) -> str:
-    return (run.manifest.get("variant") or {}).get("name") or run.folder
 
 
 def _device(manifest: Mapping[str, Any]) -> str:

@@ -2,9 +2,6 @@
 
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
 from stallmark.driver.analysis.compare_metrics import METHODS
 from stallmark.driver.analysis.comparison_summary import ComparisonSummary
 from stallmark.driver.analysis.summary import ExperimentSummary
@@ -13,11 +10,10 @@ from stallmark.driver.report import (
     comparison_tables,
     comparison_words,
     environment,
-    labels,
 )
 from stallmark.driver.report.charts import Figure
 from stallmark.driver.report.file import write_whole
-from stallmark.driver.report.html import HERE, banner, script_json, templates
+from stallmark.driver.report.html import banner, page
 from stallmark.driver.report.look import KeyItem, looks
 
 
@@ -37,28 +33,21 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         if pair.primary.ratio is not None
     ]
     figures: list[Figure] = [*bars, *([over_time] if over_time else []), *ratios]
-    return (
-        templates()
-        .get_template("comparison.html")
-        .render(
-            experiment=experiment,
-            comparison=found,
-            headline=_headline(experiment, found),
-            banner=banner(experiment),
-            bars=bars,
-            over_time=over_time,
-            ratios=ratios,
-            key_items=_key(found),
-            tables=comparison_tables,
-            words=comparison_words,
-            methods=METHODS,
-            environment=environment,
-            emulated_word=labels.EMULATED,
-            figures=Markup(script_json({f"chart-{f.id}": f.plotly for f in figures})),
-            plotly=Markup(get_plotlyjs()),
-            style=Markup((HERE / "report.css").read_text()),
-            script=Markup((HERE / "report.js").read_text()),
-        )
+    return page(
+        "comparison.html",
+        figures,
+        experiment=experiment,
+        comparison=found,
+        headline=_headline(experiment, found),
+        banner=banner(experiment),
+        bars=bars,
+        over_time=over_time,
+        ratios=ratios,
+        key_items=_key(found),
+        tables=comparison_tables,
+        words=comparison_words,
+        methods=METHODS,
+        environment=environment,
     )
 
 

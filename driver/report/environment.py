@@ -83,7 +83,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     return [
         f"{run.title} ({EMULATED})" if emulated else run.title,
         run.folder,
-        run.started.replace("T", " ")[:16],
+        units.minute(run.started),
         Cell("incomplete", "bad") if run.incomplete_because else "complete",
         units.size(configured),
         Cell(units.size(reached), "apart") if apart else units.size(reached),

@@ -1,6 +1,7 @@
 """Writes an experiment as one HTML file that needs no network."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -65,26 +66,35 @@ def write_report(experiment: ExperimentSummary, target: Path) -> Path:
 def render(experiment: ExperimentSummary) -> str:
     """The report as text."""
     groups = query_groups(experiment) if experiment.queries else figure_groups(experiment)
-    figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
     more = _of_queries(experiment) if experiment.queries else _of_transactions(experiment)
+    return page(
+        "query_report.html" if experiment.queries else "report.html",
+        [figure for group in groups.values() for figure in group],
+        experiment=experiment,
+        headline=headline(experiment),
+        banner=banner(experiment),
+        groups=groups,
+        tables=tables,
+        server_tables=server_tables,
+        steady=steady,
+        environment=environment,
+        **more,
+    )
+
+
+def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
+    """A template as text, with all in it that a page needs without a network."""
+    charts = {f"chart-{figure.id}": figure.plotly for figure in figures}
     return (
         templates()
-        .get_template("query_report.html" if experiment.queries else "report.html")
+        .get_template(template)
         .render(
-            experiment=experiment,
-            headline=headline(experiment),
-            banner=banner(experiment),
-            groups=groups,
-            tables=tables,
-            server_tables=server_tables,
-            steady=steady,
-            environment=environment,
             emulated_word=labels.EMULATED,
-            figures=Markup(script_json(figures)),
+            figures=Markup(script_json(charts)),
             plotly=Markup(get_plotlyjs()),
             style=Markup((HERE / "report.css").read_text()),
             script=Markup((HERE / "report.js").read_text()),
-            **more,
+            **context,
         )
     )
 
@@ -146,7 +156,7 @@ def headline(experiment: ExperimentSummary) -> list[str]:
             f"{workload['name']} workload" if workload.get("name") else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            experiment.runs[0].started.replace("T", " ")[:16] + " UTC" if experiment.runs else "",
+            units.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
         )
         if text
     ]

@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-from markupsafe import Markup
-from plotly.offline import get_plotlyjs
-
 from stallmark.driver.analysis.probe_record import ProbeExperiment
-from stallmark.driver.report import labels, probe_charts, probe_tables
+from stallmark.driver.report import labels, probe_charts, probe_tables, units
 from stallmark.driver.report.file import write_whole
-from stallmark.driver.report.html import HERE, script_json, templates
+from stallmark.driver.report.html import page
 
 
 def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
@@ -19,23 +16,15 @@ def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
 def render_probes(experiment: ProbeExperiment) -> str:
     """The report as text."""
     groups = probe_charts.figures(experiment)
-    figures = {f"chart-{f.id}": f.plotly for group in groups.values() for f in group}
-    return (
-        templates()
-        .get_template("probe_report.html")
-        .render(
-            experiment=experiment,
-            headline=_headline(experiment),
-            banner=_banner(experiment),
-            groups=groups,
-            variants=probe_charts.key(experiment),
-            probe_tables=probe_tables,
-            emulated_word=labels.EMULATED,
-            figures=Markup(script_json(figures)),
-            plotly=Markup(get_plotlyjs()),
-            style=Markup((HERE / "report.css").read_text()),
-            script=Markup((HERE / "report.js").read_text()),
-        )
+    return page(
+        "probe_report.html",
+        [figure for group in groups.values() for figure in group],
+        experiment=experiment,
+        headline=_headline(experiment),
+        banner=_banner(experiment),
+        groups=groups,
+        variants=probe_charts.key(experiment),
+        probe_tables=probe_tables,
     )
 
 
@@ -44,7 +33,7 @@ def _headline(experiment: ProbeExperiment) -> list[str]:
     return [
         ", ".join(dict.fromkeys(run.result.tool for run in runs)),
         f"{len(runs)} probe{'s' * (len(runs) != 1)}",
-        runs[0].result.started.replace("T", " ")[:16] + " UTC",
+        units.minute(runs[0].result.started) + " UTC",
     ]
 
 

@@ -21,7 +21,7 @@ def storage(experiment: ProbeExperiment) -> Table:
             run.result.place,
             units.size(run.result.file_bytes),
             f"{run.result.tool}, {run.result.how}",
-            run.result.started.replace("T", " ")[:16] + " UTC",
+            units.minute(run.result.started) + " UTC",
             "incomplete" if run.incomplete_because else "complete",
         ]
         for run in experiment.runs

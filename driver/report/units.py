@@ -64,6 +64,11 @@ def seconds(value: float | None) -> str:
     return f"{_short(value)}{NBSP}s"
 
 
+def minute(iso: str) -> str:
+    """Of a moment in ISO 8601: 2026-11-22 10:11."""
+    return iso.replace("T", " ")[:16]
+
+
 def difference(left: float | None, right: float | None) -> float | None:
     """How far `right` lies from `left`, as a share of `left`; None when there is nothing to compare."""
     if left is None or right is None or left == 0:
