@@ -101,10 +101,15 @@ class Plan:
 
 
 def timeline(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
-    """Steps of equal length one after the other; each ramps from the users of the one before."""
+    """Steps of equal length one after the other; each ramps from the users of the one before.
+
+    Users that come again have a step of another name: what went before is not the same.
+    """
     steps: list[Step] = []
     for count in users:
         begin = steps[-1].end_s if steps else 0.0
         measure = begin + ramp_s + warm_up_s
-        steps.append(Step(f"{count} users", count, begin, ramp_s, measure, measure + measure_s))
+        before = sum(step.users == count for step in steps)
+        name = f"{count} users" + (f" ({before + 1})" if before else "")
+        steps.append(Step(name, count, begin, ramp_s, measure, measure + measure_s))
     return tuple(steps)

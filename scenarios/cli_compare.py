@@ -75,7 +75,7 @@ def compare(
     if failing:
         for doubt in filter(None, map(failing.doubt, found.pairs)):
             tell(err, escape(doubt))
-        if reasons := [reason for pair in found.pairs if (reason := failing.reason(pair))]:
+        if reasons := failing.reasons(found):
             tell(err, f"[bold red]Failed:[/] {escape('; '.join(reasons))}.")
             sys.exit(VERDICT)
 

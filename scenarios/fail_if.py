@@ -11,7 +11,7 @@ It is judged by the verdict and its estimate, of every pair compared. A comparis
 import re
 from dataclasses import dataclass
 
-from stallmark.driver.analysis.comparison_summary import PairComparison
+from stallmark.driver.analysis.comparison_summary import ComparisonSummary, PairComparison
 from stallmark.driver.engines.errors import StallmarkError
 
 _RULE = re.compile(r"\s*(not\s+)?(better|worse)(?:\s+by\s+(\d+(?:\.\d+)?)\s*%)?\s*", re.IGNORECASE)
@@ -34,8 +34,16 @@ class FailIf:
         negated, word, least = found.groups()
         return cls(word.lower(), bool(negated), float(least or 0) / 100)
 
-    def reason(self, pair: PairComparison) -> str | None:
-        """Why CI must fail; None where it need not."""
+    def reasons(self, comparison: ComparisonSummary) -> list[str]:
+        """Why CI must fail; empty where it need not."""
+        compared = {name for pair in comparison.pairs for name in (pair.a, pair.b)}
+        alone = [side.name for side in comparison.sides if side.name not in compared]
+        return [
+            *filter(None, map(self._reason, comparison.pairs)),
+            *(f"{name} was not compared" for name in alone),
+        ]
+
+    def _reason(self, pair: PairComparison) -> str | None:
         if pair.verdict in ("not comparable", "indicative only"):
             return f"{pair.b} against {pair.a}: no verdict ({pair.verdict})"
         holds = pair.verdict == self.word and self._amount(pair) >= self.least

@@ -161,7 +161,7 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
     cause = explain(steps_a, steps_b, paired) if verdict != "not comparable" else None
     sentence = _sentence(what, verdict, draft, primary, found, within, cause)
     if len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1:
-        sentence = f"With {step[1]} user{'s' * (step[1] != 1)}: {sentence}"
+        sentence = f"With {_in_words(step).removeprefix(f'{step[0]} with ')}: {sentence}"
     return PairComparison(
         a=a.name,
         b=b.name,
@@ -253,10 +253,12 @@ def _cautions(
 
 
 def _in_words(step: tuple[str, int]) -> str:
-    """ "50 users", "steady with 30 users"."""
+    """ "50 users", "50 users (2)", "steady with 30 users"."""
     name, users = step
     of = f"{users} user{'s' * (users != 1)}"
-    return of if name in ("", of, f"{users} users") else f"{name} with {of}"
+    if name in ("", f"{users} users"):
+        return of
+    return name if name.startswith(of) else f"{name} with {of}"
 
 
 def _side(side: Side) -> SideSummary:

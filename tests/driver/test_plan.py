@@ -14,6 +14,11 @@ from stallmark.driver.plan import COOL_DOWN_S, USERS_PER_EXECUTOR, Plan, timelin
 SECONDS = st.floats(0, 1000)
 
 
+def test_users_that_come_again_are_another_step():
+    steps = timeline([10, 20, 10], ramp_s=0, warm_up_s=0, measure_s=1)
+    assert [step.name for step in steps] == ["10 users", "20 users", "10 users (2)"]
+
+
 @given(
     users=st.lists(st.integers(1, 10_000), min_size=1, max_size=6),
     ramp=SECONDS,
@@ -23,6 +28,7 @@ SECONDS = st.floats(0, 1000)
 def test_steps_follow_each_other_without_a_gap(users, ramp, warm_up, measure):
     steps = timeline(users, ramp_s=ramp, warm_up_s=warm_up, measure_s=measure)
     assert [step.users for step in steps] == users
+    assert len({step.name for step in steps}) == len(users)
     assert steps[0].begin_s == 0
     for before, after in itertools.pairwise(steps):
         assert after.begin_s == before.end_s

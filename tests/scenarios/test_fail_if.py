@@ -2,7 +2,12 @@
 
 import pytest
 
-from stallmark.driver.analysis.comparison_summary import PairComparison, Ratio
+from stallmark.driver.analysis.comparison_summary import (
+    ComparisonSummary,
+    PairComparison,
+    Ratio,
+    SideSummary,
+)
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios.fail_if import FailIf
 
@@ -10,6 +15,11 @@ from stallmark.scenarios.fail_if import FailIf
 def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> PairComparison:
     primary = Ratio("throughput", "commits/s", "higher", 1.0, ratio, 3, 3, ratio=ratio, detectable=detectable)
     return PairComparison("A", "B", "steady", 30, verdict, "", primary, [], [], [], [], "", "ABABAB", False)
+
+
+def reasons(rule: str, *pairs: PairComparison, among: str = "AB") -> list[str]:
+    sides = [SideSummary(name, [], [], [], False) for name in among]
+    return FailIf.parse(rule).reasons(ComparisonSummary("tps", "A", sides, list(pairs)))
 
 
 @pytest.mark.parametrize(
@@ -30,13 +40,17 @@ def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> 
     ],
 )
 def test_rules(rule, verdict, ratio, fails):
-    assert (FailIf.parse(rule).reason(pair(verdict, ratio)) is not None) == fails
+    assert bool(reasons(rule, pair(verdict, ratio))) == fails
 
 
 @pytest.mark.parametrize("rule", ["worse", "not better", "better by 1 %"])
 @pytest.mark.parametrize("verdict", ["not comparable", "indicative only"])
 def test_a_comparison_that_cannot_be_made_fails_whatever_is_asked(rule, verdict):
-    assert f"no verdict ({verdict})" in FailIf.parse(rule).reason(pair(verdict, None))
+    assert reasons(rule, pair(verdict, None)) == [f"B against A: no verdict ({verdict})"]
+
+
+def test_a_side_that_no_pair_is_of_fails():
+    assert reasons("worse", pair("better", 1.2), among="ABC") == ["C was not compared"]
 
 
 @pytest.mark.parametrize(
