@@ -50,6 +50,11 @@ class Load:
         executors = self.users if machine is None else self.executors[machine]
         return self._sum([self.users[executor][column] for executor in executors])
 
+    def sessions(self) -> np.ndarray:
+        """Per second: those of users, and of attendants that have something to do."""
+        attending = self.all("service_us") - self.of_users("service_us")
+        return self.user_sum("running") + attending / 1e6
+
     def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
 

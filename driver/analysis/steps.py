@@ -61,6 +61,8 @@ def summarise_step(
     tps = total["committed"] / interval.seconds
     data = summarise_io(io.data, interval, SERVER, "server")
     wal = summarise_io(io.wal, interval, io.wal_names, "server")
+    if waits and load.attended:
+        waits = waits.of(float(interval.of(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
     cpu = cpu_busy(over(io.host, interval))

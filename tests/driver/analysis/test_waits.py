@@ -44,6 +44,16 @@ def test_every_interval_has_its_own_and_the_warm_up_none():
     assert found[0].shares()["io"] == 1 and found[1].shares()["lock"] == 1
 
 
+def test_attendants_without_an_order_take_nothing_from_the_shares_of_those_who_work():
+    idle = ("client", "idle")
+    found = waits(*((second, *who) for second in range(4) for who in ((*READ, 20, 1), (*idle, 40, 1))))[0]
+    assert found.shares()["io"] == pytest.approx(1 / 3)
+    assert found.of(30).shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 2 / 3, "client": 1 / 3}
+    assert found.of(30).top() == [("IO:DataFileRead", pytest.approx(2 / 3)), ("idle", pytest.approx(1 / 3))]
+    assert found.of(19).shares()["io"] == 1  # looks scatter
+    assert found.of(60) is found and found.of(99) is found
+
+
 def test_waiting_for_io_is_not_a_busy_cpu_and_stolen_time_is():
     host = {"user_s": 2.0, "system_s": 1.0, "iowait_s": 4.0, "idle_s": 2.0, "steal_s": 1.0}
     assert cpu_busy(Delta(0, 5, False, host)) == pytest.approx(0.4)
