@@ -91,7 +91,8 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     )
     clocks = clock_sentences(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
-    series = make_series(load, io, workload.primary)
+    ends = max((interval.end for interval in measured), default=None)
+    series = make_series(load, io, workload.primary, ends)
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,

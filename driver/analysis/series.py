@@ -1,5 +1,8 @@
 """Per-second lines of one run for the charts."""
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 
 from stallmark.driver.analysis.io import SERVER, Io, per_second_mean, summed
@@ -7,9 +10,9 @@ from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.summary import Series
 
 
-def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
+def make_series(load: Load, io: Io, primary: str | None = None, until: int | None = None) -> Series:
     """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
-    measured."""
+    measured. `until`: the second at which the load ends; after it users stop one by one."""
     seconds = load.seconds
     unknown = np.full(seconds, np.nan)
     rise = io.data.per_second(seconds) if io.data else {}
@@ -22,7 +25,7 @@ def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
     read_stall = rate(SERVER.read_ms)
     device = io.data_device.per_second(seconds) if io.data_device else {}
     done = load.all("committed") + load.all("rolled_back")
-    return Series(
+    whole = Series(
         second=np.arange(seconds),
         tps=load.all("committed"),
         read_ms=per_second_mean(read_stall, reads),
@@ -37,6 +40,8 @@ def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
         if "flash_reads" in device
         else None,
     )
+    lines: dict[str, Any] = {line.name: getattr(whole, line.name) for line in fields(whole)}
+    return Series(**{name: None if line is None else line[:until] for name, line in lines.items()})
 
 
 def _committed(load: Load, transaction: str) -> np.ndarray:
