@@ -40,8 +40,9 @@ def make_series(load: Load, io: Io, primary: str | None = None, until: int | Non
         if "flash_reads" in device
         else None,
     )
-    lines: dict[str, Any] = {line.name: getattr(whole, line.name) for line in fields(whole)}
-    return Series(**{name: None if line is None else line[:until] for name, line in lines.items()})
+    lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    cut: dict[str, Any] = {name: None if line is None else line[:until] for name, line in lines.items()}
+    return Series(**cut)
 
 
 def _committed(load: Load, transaction: str) -> np.ndarray:
