@@ -39,7 +39,7 @@ def laws(
         law
         for law in (
             *found,
-            _readers(io, seen, interval),
+            _readers(io, seen, interval, streams=bool((manifest.get("beside") or {}).get("streams"))),
             *_devices(manifest, io, interval),
             _cpu(load, io, seen, interval),
         )
@@ -68,7 +68,8 @@ def _users(load: Load, interval: Interval) -> Law | None:
     )
 
 
-def _readers(io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
+def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
+    """With `streams` of queries beside the users the counters hold their reads too, and sessions seen are users'."""
     server = over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
@@ -76,7 +77,13 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval) -> Law | Non
     waiting = seen.get("read", 0.0)
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
-    closed = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
+    closed: bool | None = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
+    sentence = _said(
+        bool(closed), "Sessions were seen reading for as long as the server counted", stalled, waiting
+    )
+    if streams and stalled > waiting and not closed:
+        closed = None
+        sentence = f"Users were {number(waiting)} of the {number(stalled)} that read by the counters: queries read too."
     return Law(
         "Little’s law of the reads",
         "reads per second × time of a read, by the server’s counters",
@@ -86,7 +93,7 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval) -> Law | Non
         waiting,
         LITTLE_READS,
         closed,
-        _said(closed, "Sessions were seen reading for as long as the server counted", stalled, waiting),
+        sentence,
     )
 
 

@@ -1,5 +1,6 @@
 """What is said of causes, on records whose truth is known."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -72,6 +73,15 @@ def test_a_law_that_does_not_close_says_so_with_both_sides(tmp_path):
     assert law.name == "Little’s law of the reads"
     assert law.gap == pytest.approx(2, abs=0.2)
     assert "Does not close" in law.sentence and "7.18" in law.sentence
+
+
+@pytest.mark.parametrize(("streams", "closed"), [(0, False), (2, None)])
+def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, streams, closed):
+    folder = make_run(tmp_path / "run", Truth(read_ms=81, waits=WAITS))
+    manifest = json.loads((folder / "manifest.json").read_text()) | {"beside": {"streams": streams}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    [law] = [law for law in step_of(folder).cause.laws if law.name == "Little’s law of the reads"]
+    assert law.closed is closed and ("queries read too" in law.sentence) == bool(streams)
 
 
 def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_path):
