@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
 from stallmark.scenarios.cli import main
-from stallmark.scenarios.lab import DEFAULT, array, model_of, sentence
+from stallmark.scenarios.lab import DEFAULT, array, done, model_of, sentence
 
 GIB = 1 << 30
 TIERED = replace(DEFAULT, tier=FlashTier(GIB))
@@ -52,6 +52,12 @@ def test_it_is_called_emulated_wherever_it_is_named() -> None:
     )
     assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
     assert "1 spindle of 8 ms a read" in array(DeviceModel(1, 8, 8, 8, 100))
+
+
+def test_what_the_way_there_takes_is_said_with_what_was_done() -> None:
+    said = list(done(DeviceCounters(*[0] * 9, late=3), 0.254))
+    assert said[2] == "These times have in them what the way takes, 0.25 ms; the array waits that much less."
+    assert "3 I/Os took longer" in said[-1]
 
 
 def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
