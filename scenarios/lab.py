@@ -6,6 +6,7 @@ from typing import Any
 
 import humanize
 
+from stallmark.driver.analysis.thresholds import LATE
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
@@ -67,7 +68,9 @@ def done(counters: DeviceCounters, path_ms: float) -> Iterator[str]:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
         yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
     if counters.late:
-        yield f"{counters.late:,} I/Os took longer than the array would have: this machine was too slow for it."
+        ios = counters.reads + counters.writes + counters.syncs
+        slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
+        yield f"{counters.late:,} of {ios:,} I/Os took longer than the array would have{slow}."
 
 
 def as_json(facts: Facts, why_broken: str | None) -> dict[str, Any]:

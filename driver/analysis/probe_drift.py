@@ -105,13 +105,17 @@ def _verdict(low: float | None, high: float | None) -> str:
     return SAME if least <= low and high <= most else UNKNOWN
 
 
-def _batches(before: ProbeStep, after: ProbeStep) -> list[np.ndarray]:
+def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
     """Rates of up to PROBE_BATCHES parts of each, of equal length, of the windows that both have."""
-    rates = [dict(step.windows) for step in (before, after)]
-    common = sorted(rates[0].keys() & rates[1].keys())
+    first, second = dict(before.windows), dict(after.windows)
+    common = sorted(first.keys() & second.keys())
     size = max(1, len(common) // PROBE_BATCHES)
     whole = common[: len(common) // size * size]
-    return [np.array([rate[t] for t in whole]).reshape(-1, size).mean(axis=1) for rate in rates]
+
+    def parts(rates: dict[float, float]) -> np.ndarray:
+        return np.array([rates[t] for t in whole]).reshape(-1, size).mean(axis=1)
+
+    return parts(first), parts(second)
 
 
 def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:

@@ -16,7 +16,7 @@ from stallmark.driver.engines.slow_device import DeviceModel, layout
 from stallmark.driver.engines.slow_device.shared import empty_flash, engage
 
 _BLOCK = 8192
-_READS = 300
+_READS = 200
 _SERVICE_MS = 1.0
 """Not none at all: what falls asleep on the way in the meantime is to be woken up, as with a real model."""
 _STILL = DeviceModel(
