@@ -178,8 +178,13 @@ def test_what_is_missing_is_said_with_what_remains(lab: Lab, home: Path, monkeyp
         monkeypatch.setattr(needs.shutil, "which", lambda name, gone=program: None if name == gone else name)
         with pytest.raises(LabError, match=f"A lab needs {program}, which is not installed .*apt install"):
             needs.check()
+    monkeypatch.setattr(needs.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
+    with pytest.raises(
+        LabError, match=r"A lab needs a C compiler.*gcc libc6-dev\); the emulated devices .* too"
+    ):
+        needs.check()
     monkeypatch.setattr(needs.sys, "platform", "darwin")
-    with pytest.raises(LabError, match="A lab needs Linux, and this is darwin"):
+    with pytest.raises(LabError, match=r"A lab needs Linux, and this is darwin; the emulated devices .* too"):
         needs.check()
 
 

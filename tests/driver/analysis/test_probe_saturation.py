@@ -112,12 +112,16 @@ def test_every_pattern_is_judged_by_itself():
     assert found[1].sentence == "256 KiB sequential read: 105 MB/s at 1 outstanding, 2.50 ms each."
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("model")
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the array is emulated on Linux only")
 @pytest.mark.parametrize(("random", "collapse"), [(True, None), (False, 2)])
-def test_one_emulated_disk_collapses_under_streams_and_not_at_random(tmp_path_factory, random, collapse):
+def test_one_emulated_disk_collapses_under_streams_and_not_at_random(folder, random, collapse):
     """By the array's own model, on a virtual clock."""
-    pattern, folder = (READ if random else STREAM), tmp_path_factory.mktemp("model")
-    chance = Random(1)
+    pattern, chance = (READ if random else STREAM), Random(1)
 
     def rate(streams: int) -> float:
         disk = Array(DeviceModel(1, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150), folder)
