@@ -1,10 +1,12 @@
 """Is the emulated array as slow as its model says? Random reads by fio on it, beside an independent simulation.
 
     python -m benchmarks.lab interposer    hit, miss, mixed and tier at 1 to 32 outstanding, through the interposer
+    python -m benchmarks.lab device        the same on a block device of `stallmark lab` (as root)
     python -m benchmarks.lab cost          what the interposer itself takes of an I/O
 
 The simulation is tests/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one after
-the other. Hits and misses are seen apart by what the array counts.
+the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
+array counts.
 """
 
 from __future__ import annotations
@@ -19,10 +21,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier, SlowDevices
+from stallmark.driver.engines.slow_device import (
+    DeviceCounters,
+    DeviceModel,
+    FlashCache,
+    FlashTier,
+    SlowDevices,
+)
+from stallmark.driver.lab.home import Lab
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from array_oracle import Oracle
@@ -49,15 +59,28 @@ class Point:
     late: float  # share of the I/Os
 
 
-def fio(file: Path, outstanding: int, seconds: float, environment: dict[str, str], *more: str) -> float:
-    """Mean milliseconds of a random read of 8 KiB, as fio's threads saw it."""
-    command = [
-        "fio", "--name=lab", f"--filename={file}", f"--size={DATA}", "--rw=randread", "--bs=8k", "--direct=1",
-        "--ioengine=psync", "--thread", f"--numjobs={outstanding}", "--time_based", f"--runtime={seconds}",
-        "--group_reporting", "--norandommap", "--randrepeat=0", "--output-format=json", *more,
-    ]  # fmt: skip
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]["lat_ns"]["mean"] / 1e6
+@dataclass(frozen=True)
+class Home:
+    """Where an array is: a file on it, how it is made another, what it counts."""
+
+    file: Path
+    environment: dict[str, str]
+    change: Callable[[DeviceModel], object]
+    counters: Callable[[], DeviceCounters]
+
+    def fio(self, *options: str) -> dict:
+        """What fio says of its reads."""
+        command = ["fio", "--name=lab", f"--filename={self.file}", f"--size={DATA}", "--direct=1", *options]
+        done = subprocess.run(
+            [*command, "--thread", "--group_reporting", "--output-format=json"],
+            env=os.environ | self.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]["read"]
+
+    def outstanding(self, number: int) -> list[str]:
+        if self.environment:  # the interposer sees plain calls only
+            return ["--ioengine=psync", f"--numjobs={number}"]
+        return ["--ioengine=libaio", f"--iodepth={number}"]
 
 
 def draw(kind: str) -> Callable[[], tuple[int, int]]:
@@ -85,53 +108,58 @@ def expected(kind: str, outstanding: int) -> Point:
     return Point(1e3 * fmean(oracle.latencies[warm:]), fmean(oracle.by_flash[warm:]), 0)
 
 
-def measured(kind: str, outstanding: int, file: Path, devices: SlowDevices, seconds: float) -> Point:
+def measured(kind: str, outstanding: int, home: Home, seconds: float) -> Point:
     more = (
         [f"--random_distribution=zoned:{HOT[0]}/{HOT[1]}:{100 - HOT[0]}/{100 - HOT[1]}"]
         if kind == "tier"
         else []
     )
-    before = devices.counters()["array"]
-    read_ms = fio(file, outstanding, seconds, devices.environment(), *more)
-    after = devices.counters()["array"]
+    before = home.counters()
+    done = home.fio(
+        "--rw=randread", "--bs=8k", "--norandommap", "--randrepeat=0", "--time_based", f"--runtime={seconds}",
+        *home.outstanding(outstanding), *more,
+    )  # fmt: skip
+    after = home.counters()
     reads = after.reads - before.reads
     flash = after.flash.reads - before.flash.reads if after.flash and before.flash else 0
-    return Point(read_ms, flash / reads, (after.late - before.late) / reads)
+    return Point(done["lat_ns"]["mean"] / 1e6, flash / reads, (after.late - before.late) / reads)
+
+
+def compare(home: Home, seconds: float) -> None:
+    print(f"{'':8}{'outst.':>6}{'model ms':>10}{'seen ms':>10}{'ratio':>8}{'flash':>8}{'seen':>8}{'late':>8}")
+    for kind, model in ARRAYS.items():
+        home.change(model)
+        if (
+            model.cache
+        ):  # everything read once, in its order: what does not fit leaves again, all blocks alike
+            home.fio("--rw=read", "--bs=64k", "--ioengine=psync")
+        elif model.tier:
+            measured(kind, 16, home, 40 * model.tier.cycle_s)
+        for outstanding in OUTSTANDING:
+            seen = measured(kind, outstanding, home, seconds)
+            report(kind, outstanding, expected(kind, outstanding), seen)
 
 
 def through_the_interposer(seconds: float) -> None:
-    print(f"{'':8}{'outst.':>6}{'model ms':>10}{'seen ms':>10}{'ratio':>8}{'flash':>8}{'seen':>8}{'late':>8}")
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         file = Path(scratch) / "file"
         _write(file)
-        for kind, model in ARRAYS.items():
-            places = {"array": Path(scratch)}
-            with SlowDevices.create(
-                Path("/dev/shm/stallmark-benchmark"), places, {"array": model}, build_dir=Path(scratch)
-            ) as devices:
-                if model.cache:
-                    fill(file, devices.environment())
-                elif model.tier:
-                    measured(kind, 16, file, devices, 40 * model.tier.cycle_s)
-                for outstanding in OUTSTANDING:
-                    seen = measured(kind, outstanding, file, devices, seconds)
-                    report(kind, outstanding, expected(kind, outstanding), seen)
+        with SlowDevices.create(
+            Path("/dev/shm/stallmark-benchmark"), {"array": Path(scratch)}, {"array": DISKS}, build_dir=Path(scratch)
+        ) as devices:  # fmt: skip
+            change = partial(devices.set_model, "array")
+            compare(Home(file, devices.environment(), change, lambda: devices.counters()["array"]), seconds)
 
 
-def fill(file: Path, environment: dict[str, str]) -> None:
-    """Everything read once, in its order: what does not fit leaves again, all blocks alike."""
-    command = [
-        "fio",
-        "--name=fill",
-        f"--filename={file}",
-        f"--size={DATA}",
-        "--rw=read",
-        "--bs=64k",
-        "--direct=1",
-    ]
-    subprocess.run(
-        [*command, "--ioengine=psync"], env=os.environ | environment, capture_output=True, check=True
-    )
+def on_a_block_device(seconds: float) -> None:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        lab = Lab(Path(scratch), "benchmark")
+        facts = lab.create(DATA, DISKS)
+        try:
+            print(f"The way there and back takes {lab.path_ms():.3f} ms.")
+            compare(Home(Path(str(facts.loop)), {}, lab.change, lab.counters), seconds)
+        finally:
+            lab.destroy()
 
 
 def _write(file: Path) -> None:
@@ -192,11 +220,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["interposer", "cost"])
+    parser.add_argument("what", choices=["interposer", "device", "cost"])
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     given = parser.parse_args()
     begin = time.monotonic()
-    through_the_interposer(given.seconds) if given.what == "interposer" else cost()
+    if given.what == "cost":
+        cost()
+    else:
+        (through_the_interposer if given.what == "interposer" else on_a_block_device)(given.seconds)
     print(f"{time.monotonic() - begin:.0f} s")
 
 

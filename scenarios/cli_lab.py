@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +83,14 @@ def status(name: str, as_json: bool) -> None:
 
     found = _lab(name)
     facts, why = found.facts, found.broken()
-    counters = None if why else found.counters()
+    counters, path_ms = (None, 0.0) if why else (found.counters(), found.path_ms())
     if as_json:
-        click.echo(json.dumps(words.as_json(facts, why, counters)))
+        known = {"counters": asdict(counters), "path_ms": path_ms} if counters else {}
+        click.echo(json.dumps(words.as_json(facts, why) | known))
         return
     tell(out, escape(words.sentence(facts, why)))
     if counters:
-        for sentence in words.done(counters):
+        for sentence in words.done(counters, path_ms):
             tell(out, sentence)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import humanize
 
+from stallmark.driver.analysis.thresholds import LATE
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
@@ -56,24 +57,26 @@ def array(model: DeviceModel) -> str:
     return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
 
 
-def done(counters: DeviceCounters) -> Iterator[str]:
-    """What it has done since it was created."""
+def done(counters: DeviceCounters, path_ms: float) -> Iterator[str]:
+    """What it has done since it was created. `path_ms`: what an I/O takes on its way there and back."""
     for name in ("read", "write"):
         count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
         mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
         yield f"{count:,} {name}s{mean}."
+    yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
         yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."
     if counters.late:
-        yield f"{counters.late:,} I/Os took longer than the array would have: this machine was too slow for it."
+        ios = counters.reads + counters.writes + counters.syncs
+        slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
+        yield f"{counters.late:,} of {ios:,} I/Os took longer than the array would have{slow}."
 
 
-def as_json(facts: Facts, why_broken: str | None, counters: DeviceCounters | None = None) -> dict[str, Any]:
+def as_json(facts: Facts, why_broken: str | None) -> dict[str, Any]:
     """For machines."""
     described = {"name": facts.name, "emulated": True, "device": facts.loop, "size_bytes": facts.size}
-    described |= {"broken": why_broken, "array": asdict(facts.model)}
-    return described | ({"counters": asdict(counters)} if counters else {})
+    return described | {"broken": why_broken, "array": asdict(facts.model)}
 
 
 def _bytes(size: int) -> str:

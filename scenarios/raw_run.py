@@ -1,10 +1,12 @@
 """Runs a scenario about raw storage: every variant is probed, each into a record of its own."""
 
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+import psutil
 
 from stallmark.driver.analysis.probe_result import ProbeStep
 from stallmark.driver.analysis.words import number, size
@@ -20,6 +22,8 @@ from stallmark.scenarios.raw import RawScenario, RawVariant
 from stallmark.scenarios.show import Show
 
 DEVICE = "raw"
+_STATE = "stallmark-raw-"
+"""Of emulated devices, with the number of the process that has them."""
 
 
 class RawRunner:
@@ -82,14 +86,20 @@ class RawRunner:
             yield None
             return
         model = variant.device.resolve(self._scenario.raw.size_bytes)
-        memory = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
-        with (
-            TemporaryDirectory(prefix="stallmark-raw-", dir=memory) as state,
-            SlowDevices.create(
-                Path(state) / "devices", {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build"
-            ) as devices,
-        ):
+        _remove_states_of_the_killed()
+        state = SHARED_MEMORY / f"{_STATE}{os.getpid()}"
+        with SlowDevices.create(
+            state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build"
+        ) as devices:
             yield devices
+
+
+def _remove_states_of_the_killed() -> None:
+    for state in SHARED_MEMORY.glob(f"{_STATE}*"):
+        number = state.name.removeprefix(_STATE)
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            with suppress(OSError):  # another user's
+                state.unlink()
 
 
 def told(show: Show, seconds: float) -> Progress:

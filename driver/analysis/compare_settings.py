@@ -128,7 +128,9 @@ def _declared_pool(manifest: Mapping[str, Any]) -> Any:
 
 def _device(described: Mapping[str, Any]) -> str:
     if "spindles" in described:
-        return f"{described['spindles']} emulated spindles, {number(described.get('write_ms') or 0)} ms"
+        rpm = described.get("rpm")
+        time = f"{rpm:,.0f} rpm" if rpm else f"{number(described.get('write_ms') or 0)} ms"
+        return f"{described['spindles']} emulated spindles, {time}"
     return " ".join(str(described[part]) for part in ("name", "model") if described.get(part)) or "unknown"
 
 

@@ -1,8 +1,9 @@
 """Is raw storage the same after as before? Two probes, step by step.
 
 The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
-is Student's, Welch's form, with Bonferroni's correction for the number of steps. Wholly outside the tolerance
-(PROBE_DRIFT): drifted; wholly inside: the same; anything else cannot be told.
+is Student's, of each part against the same part of the other probe: a cache warms under both alike, and that is no
+scatter. It has Bonferroni's correction for the number of steps. Wholly outside the tolerance (PROBE_DRIFT): drifted;
+wholly inside: the same; anything else cannot be told.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from math import exp
 
 import numpy as np
 
-from stallmark.driver.analysis.compare_statistics import welch
+from stallmark.driver.analysis.compare_statistics import paired
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
 from stallmark.driver.analysis.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 from stallmark.driver.analysis.words import listed, number, percent, signed
@@ -79,7 +80,7 @@ def _differ(before: ProbeResult, after: ProbeResult) -> str | None:
 
 def _row(before: ProbeStep, after: ProbeStep, rows: int) -> DriftRow:
     ratio = after.iops / before.iops
-    reach = _reach(_batches(before), _batches(after), 1 - (1 - CONFIDENCE) / rows)
+    reach = _reach(*_batches(before, after), 1 - (1 - CONFIDENCE) / rows)
     low, high = (None, None) if reach is None else (ratio * exp(-reach), ratio * exp(reach))
     return DriftRow(
         before.pattern,
@@ -104,21 +105,24 @@ def _verdict(low: float | None, high: float | None) -> str:
     return SAME if least <= low and high <= most else UNKNOWN
 
 
-def _batches(step: ProbeStep) -> np.ndarray:
-    """Rates of up to PROBE_BATCHES parts of the step, of equal length."""
-    rates = np.array([rate for _, rate in step.windows])
-    size = max(1, len(rates) // PROBE_BATCHES)
-    whole = len(rates) // size * size
-    return rates[:whole].reshape(-1, size).mean(axis=1)
+def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
+    """Rates of up to PROBE_BATCHES parts of each, of equal length, of the windows that both have."""
+    first, second = dict(before.windows), dict(after.windows)
+    common = sorted(first.keys() & second.keys())
+    size = max(1, len(common) // PROBE_BATCHES)
+    whole = common[: len(common) // size * size]
+
+    def parts(rates: dict[float, float]) -> np.ndarray:
+        return np.array([rates[t] for t in whole]).reshape(-1, size).mean(axis=1)
+
+    return parts(first), parts(second)
 
 
 def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
     """How far the logarithm of the ratio may be off; None for too few parts, or one in which nothing ended."""
-    if min(len(before), len(after)) < 2 or not (before > 0).all() or not (after > 0).all():
+    if len(before) < 2 or not (before > 0).all() or not (after > 0).all():
         return None
-    if before.std() == after.std() == 0:
-        return 0.0
-    low, high = welch(np.log(before), np.log(after)).interval(confidence)
+    low, high = paired(np.log(before), np.log(after)).interval(confidence)
     return float((high - low) / 2)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
-from stallmark.driver.analysis.probe_saturation import Saturation, saturations
+from stallmark.driver.analysis.probe_saturation import Saturation, overall, saturations
 from stallmark.driver.analysis.thresholds import PROBE_SMALL_BYTES, SAME
 from stallmark.driver.analysis.words import factor, number, percent, size
 from stallmark.driver.engines.errors import StallmarkError
@@ -101,10 +101,18 @@ def read_probe(record: Record) -> ProbeResult:
 
 def _read_run(record: Record) -> ProbeRun:
     found = read_probe(record)
-    variant = (record.manifest.get("variant") or {}).get("name") or found.place
     return ProbeRun(
-        record.folder.name, variant, record.manifest, record.incomplete_because, found, saturations(found)
+        record.folder.name,
+        _name(record.manifest, found),
+        record.manifest,
+        record.incomplete_because,
+        found,
+        saturations(found),
     )
+
+
+def _name(manifest: dict[str, Any], found: ProbeResult) -> str:
+    return (manifest.get("variant") or {}).get("name") or found.place
 
 
 def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
@@ -122,7 +130,10 @@ def _findings(runs: Sequence[ProbeRun]) -> Iterator[str]:
     yield from _against_first(runs)
     for run in runs:
         prefix = f"{run.variant}: " if len(runs) > 1 else ""
-        yield from (prefix + found.sentence for found in run.saturations)
+        if len(run.saturations) > 1:  # each pattern is said where it is shown
+            yield prefix + overall(run.saturations)
+        else:
+            yield from (prefix + found.sentence for found in run.saturations)
 
 
 def _against_first(runs: Sequence[ProbeRun]) -> Iterator[str]:
@@ -146,7 +157,7 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[str]:
 
 
 def _cautions(runs: Sequence[ProbeRun]) -> Iterator[str]:
-    if len(runs) > 1:
+    if 1 < len(runs) == len({_name(run.manifest, run.result) for run in runs}):
         yield "No probe was repeated: differences of some percent are chance."
     if len({run.result.emulated for run in runs}) > 1:
         yield "Emulated and real devices are shown together: nothing follows from one for the other."

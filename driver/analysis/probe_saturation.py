@@ -5,7 +5,7 @@ happen as n grows: x grows with it; x stays and r grows in proportion, the stora
 take far longer than their share, it collapses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log2
 from statistics import median
@@ -45,6 +45,39 @@ class Saturation:
 def saturations(probe: ProbeResult) -> list[Saturation]:
     """Of every pattern that was measured."""
     return [saturation(pattern, steps) for pattern, steps in probe.curves().items()]
+
+
+def overall(found: Sequence[Saturation]) -> str:
+    """What several patterns have in common, in a sentence; each has its own besides."""
+    judged = [one for one in found if one.best]
+    parts = [
+        f"{_titles(same)} saturate{'s' * (len(same) == 1)} at {depth} outstanding"
+        for depth, same in _by(judged, lambda one: one.knee)
+        if depth is not None
+    ]
+    if never := [one for one in judged if one.knee is None]:
+        parts.append(f"{_titles(never)} do{'es' * (len(never) == 1)} not, as far as measured")
+    collapsed = [one for one in judged if one.collapse is not None]
+    parts += [
+        f"{_titles(same)} collapse{'s' * (len(same) == 1)} at {depth}"
+        for depth, same in _by(collapsed, lambda one: one.collapse)
+    ]
+    if judged and not collapsed:
+        parts.append("nothing collapses: beyond saturation, I/Os only wait longer")
+    if shaky := [one for one in judged if one.unstable]:
+        parts.append(f"{_titles(shaky)} {'is' if len(shaky) == 1 else 'are'} unstable")
+    said = "; ".join(parts) or "The machine could not issue I/O as fast as the storage answers"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _by(
+    found: Sequence[Saturation], key: Callable[[Saturation], int | None]
+) -> list[tuple[int | None, list[Saturation]]]:
+    return [(depth, [one for one in found if key(one) == depth]) for depth in dict.fromkeys(map(key, found))]
+
+
+def _titles(found: Sequence[Saturation]) -> str:
+    return listed([one.pattern.title for one in found])
 
 
 def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:

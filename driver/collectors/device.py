@@ -1,7 +1,10 @@
 """The devices under the data and the WAL directory: real, emulated, or both."""
 
+import os
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -80,7 +83,7 @@ class Device(Collector):
         self._roles: dict[BlockDevice, str] = {}
         self._emulation: SlowDevices | None = None
         self._emulations = 0
-        self._labs: dict[BlockDevice, layout.Device] = {}
+        self._labs: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
 
     def unavailable(self) -> str | None:
         if not self.engine.is_local:
@@ -95,14 +98,13 @@ class Device(Collector):
         unsynced = [device.name for device in roles if not device.counts_syncs]
         if unsynced:
             reasons.append(f"The kernel counts syncs of whole disks only, not of {', '.join(unsynced)}.")
+        if closed := [device.name for device, state in _labs(roles).items() if state is None]:
+            reasons.append(f"Of {', '.join(closed)}, a lab's, only root sees more than the kernel counts.")
         return " ".join(reasons) or None
 
     def open(self) -> None:
         self._roles, _ = self._resolve()
-        found = {device: behind(device.name) for device in self._roles}
-        self._labs = {
-            device: SharedState.open(lab[1]).device(0) for device, lab in found.items() if lab is not None
-        }
+        self._labs = _labs(self._roles)
 
     def sample(self, now: float) -> list[Row]:
         rows: list[Row] = []
@@ -114,8 +116,11 @@ class Device(Collector):
             for name, counters in devices.counters().items():
                 rows.append(_emulated(name, epoch, counters) | _flash(counters.flash) | _active(active[name]))
         for device, role in self._roles.items():
+            state = self._labs.get(device)
             rows.append(
-                _lab(device, role, self._labs[device]) if device in self._labs else _real(device, role)
+                _real(device, role) | {"emulated": device in self._labs}
+                if state is None
+                else _lab(device, role, state)
             )
         return rows
 
@@ -131,6 +136,16 @@ class Device(Collector):
         if self.engine.devices is not None:
             return dict.fromkeys(found, "underlying"), reasons
         return {device: "+".join(roles) for device, roles in found.items()}, reasons
+
+
+def _labs(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
+    """Those that are a lab's, with the state of its array; None where that may not be opened."""
+    found = {device: behind(device.name) for device in devices}
+    return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
+
+
+def _state(file: Path) -> layout.Device | None:
+    return SharedState.open(file).device(0) if os.access(file, os.R_OK | os.W_OK) else None
 
 
 def _real(device: BlockDevice, role: str) -> Row:

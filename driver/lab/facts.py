@@ -52,16 +52,20 @@ class Places:
         self.state = self.runtime / "state"
         self.socket = self.runtime / "socket"
         self.log = self.runtime / "log"
-        self.pointer = self.runtime / "facts"
+        self.published = self.runtime / "facts"
 
     def read(self) -> Facts | None:
         """None: there is no such lab."""
         return _read(self.facts)
 
     def write(self, facts: Facts) -> None:
-        draft = self.facts.with_suffix(".new")
-        draft.write_text(facts.model_dump_json(indent=2) + "\n")
-        os.replace(draft, self.facts)
+        """Into its folder; of a running one also where everybody can read it, who may not look into root's folders."""
+        for target in (self.facts, self.published):
+            if target.parent.is_dir():
+                draft = target.with_suffix(".new")
+                draft.write_text(facts.model_dump_json(indent=2) + "\n")
+                draft.chmod(0o644)
+                os.replace(draft, target)
 
 
 def _read(file: Path) -> Facts | None:
@@ -74,14 +78,14 @@ def _read(file: Path) -> Facts | None:
 
 
 def behind(device: str) -> tuple[Facts, Path] | None:
-    """The lab that a block device (`loop0`) is, and its state file; None if it is no lab's."""
-    for pointer in RUNTIME.glob("stallmark-lab-*/facts"):
+    """The lab that a block device (`loop0`) is, and its state file, which only root may open; None: it is no lab's."""
+    for published in RUNTIME.glob("stallmark-lab-*/facts"):
         try:
-            facts = _read(Path(pointer.read_text()))
-        except (OSError, LabError):
+            facts = _read(published)
+        except LabError:
             continue
         if facts and facts.loop == f"/dev/{device}":
-            return facts, pointer.with_name("state")
+            return facts, published.with_name("state")
     return None
 
 

@@ -15,6 +15,7 @@ from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash
 from stallmark.driver.lab import needs, parts
 from stallmark.driver.lab.errors import LabError
 from stallmark.driver.lab.facts import Facts, Places
+from stallmark.driver.lab.path import measure_path
 
 SMALLEST = 64 << 20
 _KEEP_FREE = 0.05
@@ -88,6 +89,11 @@ class Lab:
         self._check_whole()
         return counters_of(SharedState.open(self._places.state).device(0))
 
+    def path_ms(self) -> float:
+        """What an I/O takes on its way to the array and back, measured when it was created: the array waits less."""
+        self._check_whole()
+        return SharedState.open(self._places.state).device(0).path_ns / 1e6
+
     def destroy(self) -> None:
         """Remove it and all that is on it, or what a crash has left of it.
 
@@ -109,13 +115,15 @@ class Lab:
     def _start(self, facts: Facts) -> Facts:
         places = self._places
         _allocate(places.disk, facts.size)
-        places.runtime.mkdir(mode=0o700)
-        places.pointer.write_text(str(places.facts))
+        places.runtime.mkdir()
+        places.runtime.chmod(0o755)
         device = SharedState.create(places.state, [], 1).device(0)
-        engage(device, facts.model)
         parts.start_nbdkit(places)
         parts.start_nbdfuse(places)
-        complete = facts.model_copy(update={"loop": parts.attach_loop(places)})
+        loop = parts.attach_loop(places)
+        measure_path(device, loop, facts.size)
+        engage(device, facts.model)
+        complete = facts.model_copy(update={"loop": loop})
         places.write(complete)
         return complete
 
@@ -152,7 +160,15 @@ class Lab:
                 raise LabError(
                     f"Another command is at work on the lab {self.name}: wait for its end."
                 ) from None
+            if not os.path.samestat(os.fstat(lock.fileno()), self._stat_lock()):
+                raise self._absent()  # destroyed between our opening and locking of it
             yield
+
+    def _stat_lock(self) -> os.stat_result:
+        try:
+            return os.stat(self._places.lock)
+        except FileNotFoundError:
+            raise self._absent() from None
 
 
 def labs(home: Path) -> list[Lab]:

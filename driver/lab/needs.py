@@ -8,13 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stallmark.driver.engines.slow_device import build
+from stallmark.driver.engines.slow_device import NoCompiler, build
 from stallmark.driver.lab.errors import LabError
 
 _REMAINS = (
     "without it, the embedded PostgreSQL still runs on the same array by way of its interposer (`device:` in a "
     "scenario), which needs a C compiler only."
 )
+_NOTHING_REMAINS = "the emulated devices of the embedded PostgreSQL need it, too."
 _PROGRAMS = {
     "nbdkit": "nbdkit",
     "nbdfuse": "libnbd-bin, on Fedora nbdfuse",
@@ -39,7 +40,10 @@ def missing() -> str | None:
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
             return f"A lab needs {program}, which is not installed (Debian and Ubuntu: apt install {package})"
-    compiler = build.compiler()
+    if (compiler := _compiler()) is None:
+        return (
+            "A lab needs a C compiler, and none is on the PATH (Debian and Ubuntu: apt install gcc libc6-dev)"
+        )
     seen = subprocess.run([compiler, "-E", "-x", "c", "-"], input=_HEADER.encode(), capture_output=True)
     if seen.returncode != 0:
         return (
@@ -52,4 +56,12 @@ def missing() -> str | None:
 def check() -> None:
     """Raises LabError if anything is missing: one sentence, with what remains possible."""
     if why := missing():
-        raise LabError(f"{why}; {_REMAINS}")
+        emulates = sys.platform.startswith("linux") and _compiler()
+        raise LabError(f"{why}; {_REMAINS if emulates else _NOTHING_REMAINS}")
+
+
+def _compiler() -> str | None:
+    try:
+        return build.compiler()
+    except NoCompiler:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -87,7 +88,13 @@ def _let_requests_through(mount: Path) -> None:
     if not connection.exists():
         subprocess.run(["mount", "-t", "fusectl", "none", str(control)], capture_output=True)
     for limit in ("max_background", "congestion_threshold"):
-        (connection / limit).write_text(str(_FUSE_REQUESTS))
+        try:
+            (connection / limit).write_text(str(_FUSE_REQUESTS))
+        except OSError as error:
+            raise LabError(
+                f"{connection / limit} cannot be set ({error.strerror}), and the array would never see more than 12 "
+                "I/Os at once; in a container: --privileged; nothing of the lab is left."
+            ) from None
 
 
 def attach_loop(places: Places) -> str:
@@ -128,11 +135,33 @@ def is_mounted(places: Places) -> bool:
 
 
 def users_of(loop: str) -> list[str]:
-    """Where a block device, or a partition of it, is mounted, and what else of the kernel holds it."""
+    """Where a block device, or a partition of it, is mounted, what else of the kernel holds it, and who has it open."""
     name = Path(loop).name
     mounts = [mount for device, mount in _mounts() if device == loop or device.startswith(f"{loop}p")]
     holders = Path("/sys/block") / name / "holders"
-    return mounts + ([each.name for each in holders.iterdir()] if holders.exists() else [])
+    found = mounts + ([each.name for each in holders.iterdir()] if holders.exists() else [])
+    found += [f"process {pid}" for pid in _having_open(loop)]
+    return found or (["a mount that is not seen from here, perhaps a container's"] if _is_taken(loop) else [])
+
+
+def _having_open(device: str) -> list[int]:
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if os.readlink(link) == device:
+                found.add(int(link.parts[2]))
+        except OSError:  # it has just ended, or closed it
+            pass
+    return sorted(found)
+
+
+def _is_taken(device: str) -> bool:
+    """Whether a file system of any namespace, or the like, has it for itself."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
 
 
 def _mounts() -> list[tuple[str, str]]:

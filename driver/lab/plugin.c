@@ -19,8 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "model.h"
+#include "hold.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
@@ -103,12 +102,7 @@ static int lab_can_fua(void *handle)
 static int serve(enum operation operation, bool through, uint64_t arrival, uint64_t offset, uint64_t bytes)
 {
 	struct request request = {operation, through, THE_FILE, offset, bytes};
-	struct completion completion = device_serve(device, &request, arrival);
-	if (now() < completion.time)
-		sleep_until(completion.time);
-	else if (completion.time > arrival)
-		device->late++;
-	device_count(device, &request, completion.by_flash, now() - arrival);
+	hold(device, &request, arrival);
 	return 0;
 }
 

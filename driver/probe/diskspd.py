@@ -13,7 +13,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.probe.fio import SKIP_BYTES, WINDOW_MS
 
 
-def command(program: str, file: Path, asked: Asked, seconds: float, seed: int) -> list[str]:
+def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: float, seed: int) -> list[str]:
     """Of one step. It counts in whole seconds.
 
     -Su: not through the system's cache, the hardware's stays on, as with fio's direct=1. -Zr: what it writes is
@@ -24,6 +24,7 @@ def command(program: str, file: Path, asked: Asked, seconds: float, seed: int) -
         program,
         f"-b{pattern.block_bytes}",
         f"-B{SKIP_BYTES}",
+        f"-f{size_bytes}",
         f"-d{max(1, round(seconds))}",
         "-W0",
         "-t1",

@@ -10,7 +10,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,9 @@ _PIECE_BYTES = 4 * 2**20
 _PAGE_BYTES = 4096
 LEAST_BYTES = 32 * 2**20
 """Blocks of 1 MiB, 32 of them outstanding: a smaller file would be read over and over within a second."""
+_CLOCK_SET_S = 60.0
+"""What a process is said to have started at moves as the machine's clock is set; another process of the same number
+does not come so soon."""
 _SPARE = 0.05
 """Of the file system, which stays free: others write to it as well."""
 
@@ -55,22 +58,22 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
             f"least {LEAST_BYTES // 2**20} MiB."
         )
     made = not folder.exists()
+    path = folder.resolve() / f"{PREFIX}{uuid.uuid4().hex}{SUFFIX}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder)
-        _refuse_little_space(folder, size_bytes)
-        path = folder.resolve() / f"{PREFIX}{uuid.uuid4().hex}{SUFFIX}"
         try:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder)
+            _refuse_little_space(folder, size_bytes)
             _fill(path, size_bytes)
-            yield ProbeFile(path, size_bytes, ours=True)
-        finally:
-            path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StallmarkError(
-            f"The probe's file in {folder} could not be used ({error.strerror or error}): choose another folder or a "
-            "smaller --size."
-        ) from None
+        except OSError as error:
+            raise StallmarkError(
+                f"The probe's file in {folder} could not be made ({error.strerror or error}): choose another folder or "
+                "a smaller --size."
+            ) from None
+        yield ProbeFile(path, size_bytes, ours=True)
     finally:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
         if made:
             _remove_empty(folder)
 
@@ -89,7 +92,7 @@ def _is_left(path: Path) -> bool:
             mark = json.loads(file.read(_MARK_BYTES).rstrip(b"\0"))
         if mark["made by"] != _MADE_BY or mark["host"] != socket.gethostname():
             return False
-        return psutil.Process(mark["process"]).create_time() != mark["process started"]
+        return abs(psutil.Process(mark["process"]).create_time() - mark["process started"]) > _CLOCK_SET_S
     except psutil.NoSuchProcess:
         return True
     except (OSError, ValueError, KeyError, TypeError, psutil.AccessDenied):

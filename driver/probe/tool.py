@@ -34,7 +34,7 @@ class Tool:
         with TemporaryDirectory(prefix="stallmark-probe-") as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
-                order = diskspd.command(self.program, file.path, asked, seconds, seed)
+                order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(
                     self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed

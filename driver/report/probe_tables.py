@@ -30,6 +30,16 @@ def storage(experiment: ProbeExperiment) -> Table:
     return Table(header, rows, words=frozenset({0, 1, 2, 4, 5, 6}))
 
 
+def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
+    """What each probe of several patterns shows of one; what one of a single pattern shows is among the findings."""
+    return [
+        f"{run.variant}: {found.sentence}" if len(experiment.runs) > 1 else found.sentence
+        for run in experiment.runs
+        for found in run.saturations
+        if found.pattern.title == title and len(run.saturations) > 1
+    ]
+
+
 def steps(run: ProbeRun) -> Table:
     """Every figure of one probe."""
     rows: list[Sequence[str | Cell]] = [

@@ -53,8 +53,11 @@ def _title(run: ProbeRun) -> Text:
 def _steps(run: ProbeRun) -> RenderableType:
     """The pattern stands in a line of its own: in a column it would take a third of the width."""
     parts: list[RenderableType] = []
+    sentences = {found.pattern: found.sentence for found in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         parts += [Text(pattern.title, style="italic"), _curve(steps, with_header=number == 0)]
+        if len(sentences) > 1:  # of one, it is among the findings
+            parts.append(Text(sentences[pattern], style="dim"))
     return Group(*parts)
 
 

@@ -180,3 +180,14 @@ def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
     assert (row["active_extents"], row["active_extents_60s"], row["active_extents_run"]) == (5, None, 7)
     assert emulated[1]["flash_reads"] is None  # it has no flash
     assert one(again, entity="data")["epoch"] != row["epoch"]
+
+
+def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path: Path, monkeypatch) -> None:
+    if reason := Device(engine).unavailable():
+        pytest.skip(reason)
+    nobodys = tmp_path / "state"
+    monkeypatch.setattr("stallmark.driver.collectors.device.behind", lambda device: (None, nobodys))
+    with opened(Device(engine)) as collector:
+        [row] = collector.sample(0.0)
+    assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
+    assert "a lab's, only root sees more than the kernel counts" in (Device(engine).limited() or "")

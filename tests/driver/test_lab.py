@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def transfer(device: str, *, write: bool, byte: int) -> bytes:
 @real
 def test_a_lab_is_created_changed_and_destroyed(lab: Lab, home: Path) -> None:
     facts = lab.create(SMALLEST, MODEL)
-    assert facts.loop and lab.broken() is None
+    assert facts.loop and lab.broken() is None and lab.path_ms() > 0
     assert lab_of(Path(facts.loop).name) == {"name": "one", **lab_of_model(facts)}
     written = transfer(facts.loop, write=True, byte=42)
     changed = lab.change(DeviceModel(spindles=2, read_ms=1, write_ms=1, sync_ms=0, mb_per_s=100))
@@ -125,9 +126,24 @@ Lab(Path(sys.argv[1]), "one").create(SMALLEST, DeviceModel(1, 0, 0, 0, 1000))
 
 
 @real
-def test_what_is_mounted_is_not_destroyed(lab: Lab, home: Path, tmp_path: Path) -> None:
+def test_everybody_may_know_that_it_is_emulated_and_only_root_may_change_it(lab: Lab, home: Path) -> None:
+    lab.create(SMALLEST, MODEL)
+    lab.change(replace(MODEL, spindles=7))
+    places = Places(home, "one")
+    assert [path.stat().st_mode & 0o777 for path in (places.runtime, places.published)] == [0o755, 0o644]
+    assert Facts.model_validate_json(places.published.read_bytes()) == lab.facts
+    assert places.state.stat().st_mode & 0o077 == 0
+
+
+@real
+def test_what_is_in_use_is_not_destroyed(lab: Lab, home: Path, tmp_path: Path) -> None:
     loop = lab.create(SMALLEST, MODEL).loop
     assert loop
+    file = os.open(loop, os.O_RDONLY)
+    with pytest.raises(LabError, match=rf"{loop} is in use \(process {os.getpid()}\)"):
+        lab.destroy()
+    os.close(file)
+    assert lab.broken() is None
     place = tmp_path / "mounted here"
     place.mkdir()
     subprocess.run(["mkfs.ext2", "-q", loop], check=True)
@@ -162,8 +178,13 @@ def test_what_is_missing_is_said_with_what_remains(lab: Lab, home: Path, monkeyp
         monkeypatch.setattr(needs.shutil, "which", lambda name, gone=program: None if name == gone else name)
         with pytest.raises(LabError, match=f"A lab needs {program}, which is not installed .*apt install"):
             needs.check()
+    monkeypatch.setattr(needs.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
+    with pytest.raises(
+        LabError, match=r"A lab needs a C compiler.*gcc libc6-dev\); the emulated devices .* too"
+    ):
+        needs.check()
     monkeypatch.setattr(needs.sys, "platform", "darwin")
-    with pytest.raises(LabError, match="A lab needs Linux, and this is darwin"):
+    with pytest.raises(LabError, match=r"A lab needs Linux, and this is darwin; the emulated devices .* too"):
         needs.check()
 
 

@@ -24,6 +24,7 @@ from stallmark.driver.engines.slow_device import (
     SlowDevices,
     build,
 )
+from stallmark.driver.engines.slow_device.shared import SharedState
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the slow device exists on Linux only"
@@ -282,6 +283,13 @@ def test_a_write_through_file_pays_for_each_write(bench: Bench) -> None:
     used = bench.used("fd = os.open(sys.argv[2], DSYNC); os.pwrite(fd, block, 0); os.pread(fd, 9, 0)", "wal")
     assert (used.writes, used.write_bytes, used.reads, used.syncs) == (1, BLOCK, 0, 0)
     assert ms(used.write_ns) >= 30 + 40
+
+
+def test_the_way_to_the_device_is_part_of_what_its_callers_wait(bench: Bench) -> None:
+    bench.devices.set_model("data", SLOW)
+    SharedState.open(bench.state_file).device(0).path_ns = 50_000_000  # longer than a read takes in all
+    used = bench.used("os.preadv(os.open(sys.argv[1], DIRECT), [block], 0)")
+    assert ms(used.read_ns) >= 50 and used.late == 1
 
 
 def test_signals_do_not_make_it_faster(bench: Bench) -> None:

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
 from stallmark.scenarios.cli import main
-from stallmark.scenarios.lab import DEFAULT, array, model_of, sentence
+from stallmark.scenarios.lab import DEFAULT, array, done, model_of, sentence
 
 GIB = 1 << 30
 TIERED = replace(DEFAULT, tier=FlashTier(GIB))
@@ -52,6 +52,17 @@ def test_it_is_called_emulated_wherever_it_is_named() -> None:
     )
     assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
     assert "1 spindle of 8 ms a read" in array(DeviceModel(1, 8, 8, 8, 100))
+
+
+@pytest.mark.parametrize(("late", "words"), [(5, "have."), (6, "have: this machine was too slow for it.")])
+def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: str) -> None:
+    said = list(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254))
+    assert said == [
+        "100 reads, 5.00 ms each.",
+        "0 writes.",
+        "These times have in them what the way takes, 0.25 ms; the array waits that much less.",
+        f"{late} of 100 I/Os took longer than the array would {words}",
+    ]
 
 
 def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:

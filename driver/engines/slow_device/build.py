@@ -17,7 +17,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden")
 _LIBRARIES = ("-ldl", "-lm")
 MODEL = ("model.c", "spindles.c", "flash.c", "cache.c", "tier.c", "active_set.c")
-_HEADERS = ("state.h", "model.h", "files.h", "clock.h")
+_HEADERS = ("state.h", "model.h", "files.h", "clock.h", "hold.h")
 
 
 def interposer(build_dir: Path) -> Path:

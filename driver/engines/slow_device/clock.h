@@ -3,6 +3,8 @@
 #define STALLMARK_CLOCK_H
 
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -15,13 +17,14 @@ static inline uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Waking up takes tens of microseconds, a tenth of a flash read: so the sleep ends earlier by what it has lately been
- * exceeded by, and the rest, if any, is spun. Never returns before the moment. */
+/* Waking up takes tens of microseconds, a tenth of a flash read: so the sleep ends earlier by what sleeps of this
+ * process have lately been exceeded by, and the rest, if any, is spun, but for whoever needs the CPU. Never returns
+ * before the moment. */
 static inline void sleep_until(uint64_t moment)
 {
 	enum { LONGEST_SPIN = 100000, SMOOTHING = 8 };
 	static _Thread_local bool precise;
-	static _Thread_local uint64_t usual;
+	static _Atomic uint64_t usual;
 	if (!precise) { /* the kernel may otherwise add 50 us to save a wake-up; inherited by fork */
 		prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 		precise = true;
@@ -37,7 +40,7 @@ static inline void sleep_until(uint64_t moment)
 		usual = (usual * (SMOOTHING - 1) + exceeded) / SMOOTHING;
 	}
 	while (now() < moment)
-		;
+		sched_yield();
 }
 
 #endif

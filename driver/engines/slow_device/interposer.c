@@ -35,9 +35,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "files.h"
-#include "model.h"
+#include "hold.h"
 
 _Static_assert(sizeof(off_t) == 8, "off_t and off64_t must be the same for the aliases below");
 
@@ -89,14 +88,8 @@ __attribute__((constructor)) static void attach(void)
 static void serve(const struct file *file, enum operation operation, uint64_t arrival, uint64_t offset,
 		  uint64_t bytes)
 {
-	struct device *device = file->device;
 	struct request request = {operation, file->write_through, file->identity, offset, bytes};
-	struct completion completion = device_serve(device, &request, arrival);
-	if (now() < completion.time)
-		sleep_until(completion.time);
-	else if (completion.time > arrival) /* the bare device takes no time of ours */
-		device->late++;
-	device_count(device, &request, completion.by_flash, now() - arrival);
+	hold(file->device, &request, arrival);
 }
 
 static shared_u64 *dirty_bytes(const struct file *file)

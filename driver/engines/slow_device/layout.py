@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import Structure, c_char, c_uint64, sizeof
 
-MAGIC = int.from_bytes(b"STALLSD2", "little")
+MAGIC = int.from_bytes(b"STALLSD3", "little")
 MAX_DEVICES = 8
 MAX_PLACES = 16
 MAX_SPINDLES = 64
@@ -79,7 +79,7 @@ class Device(Structure):
         ("reads", Tally),
         ("writes", Tally),
         ("syncs", Tally),
-        *_counts("busy_ns", "late", "spindle_reads", "spindle_writes"),
+        *_counts("busy_ns", "late", "path_ns", "spindle_reads", "spindle_writes"),
         ("_spindle", _Spindle * MAX_SPINDLES),
         ("flash", Flash),
         ("_dirty", c_uint64 * _DIRTY_SLOTS),

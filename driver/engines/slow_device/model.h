@@ -19,10 +19,11 @@
  *               cache: flash is busy with that, from the miss's arrival, the reader does not wait for it. Reads of
  *               more than 64 KiB go past the cache, as arrays let streams. Writes go to the spindles; blocks that
  *               are in the cache are also written there, and nobody waits for it.
- * Tier          Each extent is on flash or on its spindles, and is read and written there. Every I/O heats its
- *               first extent; at the end of each cycle a quarter of all heat is lost and the hottest extents move
- *               up, into free room or in exchange for one that has less than two thirds of their heat, at most so
- *               many bytes each way. Reading and writing them is booked at once, on spindles and channels.
+ * Tier          Each extent is on flash or on its spindles, and is read and written there; a sync goes where the
+ *               file's first byte is, and takes flash as long as a write. Every I/O heats its first extent; at the
+ *               end of each cycle a quarter of all heat is lost and the hottest extents move up, into free room or in
+ *               exchange for one that has less than two thirds of their heat, at most so many bytes each way. Reading
+ *               and writing them is booked at once, on spindles and channels.
  * Active set    Extents of 64 KiB that are read or written, each counted once in an interval.
  */
 #ifndef STALLMARK_MODEL_H

@@ -44,8 +44,11 @@ static uint64_t mechanics(const struct model *model, uint32_t from, struct posit
 uint64_t spindles_serve(struct device *device, const struct request *request, uint64_t arrival)
 {
 	const struct model *model = &device->model;
+	uint64_t spindles = model->spindles;
+	if (!spindles) /* the model has just been taken away */
+		return arrival;
 	uint64_t number = request->identity + request->offset / STRIPE_BYTES;
-	struct spindle *spindle = &device->spindle[number % model->spindles];
+	struct spindle *spindle = &device->spindle[number % spindles];
 	enum operation operation = request->operation;
 	uint64_t transfer = request->bytes * model->ps_per_byte / 1000;
 	bool flushed = operation == SYNC || (operation == WRITE && request->write_through);

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAGIC UINT64_C(0x3244534c4c415453) /* "STALLSD2", little-endian */
+#define MAGIC UINT64_C(0x3344534c4c415453) /* "STALLSD3", little-endian */
 
 enum {
 	MAX_DEVICES = 8,
@@ -85,6 +85,7 @@ struct device {
 	struct model model;
 	struct tally tally[3];              /* by operation: what callers did, and waited */
 	shared_u64 busy_ns, late;           /* busy: of the spindles */
+	shared_u64 path_ns;                 /* an I/O's way from its caller to us and back: we wait that much less */
 	shared_u64 spindle_reads, spindle_writes;
 	struct spindle spindle[MAX_SPINDLES];
 	struct flash flash;

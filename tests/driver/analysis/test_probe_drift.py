@@ -19,7 +19,7 @@ step = partial(any_step, scatter=NOISE)
     ("after", "verdict"), [(1000, SAME), (1030, SAME), (850, DRIFTED), (1200, DRIFTED), (905, UNKNOWN)]
 )
 def test_the_interval_decides(after, verdict):
-    found = drift(probe(step(8, 1000)), probe(step(8, after)))
+    found = drift(probe(step(8, 1000)), probe(step(8, after, scatter=NOISE[::-1])))
     assert found.verdict == verdict
     [row] = found.rows
     assert row.ratio == pytest.approx(after / 1000)
@@ -37,8 +37,16 @@ def test_a_drift_names_its_step():
 
 def test_one_that_cannot_be_told_leaves_the_whole_open():
     shaken = step(1, 200, scatter=(0.3, 0.5, 1.0, 2.2, 0.9, 0.2, 1.9))
-    found = drift(probe(shaken, step(8, 1000)), probe(shaken, step(8, 1000)))
+    again = step(1, 200, scatter=(1.9, 0.3, 2.2, 0.2, 0.5, 1.0, 0.9))
+    found = drift(probe(shaken, step(8, 1000)), probe(again, step(8, 1000)))
     assert found.verdict == UNKNOWN and "changed by between −" in found.sentence
+
+
+def test_a_cache_that_warms_under_both_is_no_scatter():
+    warming = [(1 + place / 10) * noise for place, noise in enumerate(NOISE)]
+    again = [(1 + place / 10) * noise for place, noise in enumerate(NOISE[::-1])]
+    found = drift(probe(step(8, 1000, scatter=warming)), probe(step(8, 1000, scatter=again)))
+    assert found.verdict == SAME
 
 
 @settings(max_examples=30)

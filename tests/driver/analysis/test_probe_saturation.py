@@ -1,13 +1,19 @@
 """Saturation, collapse and instability are found where a law puts them, and nowhere else."""
 
+import sys
 from dataclasses import replace
+from heapq import heapreplace
+from random import Random
 
 import pytest
+from array_model import READ as ARRAY_READ
+from array_model import Array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from probes import READ, STREAM, of_disks, probe, step
 
-from stallmark.driver.analysis.probe_saturation import is_unstable, saturation, saturations
+from stallmark.driver.analysis.probe_saturation import is_unstable, overall, saturation, saturations
+from stallmark.driver.engines.slow_device import DeviceModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 service = st.floats(0.05, 20)
@@ -104,3 +110,41 @@ def test_every_pattern_is_judged_by_itself():
     found = saturations(probe(*of_disks(4, 5), *stream))
     assert [one.pattern for one in found] == [READ, STREAM]
     assert found[1].sentence == "256 KiB sequential read: 105 MB/s at 1 outstanding, 2.50 ms each."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("model")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the array is emulated on Linux only")
+@pytest.mark.parametrize(("random", "collapse"), [(True, None), (False, 2)])
+def test_one_emulated_disk_collapses_under_streams_and_not_at_random(folder, random, collapse):
+    """By the array's own model, on a virtual clock."""
+    pattern, chance = (READ if random else STREAM), Random(1)
+
+    def rate(streams: int) -> float:
+        disk = Array(DeviceModel(1, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150), folder)
+        clients, done = [(0.0, number, number << 26) for number in range(streams)], 400
+        for _ in range(done):
+            now, number, place = clients[0]
+            offset = chance.randrange(1 << 17) << 13 if random else place
+            served = disk.io(ARRAY_READ, offset, pattern.block_bytes, at=now)
+            heapreplace(clients, (served.done, number, place + pattern.block_bytes))
+        return done / clients[0][0]
+
+    assert saturation(pattern, [step(n, rate(n), pattern=pattern) for n in DEPTHS]).collapse == collapse
+
+
+def test_many_patterns_are_summed_up():
+    read = saturation(READ, [step(1, 100), step(2, 200), step(4, 210)])
+    write = replace(read, pattern=replace(READ, name="8k-random-write", operation="write"))
+    stream = saturation(STREAM, [step(n, rate, pattern=STREAM) for n, rate in ((1, 600), (2, 120), (4, 120))])
+    assert overall([read, write]) == (
+        "8 KiB random read and 8 KiB random write saturate at 2 outstanding; nothing collapses: beyond saturation, "
+        "I/Os only wait longer."
+    )
+    assert overall([saturation(READ, [step(1, 100), step(2, 200)]), stream]) == (
+        "256 KiB sequential read saturates at 1 outstanding; 8 KiB random read does not, as far as measured; 256 KiB "
+        "sequential read collapses at 2."
+    )

@@ -58,11 +58,11 @@ def answer(ios: int = 1000, seconds: float = 10.0, verb: str = "Read", buckets: 
 
 
 def test_it_is_asked_as_sqlio_was():
-    assert diskspd.command("diskspd", FILE, Asked(READ, 8), 10, 3) == [
-        "diskspd", "-b8192", "-B1048576", "-d10", "-W0", "-t1", "-o8", "-r8192", "-w0", "-z3", "-Su", "-L", "-D250",
-        "-Rxml", "probe.data",
+    assert diskspd.command("diskspd", FILE, 2**26, Asked(READ, 8), 10, 3) == [
+        "diskspd", "-b8192", "-B1048576", "-f67108864", "-d10", "-W0", "-t1", "-o8", "-r8192", "-w0", "-z3", "-Su",
+        "-L", "-D250", "-Rxml", "probe.data",
     ]  # fmt: skip
-    writing = diskspd.command("diskspd", FILE, Asked(WRITE, 1), 0.4, 3)
+    writing = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 1), 0.4, 3)
     assert {"-s262144", "-w100", "-Zr", "-d1"} <= set(writing)
 
 

@@ -1,5 +1,6 @@
 """A probe's own file: whole, marked, and gone afterwards; nothing else is touched."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -60,6 +61,22 @@ def test_what_a_killed_one_left_the_next_one_removes(tmp_path):
         assert not left.exists() and foreign.exists()
         assert remove_leftovers(tmp_path) == [], "one that is in use stays"
         assert ours.path.exists()
+
+
+def test_a_clock_that_is_set_takes_nobodys_file_away(tmp_path):
+    with own_file(tmp_path, LEAST_BYTES) as ours:
+        for seconds, left in ((2, []), (1000, [ours.path])):
+            with ours.path.open("r+b") as file:
+                mark = json.loads(file.read(4096).rstrip(b"\0"))
+                file.seek(0)
+                file.write(json.dumps(mark | {"process started": mark["process started"] + seconds}).encode())
+            assert remove_leftovers(tmp_path) == left
+
+
+def test_what_goes_wrong_with_other_files_is_not_blamed_on_its_own(tmp_path):
+    with pytest.raises(FileNotFoundError, match="report"), own_file(tmp_path, LEAST_BYTES):
+        (tmp_path / "report").read_text()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,9 @@ def test_probes_of_one_place_are_told_apart(results, tmp_path):
         ("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1
     ):
         record(tmp_path, "/mnt/a", replace(results[0], started=started), number)
-    names = [run.variant for run in summarise_probes(find_records([tmp_path])).runs]
+    found = summarise_probes(find_records([tmp_path]))
+    assert not any("No probe was repeated" in text for text in found.cautions)
+    names = [run.variant for run in found.runs]
     assert names == [
         "/mnt/a, 2026-11-22 08:00",
         "/mnt/a, 2026-11-22 09:00, 02",
