@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from stallmark.driver.analysis.active_set import active_over_time
 from stallmark.driver.analysis.agenda import read_agenda
 from stallmark.driver.analysis.beside import with_streams
 from stallmark.driver.analysis.cautions import cautions
@@ -91,7 +92,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     )
     clocks = clock_sentences(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
-    series = make_series(load, io, workload.primary)
+    series = make_series(load, io, active_over_time(record, io, load.seconds), workload.primary)
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from stallmark.driver.analysis.active_set import ActiveOverTime
 from stallmark.driver.analysis.io import SERVER, Io, per_second_mean, summed
 from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.summary import Series
 
 
-def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
+def make_series(load: Load, io: Io, active: ActiveOverTime, primary: str | None = None) -> Series:
     """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
     measured."""
     seconds = load.seconds
@@ -36,6 +37,8 @@ def make_series(load: Load, io: Io, primary: str | None = None) -> Series:
         flash_share=per_second_mean(device["flash_reads"], device["reads"])
         if "flash_reads" in device
         else None,
+        active_bytes=active.run,
+        active_minute_bytes=active.minute,
     )
 
 
