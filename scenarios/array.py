@@ -19,10 +19,14 @@ _WORDS = {True: "on", False: "off"}
 
 
 def _words(given: Any) -> Any:
-    """A firmware of 2.10 is a name, and `true` is what people write for on."""
+    """`true` is what people write for on; a firmware of 2.10 is a name, and no number."""
     if isinstance(given, bool):
         return _WORDS[given]
-    return str(given) if isinstance(given, int | float) else given
+    if isinstance(given, float):
+        raise ValueError(
+            f'it is read as the number {given:g}: put it in quotes ("2.10"), or its zeros are lost'
+        )
+    return str(given) if isinstance(given, int) else given
 
 
 Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=200)]

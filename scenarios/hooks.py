@@ -8,22 +8,23 @@ on an array that is not what the variant says.
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Annotated, Any, Self
 
+import psutil
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.hook_secrets import environment, has_secret, without_secrets
 from stallmark.scenarios.show import Show
+from stallmark.scenarios.stopping import later
 from stallmark.scenarios.units import Seconds
 
 MOST_OUTPUT = 4000
@@ -32,14 +33,10 @@ MOST_OUTPUT = 4000
 DEFAULT_TIMEOUT_S = 600.0
 """Longer than an array takes to answer, shorter than an operator who has gone home would like to find out."""
 
-OURS = "STALLMARK_HOME"
-"""The one variable of ours that a command may need: a lab's own command finds the lab by it."""
+GRACE_S = 5.0
+"""To end by itself after it was asked to (SIGTERM): it may have a session with the array to close."""
 
-_SECRET = re.compile(r"passw|(?<!^)(?<!^old)pwd$|secret|token|credential|^STALLMARK_", re.IGNORECASE)
-"""Names of variables that may hold a password; PWD and OLDPWD are folders."""
-
-_WORD = "(password|passwd|pwd|secret|token)"
-_IN_ARGUMENT = re.compile(rf"://[^/@\s]*:[^/@\s]+@|^-{{0,2}}{_WORD}=|^--?{_WORD}$", re.IGNORECASE)
+YES, NO = ("", "y", "yes", "ok", "done"), ("n", "no", "stop", "quit", "q")
 
 
 class Hook(BaseModel):
@@ -55,7 +52,7 @@ class Hook(BaseModel):
     @field_validator("command")
     @classmethod
     def _no_secrets(cls, given: list[str] | None) -> list[str] | None:
-        if any(map(_IN_ARGUMENT.search, given or ())):
+        if any(map(has_secret, given or ())):
             raise ValueError("a password in it would be in every record: let the command read it from a file")
         return given
 
@@ -81,7 +78,7 @@ def refuse_impossible(variant: str, hook: Hook) -> None:
             f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
             "write a command (before: {command: […]})."
         )
-    if hook.command and not _program(hook.command[0], _environment(os.environ)):
+    if hook.command and not _program(hook.command[0], environment()):
         raise HookFailed(
             f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run."
         )
@@ -103,72 +100,109 @@ def _since(began: float) -> float:
 
 
 def _asked(variant: str, question: str, show: Show) -> str:
+    """Until it is yes or no: days of measuring are not ended by a slip of the finger."""
     show.say(f"{variant}: {question}")
-    show.say("Enter: it is done. no: stop here.")
-    try:
-        answer = sys.stdin.readline()
-    except (OSError, ValueError):
-        answer = ""
-    if not answer:
-        raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
-    if (said := answer.strip()).lower() not in ("", "y", "yes", "ok", "done"):
-        raise HookFailed(f"The operator said {said!r} when asked whether the array is ready for {variant!r}.")
-    return said or "Enter"
+    _forget_typed()
+    while True:
+        show.say("Enter: it is done. no: stop here.")
+        try:
+            answer = sys.stdin.readline()
+        except (OSError, ValueError):
+            answer = ""
+        if not answer:
+            raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
+        said = answer.strip()
+        if said.lower() in YES:
+            return said or "Enter"
+        if said.lower() in NO:
+            raise HookFailed(
+                f"The operator said {said!r} when asked whether the array is ready for {variant!r}."
+            )
+
+
+def _forget_typed() -> None:
+    """What was typed while nobody was asked, an Enter hours ago, is no answer."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+        return
+    import termios
+
+    with suppress(OSError, ValueError, termios.error):  # no terminal, or one that is gone: reading tells
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
     """Its output goes to a file: of a pipe the end would only come with that of whatever it leaves running."""
-    environment = _environment(os.environ)
-    program = _program(command[0], environment) or command[0]
+    scrubbed = environment()
+    program = _program(command[0], scrubbed) or command[0]
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
                 [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                env=environment, start_new_session=True,
+                env=scrubbed, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise HookFailed(f"The command before {variant!r} could not be run ({error.strerror}).") from None
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            _end(process)
+            with later():
+                _end(process)
             raise HookFailed(
                 f"The command before {variant!r} had not ended after {timeout_s:g} s and was stopped"
                 f"{_with_output(_text(output))}"
             ) from None
         except BaseException:
-            _end(process)
+            with later():
+                _end(process)
             raise
         said = _text(output)
     if code:
-        raise HookFailed(f"The command before {variant!r} failed (exit code {code}){_with_output(said)}")
+        how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+        raise HookFailed(f"The command before {variant!r} failed ({how}){_with_output(said)}")
     return said
 
 
 def _end(process: subprocess.Popen) -> None:
-    """With all that it has started, where the system can."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError):
+    """With all that it has started: asked to end, and ended if it does not."""
+    family = []
+    with suppress(psutil.Error):
+        family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
+        family += family[0].children(recursive=True)
+    for one in family:
+        with suppress(psutil.Error):
+            one.terminate()
+    until = time.monotonic() + GRACE_S
+    while any(map(_runs, family)) and time.monotonic() < until:
+        time.sleep(0.05)
+    for one in filter(_runs, family):
+        with suppress(psutil.Error):
+            one.kill()
+    if hasattr(os, "killpg"):  # what has lost its parents is in the group still
+        with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
     process.wait()
 
 
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
 def _text(output: IO[bytes]) -> str:
-    output.seek(0)
-    return output.read().decode(errors="replace").strip()[-MOST_OUTPUT:]
+    """The end of it; twice of what is kept, as what is hidden makes it shorter or longer."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - 2 * MOST_OUTPUT))
+    return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
 
 
 def _with_output(said: str) -> str:
     return f"; it said: {said}" if said else "; it said nothing."
 
 
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Without what could hold a password, and with our own programs first: `stallmark lab change` is this one."""
-    kept = {name: value for name, value in given.items() if name == OURS or not _SECRET.search(name)}
-    return kept | {"PATH": os.pathsep.join([str(Path(sys.executable).parent), given.get("PATH", os.defpath)])}
-
-
-def _program(name: str, environment: Mapping[str, str]) -> str | None:
-    return shutil.which(name, path=environment["PATH"])
+def _program(name: str, among: dict[str, str]) -> str | None:
+    return shutil.which(name, path=among["PATH"])

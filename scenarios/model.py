@@ -151,6 +151,7 @@ class AnyScenario(_Strict):
         if twice := [name for name in self.observe if self.observe.count(name) > 1]:
             raise ValueError(f"observe names {twice[0]} twice: name it once")
         self._refuse_mixture()
+        self._refuse_no_way_back()
         if self.database:
             if len(schemas_of(find_workload(self.workload.name).metadata)) > 1:
                 raise ValueError(
@@ -183,6 +184,20 @@ class AnyScenario(_Strict):
 
     def array_of(self, variant: Variant) -> Array | None:
         return variant.array.over(self.array) if variant.array else self.array
+
+    def _refuse_no_way_back(self) -> None:
+        """The first variant may find its array as it is; one that follows upon another finds that of the other."""
+        there, changed = None, False
+        for turn in self.turns():
+            if turn.variant is there:
+                continue
+            there, variant = turn.variant, turn.variant
+            if changed and not variant.before:
+                raise ValueError(
+                    f"variant {variant.name!r} comes after one that changes the array (`before`) and has no `before` "
+                    "that changes it back: write one (each variant needs one that makes the array its own)"
+                )
+            changed = changed or bool(variant.before)
 
     def _refuse_mixture(self) -> None:
         """What is said of a real array is not true of an emulated one, and what is done to it would go unseen."""

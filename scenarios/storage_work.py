@@ -45,6 +45,12 @@ class StorageWork:
             if why := probe.can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
             self._folder(key, choice.folder)
+        size = self._scenario.precondition and self._scenario.precondition.size.size_bytes
+        if size and size < probe.LEAST_BYTES:
+            raise StallmarkError(
+                f"precondition.size: {size / 2**20:.0f} MiB are overwritten in a moment: name as much as is free on "
+                f"the array, at least {probe.LEAST_BYTES // 2**20} MiB."
+            )
 
     def make(self, variant: Variant) -> dict[str, Any]:
         """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
@@ -69,8 +75,10 @@ class StorageWork:
         with self._show.bar(f"{title}: probing the storage itself", None):
             self._engine.checkpoint()  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
+            # With the log alone on an emulated device the data are on the real one, and so is their probe.
+            devices = self._engine.devices if "data" in self._engine.emulated_devices() else None
             with self._engaged():
-                found = probe.short(folder, self._engine.devices, seconds=choice.seconds, steps=STEPS)
+                found = probe.short(folder, devices, seconds=choice.seconds, steps=STEPS)
         return found.as_json()
 
     def _precondition(self, variant: Variant) -> dict[str, Any]:

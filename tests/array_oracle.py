@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from stallmark.driver.engines.slow_device.models import DeviceModel, FlashCache, FlashTier
 
-STRIPE, BLOCK = 1 << 20, 8192
+STRIPE, BLOCK, LARGEST_CACHED = 1 << 20, 8192, 64 << 10
 
 
 @dataclass
@@ -24,6 +24,7 @@ class Job:
     offset: int
     size: int
     done: Callable[[], None] = lambda: None
+    sync: bool = False
 
 
 @dataclass
@@ -78,6 +79,9 @@ class Spindle:
 
     def time_of(self, job: Job) -> float:
         model = self._model
+        if job.sync:
+            self._stopped = -1
+            return (model.sync_ms or 0) / 1e3
         transfer = job.size / (model.mb_per_s * 1e6)
         sequential = job.offset == self._stopped
         self._stopped = job.offset + job.size
@@ -130,9 +134,18 @@ class Oracle:
             self.by_flash.append(by_flash)
             self._ask(requests, draw)
 
-        job = Job(operation == 0, offset, BLOCK, done)
+        by_flash = self.submit(operation == 0, offset, BLOCK, done)
+
+    def submit(self, read: bool, offset: int, size: int, done: Callable[[], None]) -> bool:
+        """An I/O that arrives now; returns whether flash serves it. `done` is called when it has ended."""
+        job = Job(read, offset, size, done)
         by_flash = self._on_flash(job)
         (self._channel(offset) if by_flash else self._spindle(offset)).take(job)
+        return by_flash
+
+    def sync(self, offset: int, done: Callable[[], None]) -> None:
+        """A barrier at the spindle of that offset."""
+        self._spindle(offset).take(Job(False, offset, 0, done, sync=True))
 
     def _on_flash(self, job: Job) -> bool:
         flash = self.model.flash
@@ -142,16 +155,19 @@ class Oracle:
             return extent in self.on_flash
         if not isinstance(flash, FlashCache):
             return False
-        block = job.offset // BLOCK
-        hit = block in self.cached
-        if hit:
-            self.cached.move_to_end(block)
-        elif job.read:
+        if job.read and job.size > LARGEST_CACHED:
+            return False
+        blocks = range(job.offset // BLOCK, -(-(job.offset + job.size) // BLOCK))
+        held = [block for block in blocks if block in self.cached]
+        for block in held if not job.read else blocks:
             self.cached[block] = None
-            if len(self.cached) > flash.size // BLOCK:
-                self.cached.popitem(last=False)
-        if hit != job.read:  # a miss fills the cache, a write of what is there writes it there, too
-            self._channel(job.offset).take(Job(False, job.offset, BLOCK))
+            self.cached.move_to_end(block)
+        while len(self.cached) > flash.size // BLOCK:
+            self.cached.popitem(last=False)
+        hit = len(held) == len(blocks)
+        # A miss fills the cache with what was not there, a write of what is there writes it there, too.
+        if written := len(blocks) - len(held) if job.read else len(held):
+            self._channel(job.offset).take(Job(False, job.offset, written * BLOCK))
         return hit and job.read
 
     def _cycle(self) -> None:

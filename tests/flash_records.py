@@ -26,15 +26,23 @@ READS = Pattern("8k-random-read", "read", "random", 8192)
 
 
 def with_flash(
-    folder: Path, kind: str = "cache", size: int = 64 * MIB, hit_share: float = 0.5, active_extents: int = 500
+    folder: Path,
+    kind: str = "cache",
+    size: int = 64 * MIB,
+    hit_share: float = 0.5,
+    active_extents: int = 500,
+    later_share: float | None = None,
 ) -> Path:
-    """Of the reads `hit_share` took FLASH_MS, the others what is left; all that was active was touched by the end."""
+    """Of the reads `hit_share` took FLASH_MS, from the middle of the measured interval on `later_share`; the others
+    what is left. All that was active was touched by the end."""
     path = folder / "device.parquet"
     table = pq.read_table(path)
     rows, data = table.num_rows, np.array([role == "data" for role in table["role"].to_pylist()])
     t, reads = table["t"].to_numpy(), table["reads"].to_numpy()
     grown = np.rint(active_extents * np.clip(t / t.max(), 0, 1))
-    hits = np.rint(reads * hit_share)
+    hits = np.zeros(rows)
+    risen = np.diff(reads[data], prepend=0) * _shares(folder, t[data], hit_share, later_share)
+    hits[data] = np.rint(np.cumsum(risen))
     columns = {
         "flash_reads": hits,
         "flash_read_ms": hits * FLASH_MS,
@@ -53,6 +61,12 @@ def with_flash(
     return changed(
         folder, device={"emulated": True, "data": EMULATED | {kind: {"size": size}}, "wal": EMULATED}
     )
+
+
+def _shares(folder: Path, t: np.ndarray, hit_share: float, later_share: float | None) -> np.ndarray:
+    [step] = json.loads((folder / "manifest.json").read_text())["steps"]
+    middle = (step["measure_s"] + step["end_s"]) / 2
+    return np.where(t <= middle, hit_share, hit_share if later_share is None else later_share)
 
 
 def on_array(folder: Path, **array: Any) -> Path:

@@ -7,7 +7,8 @@ disks, and what fits into flash shows that flash is fast, which nobody had doubt
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from stallmark.driver.analysis.counters import codes, numbers
 from stallmark.driver.analysis.devices import dram_of, flash_of
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import SERVER, Io, is_emulated, over
+from stallmark.driver.analysis.thresholds import WARMING, WARMING_ERRORS
 from stallmark.driver.analysis.words import size
 from stallmark.driver.record import Record
 
@@ -53,6 +55,8 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
     evictions = device.get("cache_evictions")
     up, down = device.get("tier_bytes_up"), device.get("tier_bytes_down")
     is_tier = flash[0].kind == "tier"
+    middle = (device.begin + device.end) / 2
+    halves = [_answered(io, begin, end) for begin, end in ((device.begin, middle), (middle, device.end))]
     return FlashUse(
         kind=flash[0].kind,
         size_bytes=flash[0].size_bytes,
@@ -63,7 +67,73 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
         up_bytes=round(up) if is_tier and up is not None else None,
         down_bytes=round(down) if is_tier and down is not None else None,
         used_bytes=None if used is None else int(used[-1]),
+        first_half=halves[0].share,
+        second_half=halves[1].share,
+        warming=_warming(*halves),
     )
+
+
+class _Answered(NamedTuple):
+    """Reads of a part of an interval, and the share that flash answered."""
+
+    reads: float
+    share: float | None
+
+
+def _answered(io: Io, begin: float, end: float) -> _Answered:
+    part = io.data_device.over(begin, end) if io.data_device else None
+    if part is None or not part["reads"]:
+        return _Answered(0.0, None)
+    return _Answered(part["reads"], part["flash_reads"] / part["reads"])
+
+
+def _warming(first: _Answered, second: _Answered) -> bool:
+    if first.share is None or second.share is None:
+        return False
+    before, after = 1 - first.share, 1 - second.share
+    error = sqrt(before * first.share / first.reads + after * second.share / second.reads)
+    return before - after > max(WARMING * before, WARMING_ERRORS * error)
+
+
+class ActiveOverTime(NamedTuple):
+    """Bytes at the end of each second of a run, shape (seconds,), NaN before anything is known; None: not known."""
+
+    run: np.ndarray | None  # since the beginning: counted, or where nobody counts at most so much
+    minute: np.ndarray | None  # in the last full minute, counted
+
+
+def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
+    """The active set as it grows."""
+    gauges = _all_gauges(record) if is_emulated(record.manifest) else {}
+    ends = np.arange(1, seconds + 1)
+    counted = [
+        _held(*gauges[name], ends) * gauges["extent_bytes"][1][-1]
+        if name in gauges and len(gauges[name][0]) and len(gauges["extent_bytes"][1])
+        else None
+        for name in ("active_extents_run", "active_extents_60s")
+    ]
+    if counted[0] is not None:
+        return ActiveOverTime(*counted)
+    return ActiveOverTime(_moved(record, io, ends), None)
+
+
+def _held(t: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The last value that was known by then; NaN before the first."""
+    last = np.searchsorted(t, at, side="right") - 1
+    found: np.ndarray = np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
+    return found
+
+
+def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
+    """No more than was read and written since the first sample is active, and no more than the database."""
+    if io.data is None or not len(io.data.t) or io.data.breaks.any():
+        return None
+    totals = [total for name in _MOVED if (total := io.data.totals.get(name)) is not None]
+    if not totals:
+        return None
+    moved = np.interp(ends, io.data.t, np.sum(totals, axis=0))
+    database = (record.manifest.get("database") or {}).get("bytes_before")
+    return np.minimum(moved, database) if database else moved
 
 
 def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
@@ -71,7 +141,7 @@ def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
     bounds = [] if not database else [database]
     begun = io.data.over(0.0, interval.end) if io.data else None
     if begun is not None and not begun.broken:
-        moved = sum(begun.get(name) or 0.0 for name in (*SERVER.read_bytes, *SERVER.write_bytes))
+        moved = sum(begun.get(name) or 0.0 for name in _MOVED)
         bounds.append(round(moved))
     return min(bounds, default=None)
 
@@ -97,23 +167,29 @@ def _warnings(found: ActiveSet, manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
     """Values of the data device's samples within the interval, those that are known."""
+    found = {}
+    for column, (t, values) in _all_gauges(record).items():
+        within = values[(t >= interval.begin) & (t <= interval.end)]
+        if len(within):
+            found[column] = within
+    return found
+
+
+def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Times and values of the data device's samples, those that are known."""
     t = numbers(record, "device", "t")
     if t is None or not len(t):
         return {}
     roles, names = codes(record, "device", "role", len(t))
-    if "data" not in names:
-        return {}
-    mine = (roles == names.index("data")) & (t >= interval.begin) & (t <= interval.end)
+    mine = np.isin(roles, [code for code, name in enumerate(names) if name in ("data", "data+wal")])
     found = {}
     for column in _GAUGES:
         values = numbers(record, "device", column)
-        if values is None:
-            continue
-        known = values[mine]
-        known = known[~np.isnan(known)]
-        if len(known):
-            found[column] = known
+        if values is not None:
+            known = mine & ~np.isnan(values)
+            found[column] = t[known], values[known]
     return found
 
 
 _GAUGES = ("active_extents_run", "active_extents_60s", "extent_bytes", "flash_used_bytes")
+_MOVED = (*SERVER.read_bytes, *SERVER.write_bytes)

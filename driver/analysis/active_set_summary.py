@@ -35,3 +35,8 @@ class FlashUse:
     up_bytes: int | None  # migrated to flash, of a tier
     down_bytes: int | None
     used_bytes: int | None  # at the end
+    first_half: float | None = None  # `share` in each half of the interval
+    second_half: float | None = None
+    warming: bool = (
+        False  # whether it rose from the one to the other by more than chance, and more than little
+    )

@@ -11,6 +11,7 @@ from stallmark.driver.analysis.words import listed
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
     yield from _active(runs)
+    yield from _warming(runs)
     for run in runs:
         if said := mixed_up(run):
             yield f"{said[0].upper()}{said[1:]}: the two are not set beside each other."
@@ -21,6 +22,19 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
         for what, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield f"{what[0].upper()}{what[1:]}: {found.sentence[0].lower()}{found.sentence[1:]}"
+
+
+def _warming(runs: Sequence[RunSummary]) -> Iterator[str]:
+    everything = points([step for run in runs for step in run.steps])
+    warming = [
+        point for point in everything if any(step.flash and step.flash.warming for step in point.steps)
+    ]
+    if warming:
+        which = "what was measured" if len(everything) == 1 else listed(labels(warming, everything))
+        yield (
+            f"Flash was still warming up in {which}: it answered ever more of the reads. Later it would have given "
+            "more, and in which order a cache and a tier come in the end these figures do not tell."
+        )
 
 
 def _active(runs: Sequence[RunSummary]) -> Iterator[str]:

@@ -39,6 +39,7 @@ from stallmark.driver.analysis.compare_sides import (
     variant,
     with_again,
 )
+from stallmark.driver.analysis.compare_storage import warming_up
 from stallmark.driver.analysis.comparison_summary import (
     PRIMARIES,
     Check,
@@ -242,6 +243,8 @@ def _cautions(
             said.append(
                 f"Only {one.name} ran {listed(list(map(_in_words, alone)))}, so that is not compared."
             )
+    if warming := [side.name for side in (a, b) if warming_up(side.runs)]:
+        said.append(f"Flash was still warming up in {listed(warming)}: later it would have given more.")
     if unknown := [check.name for check in found if check.passed is None]:
         said.append(f"Not known of these runs: {listed(unknown)}.")
     said += [

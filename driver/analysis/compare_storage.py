@@ -73,6 +73,11 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[str, Drift]]:
     return [*within, *between]
 
 
+def warming_up(runs: Sequence[RunSummary]) -> bool:
+    """Whether flash answered ever more of the reads in one of them."""
+    return any(step.flash.warming for run in runs for step in run.steps if step.flash)
+
+
 def probes_of(run: RunSummary) -> dict[str, ProbeResult]:
     """Those made around a run, by "before" and "after"."""
     recorded = run.manifest.get("probe") or {}

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from stallmark.driver.analysis.active_set import active_over_time
 from stallmark.driver.analysis.agenda import read_agenda
 from stallmark.driver.analysis.beside import with_streams
 from stallmark.driver.analysis.cautions import cautions
@@ -92,7 +93,8 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     clocks = clock_sentences(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     ends = max((interval.end for interval in measured), default=None)
-    series = make_series(load, io, workload.primary, ends)
+    active = active_over_time(record, io, load.seconds)
+    series = make_series(load, io, active, workload.primary, ends)
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from stallmark.driver.analysis.active_set_summary import FlashUse
 from stallmark.driver.analysis.points import Point, group, labels, points
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
-from stallmark.driver.analysis.thresholds import READS_DIFFER, REPLICATES, SAME
+from stallmark.driver.analysis.thresholds import CPU_LIMITS, READS_DIFFER, REPLICATES, SAME
 from stallmark.driver.analysis.words import factor, listed, number, per_second, per_transaction, percent
 
 
@@ -96,7 +97,8 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
                 continue
             yield (
                 f"With the same buffer pool of {a.pool}, {fast_name} gave {_result(b)} against "
-                f"{per_second(a.tps)} on {slow_name} ({factor(b.tps / a.tps)})."
+                f"{per_second(a.tps)} on {slow_name} ({factor(b.tps / a.tps)}{_one_run([a, b])})"
+                f"{_while_warming([a, b])}."
             )
             before, after = a.reads_per_transaction, b.reads_per_transaction
             if (
@@ -124,8 +126,26 @@ def _flash(found: Sequence[Point]) -> Iterator[str]:
         )
         yield (
             f"In {labels([point], found)[0]} the flash {use.kind} answered {percent(use.share)} of the reads, in "
-            f"{number(use.read_ms)} ms each{others}."
+            f"{number(use.read_ms)} ms each{others}{_rising(use)}."
         )
+
+
+def _rising(use: FlashUse) -> str:
+    if not use.warming:
+        return ""
+    first, second = percent(use.first_half or 0.0), percent(use.second_half or 0.0)
+    return f"; it was still warming up: {first} in the first half of the measured interval, {second} in the second"
+
+
+def _one_run(compared: Sequence[Point]) -> str:
+    """Said here as well where a reader looks for the better of two arrays."""
+    flash = any(point.first.flash for point in compared)
+    return ", one run each" if flash and all(len(point.steps) == 1 for point in compared) else ""
+
+
+def _while_warming(compared: Sequence[Point]) -> str:
+    warming = any(use.warming for point in compared for step in point.steps if (use := step.flash))
+    return ", while flash was still warming up" if warming else ""
 
 
 def _beside(found: Sequence[Point]) -> Iterator[str]:
@@ -194,7 +214,7 @@ def _variants(found: Sequence[Point]) -> Iterator[str]:
 
 
 def _bottleneck(found: Sequence[Point]) -> Iterator[str]:
-    """Where storage limits, and the sentence of every step in which it does not."""
+    """Where storage limits, and the sentence of every step in which it does not, or not alone."""
     judged = [point for point in found if point.first.device_verdict]
     limited = [point for point in judged if point.first.device_is_bottleneck]
     if limited and len(limited) == len(judged) > 1:
@@ -202,9 +222,13 @@ def _bottleneck(found: Sequence[Point]) -> Iterator[str]:
     elif limited:
         yield f"Storage is the bottleneck in {listed(labels(limited, found))}."
     for point in judged:
-        if point.first.device_is_bottleneck is False:
+        if point.first.device_is_bottleneck is False or _cpus_limit(point):
             sentence = point.first.device_verdict or ""
             yield f"{labels([point], found)[0]}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _cpus_limit(point: Point) -> bool:
+    return point.first.device_is_bottleneck is None and (point.first.cpu_busy_share or 0.0) >= CPU_LIMITS
 
 
 def _limits(found: Sequence[Point]) -> Iterator[str]:

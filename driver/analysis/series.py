@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.driver.analysis.active_set import ActiveOverTime
 from stallmark.driver.analysis.io import SERVER, Io, per_second_mean, summed
 from stallmark.driver.analysis.load import Load
 from stallmark.driver.analysis.summary import Series
 
 
-def make_series(load: Load, io: Io, primary: str | None = None, until: int | None = None) -> Series:
+def make_series(
+    load: Load, io: Io, active: ActiveOverTime, primary: str | None = None, until: int | None = None
+) -> Series:
     """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
     measured. `until`: the second at which the load ends; after it users stop one by one."""
     seconds = load.seconds
@@ -39,6 +42,8 @@ def make_series(load: Load, io: Io, primary: str | None = None, until: int | Non
         flash_share=per_second_mean(device["flash_reads"], device["reads"])
         if "flash_reads" in device
         else None,
+        active_bytes=active.run,
+        active_minute_bytes=active.minute,
     )
     lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
     cut: dict[str, Any] = {name: None if line is None else line[:until] for name, line in lines.items()}

@@ -195,6 +195,10 @@ class Series:
     data_mb_per_s: np.ndarray
     primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
     flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
+    active_bytes: np.ndarray | None = (
+        None  # different extents touched since the run began; a bound where not counted
+    )
+    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where nobody counted
 
     def line(self, name: str) -> np.ndarray:
         """One of the above by its name; NaN throughout where the run has no such line."""

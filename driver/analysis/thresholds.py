@@ -148,6 +148,11 @@ that."""
 CPU_BUSY = 0.9
 """Share of the host's CPUs above which the CPU, not the device, is called the limit."""
 
+CPU_LIMITS = 1 - DEVICE_FREE
+"""Share of the host's CPUs from which storage is not called the bottleneck without them. A transaction needs its CPU
+time on any storage (utilisation law), so that none gives more than 1 / share of the throughput: from here on at most as
+much as a device may count for that is called no limit (DEVICE_FREE)."""
+
 # Can the times be compared? ---------------------------------------------------------------------------------
 
 SCHEDULING_MS = 2.0
@@ -295,6 +300,12 @@ STEADY_ROUNDS_RANGE = 0.20
 STEADY_ROUNDS_SLOPE = 0.10
 """Preconditioned when over five rounds the largest and the smallest mean lie within 20 % of their mean, and a straight
 line through them rises or falls by no more than 10 % (SNIA, Solid State Storage Performance Test Specification)."""
+
+WARMING = DRIFT
+WARMING_ERRORS = HEAD_ERRORS
+"""Flash is still warming up when the share of reads that it leaves to the disks falls from the first half of the
+measured interval to the second by more than WARMING of itself, as these reads decide the read time, and by more than
+WARMING_ERRORS standard errors of two shares (binomial)."""
 
 # Raw storage (probe_saturation.py, probe_drift.py) ------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stallmark.driver.analysis.thresholds import (
     CPU_BUSY,
+    CPU_LIMITS,
     DEVICE_BUSY,
     DEVICE_FREE,
     DEVICE_LIMITS,
@@ -57,6 +58,8 @@ def device_verdict(
     if loads := _loads(device, busy, cpu_busy):
         facts += f" while {loads}"
     share_of_device = in_device / progressing
+    if share_of_device > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
+        return _with_cpus(device, facts, cpu_busy)
     if share_of_device >= DEVICE_LIMITS:
         if busy is not None and busy < DEVICE_QUEUES:
             return Verdict(
@@ -72,11 +75,21 @@ def _without_waits(busy: float | None, cpu_busy: float | None) -> Verdict | None
     loads = _loads("device", busy, cpu_busy)
     if busy is None:
         return None
+    if busy >= DEVICE_BUSY and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
+        return _with_cpus("device", loads, cpu_busy)
     if busy >= DEVICE_BUSY:
         return Verdict(True, f"The device is the bottleneck: {loads}.")
     if busy < DEVICE_QUEUES and cpu_busy is not None and cpu_busy >= CPU_BUSY:
         return Verdict(False, f"The device is not the bottleneck: {loads}.")
     return None
+
+
+def _with_cpus(device: str, facts: str, cpu_busy: float) -> Verdict:
+    more = percent(1 / min(cpu_busy, 1.0) - 1)
+    limit = f"could give {more} more at most" if cpu_busy < 1 else "could give no more"
+    return Verdict(
+        None, f"The {device} and the CPUs are limits together: {facts}, so that faster storage alone {limit}."
+    )
 
 
 def _times(waits: Mapping[str, float], own: float) -> str:

@@ -1,6 +1,7 @@
 """The report's tables of the storage itself: what it was said to be, what was done to it, what its flash held."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from stallmark.driver.analysis.active_set_summary import ActiveSet, FlashUse
@@ -33,14 +34,26 @@ def described(experiment: ExperimentSummary) -> Table | None:
 
 
 def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
-    """What was done to the storage before runs: (run, what, the output of a command)."""
+    """What was done to the storage before runs: (runs, what, the output of a command). Once before several repeats of
+    a variant, each of whose records says so."""
     found = []
-    for run in experiment.runs:
-        if before := run.manifest.get("before"):
-            found.append((run.title, *_in_words(before)))
-        if conditioned := run.manifest.get("precondition"):
-            found.append((run.title, str(conditioned.get("sentence") or ""), ""))
+    for _, alike in groupby(
+        experiment.runs, lambda run: (variant(run), *(run.manifest.get(key) for key in _DONE))
+    ):
+        first, *more = alike
+        title = (
+            f"{first.title} to {more[-1].title.removeprefix(variant(first)).strip(', ')}"
+            if more
+            else first.title
+        )
+        if before := first.manifest.get("before"):
+            found.append((title, *_in_words(before)))
+        if conditioned := first.manifest.get("precondition"):
+            found.append((title, str(conditioned.get("sentence") or ""), ""))
     return found
+
+
+_DONE = ("before", "precondition")
 
 
 def flash(experiment: ExperimentSummary) -> Table | None:

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.driver.analysis.words import plural, spoken
 from stallmark.driver.report import units
+from stallmark.driver.report.chart_words import Metric, known, reading_of, summary_of
 from stallmark.driver.report.columns import doubtful, primary_of, rate
 from stallmark.driver.report.labels import EMULATED, Axis, Panel, panels, step_labels
 from stallmark.driver.report.look import (
@@ -19,6 +20,7 @@ from stallmark.driver.report.look import (
     looks,
     note,
     plain,
+    rate_axis,
     value_axis,
 )
 
@@ -43,16 +45,6 @@ class Figure:
     wide: bool = False
 
 
-@dataclass(frozen=True)
-class Metric:
-    """One line of a chart: a value of every step, and how it is told from its neighbours."""
-
-    name: str
-    value: Callable[[StepSummary], float | None]
-    dash: str = "solid"
-    opacity: float = 1.0
-
-
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
     """What the experiment asks: each quantity against the axis; none when no step was reached."""
     if not experiment.steps:
@@ -65,7 +57,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "tps",
             "All transactions per second" if primary else "Transactions per second",
             "committed per second",
-            [Metric("TPS", lambda s: s.tps)],
+            [Metric("TPS", lambda s: s.tps, rate=True)],
             "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
             f"measured interval ({_range([s.measured_s for s in experiment.steps], units.seconds)}, "
             f"{_range([s.committed for s in experiment.steps], units.number)} commits).",
@@ -132,7 +124,7 @@ def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
         "primary",
         f"{name} per second",
         "committed per second",
-        [Metric(name, lambda s: s.result_tps)],
+        [Metric(name, lambda s: s.result_tps, rate=True)],
         f"{name} committed within the measured interval divided by its seconds.{size}",
     )
 
@@ -183,8 +175,11 @@ def axis_figure(
     seen = looks([s.variant for s in experiment.steps])
     hollow = doubtful(experiment)
     parts = panels(experiment.steps)
-    tops = [max((v for s in p.steps for m in metrics if _known(v := m.value(s))), default=0.0) for p in parts]
+    tops = [max((v for s in p.steps for m in metrics if known(v := m.value(s))), default=0.0) for p in parts]
     own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
+    wide = None
+    if at.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
+        wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics], anchor="x")
     figure = layout(height, bargap=0.45 if len(metrics) == 1 else 0.25)
     if not any(p.title for p in parts):
         figure["margin"]["t"] = 24
@@ -205,14 +200,18 @@ def axis_figure(
         if at.title and number == 0:
             figure[f"xaxis{suffix}"]["title"] = {"text": at.title, "font": {"size": 11}, "standoff": 8}
         shown = own_scale or number == 0
-        figure[f"yaxis{suffix}"] = value_axis(
+        figure[f"yaxis{suffix}"] = wide or value_axis(
             tops[number] if own_scale else max(tops), anchor=f"x{suffix}"
         ) | ({} if shown else {"showticklabels": False})
         side = {"x": right, "xanchor": "right"} if number else {"x": left}
         if panel.title:
             words = "bare device" if number else plain(panel.title, 30)
             figure["annotations"].append(note(f"<b>{words}</b>", y=1, yshift=20, **side))
-        unit_words = unit if number == 0 else ("own scale" if own_scale else "same scale")
+        unit_words = (
+            f"{unit}{', log scale' * bool(wide)}"
+            if number == 0
+            else ("own scale" if own_scale else "same scale")
+        )
         figure["annotations"].append(note(plain(unit_words), y=1, yshift=5, **side))
     labels = step_labels(experiment)
     return Figure(
@@ -220,7 +219,7 @@ def axis_figure(
         title=title,
         unit=unit,
         emulated=any(p.emulated for p in parts),
-        summary=_summary(parts, metrics, labels, own_scale),
+        summary=summary_of(parts, metrics, labels, own_scale),
         method=method,
         plotly={"data": data, "layout": figure},
         header=["step", *(m.name for m in metrics), "measured", "commits"],
@@ -234,7 +233,7 @@ def axis_figure(
             for s in experiment.steps
         ],
         key=metric_key(metrics, at.numeric),
-        reading=_reading(parts, metrics[0], labels) if len(metrics) == 1 else "",
+        reading=reading_of(parts, metrics[0], labels) if len(metrics) == 1 else "",
     )
 
 
@@ -311,7 +310,7 @@ def _bars(
 ) -> list[dict[str, Any]]:
     """None for one of several metrics of which nothing is known: it would take the room of a bar."""
     steps = panel.steps
-    if several and not any(_known(metric.value(step)) for step in steps):
+    if several and not any(known(metric.value(step)) for step in steps):
         return []
     return [
         {
@@ -351,43 +350,6 @@ def _domains(parts: Sequence[Panel]) -> list[tuple[float, float]]:
     first, second = (len({s.key for s in p.steps}) for p in parts)
     share = min(max(second / (first + second), 0.17), 0.5)
     return [(0.0, (1 - GAP) * (1 - share)), (1 - (1 - GAP) * share, 1.0)]
-
-
-def _summary(
-    parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[str, str], own_scale: bool
-) -> str:
-    sentences = []
-    for panel in parts:
-        for metric in metrics:
-            values = [(v, labels[s.key]) for s in panel.steps if _known(v := metric.value(s))]
-            where = f"{panel.title}: " if panel.title else ""
-            what = f"{metric.name} " if len(metrics) > 1 else ""
-            sentences.append(f"{where}{what}{_extremes(values) if values else 'not measured'}.")
-    if own_scale:
-        sentences.append("The bare device is drawn on its own scale.")
-    return " ".join(sentences)
-
-
-def _extremes(values: list[tuple[float, str]]) -> str:
-    """The lowest and the highest value, in the order of the steps."""
-    numbers = [value for value, _ in values]
-    if len(numbers) > 1 and units.number(min(numbers)) == units.number(max(numbers)):
-        return f"{units.number(numbers[0])} at every step"
-    ends = sorted({numbers.index(min(numbers)), numbers.index(max(numbers))})
-    return " to ".join(f"{units.number(values[i][0])} at {values[i][1]}" for i in ends)
-
-
-def _reading(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> str:
-    """One line for sighted readers: the extremes, emulated and bare."""
-    texts = []
-    for panel in parts:
-        if values := [(v, labels[s.key]) for s in panel.steps if _known(v := metric.value(s))]:
-            texts.append(_extremes(values))
-    return "; ".join(texts) or "Not measured."
-
-
-def _known(value: float | None) -> TypeGuard[float]:
-    return value is not None and math.isfinite(value)
 
 
 def _value(value: float | None) -> float | None:

@@ -31,6 +31,7 @@ from stallmark.driver.report import (
     units,
     validity,
 )
+from stallmark.driver.report.active_chart import active_figures
 from stallmark.driver.report.charts import Figure, axis_figures, transaction_figures
 from stallmark.driver.report.columns import Mark
 from stallmark.driver.report.file import write_whole
@@ -125,6 +126,7 @@ def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
     return {
         "bars": query_charts.bars(experiment),
         "curves": query_charts.curves(experiment),
+        "active": active_figures(experiment),
         "waits": [waits] if waits else [],
     }
 
@@ -134,6 +136,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
     return {
         "axis": axis_figures(experiment),
         "time": time_figures(experiment),
+        "active": active_figures(experiment),
         "waits": [waits] if waits else [],
         "correlation": correlation_figures(experiment),
         "foreign": foreign.figures(experiment),

@@ -4,6 +4,7 @@ All colours stand at least 3:1 against both the light and the dark page, so that
 grids and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,6 +107,26 @@ def value_axis(top: float, **more: Any) -> dict[str, Any]:
             exponentformat="none",
             zeroline=True,
         )
+        | more
+    )
+
+
+WIDE = 10
+"""Times the smallest value from which on a linear axis would leave it next to nothing of the height."""
+
+
+def rate_axis(values: Sequence[float], **more: Any) -> dict[str, Any] | None:
+    """A logarithmic axis for rates that lie WIDE apart, else None; ticks at 1, 2 and 5 of each power of ten."""
+    known = [value for value in values if value > 0]
+    if len(known) < 2 or max(known) < WIDE * min(known):
+        return None
+    low, high = math.log10(min(known) * 0.6), math.log10(max(known) * 1.3)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    steps = (1, 2, 5) if high - low < 2.5 else (1,)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    return (
+        value_axis(0)
+        | {"type": "log", "range": [low, high], "tickvals": ticks, "tickformat": "~g", "zeroline": False}
         | more
     )
 

@@ -13,7 +13,17 @@ from stallmark.driver.analysis.words import plural
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import Figure
 from stallmark.driver.report.labels import EMULATED, Panel, panels
-from stallmark.driver.report.look import DASHES, KeyItem, axis, layout, looks, note, plain, value_axis
+from stallmark.driver.report.look import (
+    DASHES,
+    KeyItem,
+    axis,
+    layout,
+    looks,
+    note,
+    plain,
+    rate_axis,
+    value_axis,
+)
 
 POINTS = 2000
 ROWS = 12
@@ -22,6 +32,8 @@ RESPONSE = (
     ("read_stall_ms_per_s", "read stall", "read stall, ms summed over all users per second"),
 )
 
+
+_RATES = ("primary_tps", "tps")
 
 PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
 
@@ -61,10 +73,7 @@ def time_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
-    span = max(float(run.series.second[-1] - run.series.second[0]) for run in runs)
-    divisor, unit = (
-        (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
-    )
+    divisor, unit = scale(runs)
     bare = panel.title and not panel.emulated
     widths = {run.folder: bucket_width(len(run.series.second), len(stretches(run))) for run in runs}
     drawn = lines(runs)
@@ -82,7 +91,10 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
         look = seen[steps[0].variant]
         dash = DASHES[(steps[0].repeat - 1) % len(DASHES)]
         begin = measuring_began(run)
+        end = measuring_ended(run)
         for stretch in stretches(run):
+            if run.series.second[stretch.first] >= end:
+                continue  # users stop one by one: no figure is of that
             pick = slice(stretch.first, stretch.last)
             x = bucket_means(run.series.second[pick], widths[run.folder])
             for row, (name, _, _) in enumerate(drawn):
@@ -94,8 +106,8 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
                         "type": "scatter",
                         "mode": "lines",
                         "name": plain(run.title, 28) + ("" if stretch.measured else " (warm-up)"),
-                        "x": _json((x - begin) / divisor, 6),
-                        "y": _json(y),
+                        "x": known_or_none((x - begin) / divisor, 6),
+                        "y": known_or_none(y),
                         "hovertemplate": "%{y:,.3~r}",
                         "line": {"color": look.colour, "width": 1.5 if stretch.measured else 1, "dash": dash},
                         "opacity": 1.0 if stretch.measured else 0.65,
@@ -103,12 +115,14 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
                         "yaxis": f"y{row + 1}" if row else "y",
                     }
                 )
-    for row, (_, _, title) in enumerate(drawn):
+    for row, (name, _, title) in enumerate(drawn):
         top = 1 - row * (PLOT + GAP) / inner
-        figure[f"yaxis{row + 1}" if row else "yaxis"] = value_axis(
-            tops[row], domain=[max(top - PLOT / inner, 0), top], anchor="x", nticks=5
-        )
-        figure["annotations"].append(note(title, x=0, y=top, yshift=4 if row else 18))
+        place = {"domain": [max(top - PLOT / inner, 0), top], "anchor": "x"}
+        most = [max(getattr(step, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
+        wide = rate_axis(most, **place)
+        figure[f"yaxis{row + 1}" if row else "yaxis"] = wide or value_axis(tops[row], nticks=5, **place)
+        words = f"{title}, log scale" if wide else title
+        figure["annotations"].append(note(words, x=0, y=top, yshift=4 if row else 18))
     if panel.title:
         figure["annotations"].append(note(f"<b>{plain(panel.title, 44)}</b>", x=0, y=1, yshift=34))
     _mark_warm_up(figure, runs, divisor, len(drawn))
@@ -138,6 +152,12 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
     )
 
 
+def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
+    """Seconds in a unit of the axis of time, and the unit."""
+    span = max(float(run.series.second[-1] - run.series.second[0]) for run in runs)
+    return (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
+
+
 def bucket_width(samples: int, parts: int) -> int:
     """Samples per drawn point, so that `parts` stretches together give at most POINTS points."""
     return max(1, math.ceil(samples / max(POINTS - parts, 1)))
@@ -159,6 +179,10 @@ def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
 
 def measuring_began(run: RunSummary) -> float:
     return min((float(s["measure_s"]) for s in run.manifest.get("steps", [])), default=0.0)
+
+
+def measuring_ended(run: RunSummary) -> float:
+    return max((float(s["end_s"]) for s in run.manifest.get("steps", [])), default=math.inf)
 
 
 def stretches(run: RunSummary) -> list[Stretch]:
@@ -264,5 +288,6 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
     return where + "; ".join(parts) + "."
 
 
-def _json(values: np.ndarray, digits: int = 4) -> list[float | None]:
+def known_or_none(values: np.ndarray, digits: int = 4) -> list[float | None]:
+    """For a chart's JSON, which has no NaN."""
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values.tolist()]

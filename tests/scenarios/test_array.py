@@ -10,14 +10,17 @@ from stallmark.scenarios.refusals import refuse_impossible_devices
 MIB = 1 << 20
 CACHED = "{spindles: 2, rpm: 10000, seek_ms: 4, sync_ms: 1, mb_per_s: 100, cache: {size: 25 %, channels: 4}}"
 TIERED = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100, tier: {size: 64MiB, cycle: 2s, move: 5 %}}"
-REAL = ("device=null", "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: 2.10}}]")
+REAL = (
+    "device=null",
+    "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: '2.10'}}]",
+)
 
 
 def test_an_array_is_described_with_its_sizes_in_bytes(read):
     scenario = read(sets=(*REAL, "array={raid: RAID 10, dram: 8GiB, write_cache: true, shelf: 2}"))
     hdd, cached = (scenario.array_of(variant).described() for variant in scenario.variants)
     assert hdd == {"raid": "RAID 10", "dram_bytes": 8 * 1024 * MIB, "write_cache": "on", "shelf": "2"}
-    assert cached == hdd | {"flash_cache_bytes": 800 * 10**9, "firmware": "2.1"}
+    assert cached == hdd | {"flash_cache_bytes": 800 * 10**9, "firmware": "2.10"}
 
 
 def test_what_an_array_is_survives_its_own_record(read):
@@ -30,6 +33,7 @@ def test_what_an_array_is_survives_its_own_record(read):
     [
         ("{dram: 25 %}", "25 % is a share, and of what is not known here"),
         ("{dram: much}", "'much' is no size"),
+        ("{firmware: 2.10}", "it is read as the number 2.1: put it in quotes"),
         ("{admin_password: x}", "admin_password would be in every record and report: remove it"),
     ],
 )

@@ -13,7 +13,7 @@ from rich.console import Console
 from waiting import eventually
 
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import hooks
+from stallmark.scenarios import hook_secrets, hooks
 from stallmark.scenarios.hooks import Hook, HookFailed, carry_out, refuse_impossible
 from stallmark.scenarios.show import Show
 
@@ -120,3 +120,46 @@ def test_without_a_terminal_nobody_can_be_asked(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     with pytest.raises(HookFailed, match=r"nobody is at a terminal here: run it in one, or write a command"):
         refuse_impossible("HDD", Hook(ask="Take the flash out."))
+
+
+def test_an_operator_is_asked_until_it_is_yes_or_no(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", Terminal("doen\n\n"))
+    assert carry_out("HDD", Hook(ask="Take the flash out."), SHOW)["answer"] == "Enter"
+
+
+def test_what_is_stopped_may_close_its_session_with_the_array(tmp_path):
+    left = tmp_path / "closed"
+    text = f"import signal, sys, time; signal.signal(15, lambda *_: (open({str(left)!r}, 'w').close(), sys.exit()))"
+    with pytest.raises(HookFailed, match="was stopped"):
+        carry_out("HDD", python(f"{text}; time.sleep(60)", timeout="1s"), SHOW)
+    assert left.exists()
+
+
+def test_no_password_gets_into_a_record_by_what_a_command_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("PGPASSWORD", "correct horse")
+    monkeypatch.setenv("STALLMARK_SERVER", "mssql://sa:battery%20staple@db/tpce")
+    (tmp_path / "script.py").write_text(
+        "print('correct horse; battery staple; https://admin:hunter2@array/api; password: hunter2, pool=fast')\n"
+        "print('pwd=\\nok')"
+    )
+    said = carry_out("HDD", Hook(command=[sys.executable, str(tmp_path / "script.py")]), SHOW)["output"]
+    assert (
+        said
+        == "(hidden); (hidden); https://admin:(hidden)@array/api; password: (hidden), pool=fast\npwd=\nok"
+    )
+
+
+def test_a_url_with_a_password_is_not_passed_on(monkeypatch):
+    monkeypatch.setenv("WAREHOUSE", "postgresql://me:hunter2@db/warehouse")
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
+    assert "WAREHOUSE" not in hook_secrets.environment()
+
+
+@pytest.mark.parametrize("order", ["blocks", "alternating"])
+def test_there_must_be_a_way_back_to_every_array(read, order):
+    changes = "variants=[{name: HDD}, {name: cached, before: {ask: Ready?}}]"
+    sets = ("device=null", changes, f"order={order}", "repeats=2")
+    with pytest.raises(StallmarkError, match=r"'HDD' comes after one that changes the array .* write one"):
+        read(sets=sets)
+    read(sets=(*sets[:2], "repeats=1"))  # each once, as it is and then changed
+    read(sets=(*sets, "variants.0.before={ask: As it was?}"))

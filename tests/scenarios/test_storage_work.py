@@ -123,7 +123,7 @@ def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_t
 def test_a_hook_that_fails_at_first_stops_before_anything_is_measured(monkeypatch, tmp_path):
     broken = {"name": "A", "before": command("import sys; sys.exit('array is full')")}
     with pytest.raises(HookFailed, match="it said: array is full"):
-        run(monkeypatch, tmp_path, broken, {"name": "B"})
+        run(monkeypatch, tmp_path, broken, {"name": "B", "before": command("")})
     assert run.made == []  # type: ignore[attr-defined]
 
 
@@ -147,6 +147,24 @@ def test_without_a_tool_it_is_refused_before_anything_is_loaded(work, monkeypatc
     asked = {"probe": "before and after", "precondition": {"size": "1GiB"}}[key]
     with pytest.raises(StallmarkError, match=f"small asks for `{key}`, but there is no fio here: install it"):
         work(**{key: asked}).refuse_impossible()
+
+
+def test_too_little_to_overwrite_is_refused_before_anybody_is_asked(work):
+    with pytest.raises(StallmarkError, match=r"precondition.size: 16 MiB are overwritten .*at least 32 MiB"):
+        work(precondition={"size": "16MiB"}).refuse_impossible()
+    work(precondition={"size": "1 %"}).refuse_impossible()
+
+
+def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
+    """On the real device where the log alone is on an emulated one."""
+    server = Server(tmp_path, emulated=True)
+    server.emulated_devices = lambda: {"wal": None}  # type: ignore[method-assign]
+    seen = []
+    monkeypatch.setattr(
+        probe, "short", lambda _, devices, **__: seen.append(devices) or SimpleNamespace(as_json=lambda: {})
+    )
+    work(server, probe="before and after").probe("A")
+    assert seen == [None]
 
 
 def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):

@@ -1,5 +1,6 @@
 """How much was active, what of it could have held it, and what flash did."""
 
+import numpy as np
 import pytest
 from flash_records import EXTENT, FLASH_MS, REAL, changed, on_array, with_flash
 from synthetic import BLOCK, MIB, Truth, make_run
@@ -48,6 +49,40 @@ def test_what_flash_answered_is_a_line_over_time(tmp_path):
     plain = summarise_run(Record(make_run(tmp_path / "plain", Truth())), "run1")
     assert plain.series.flash_share is None and len(plain.series.line("flash_share")) == len(
         plain.series.second
+    )
+
+
+def test_it_grows_over_the_run_and_is_known_from_the_first_sample_on(tmp_path):
+    run = summarise_run(Record(with_flash(make_run(tmp_path / "run", Truth()), active_extents=500)), "run1")
+    line = run.series.line("active_bytes")
+    known = line[~np.isnan(line)]
+    assert (np.diff(known) >= 0).all() and known[-1] == pytest.approx(500 * EXTENT, rel=0.05)
+    minute = run.series.line("active_minute_bytes")
+    assert np.isnan(minute[:18]).all() and (minute[21:] == 250 * EXTENT).all()
+
+
+def test_of_a_real_array_the_line_is_the_bound(tmp_path):
+    folder = make_run(tmp_path / "run", Truth(database_bytes=20 * MIB, **REAL))
+    run = summarise_run(Record(folder), "run1")
+    line = run.series.line("active_bytes")
+    assert (np.diff(line) >= 0).all() and line[-1] == run.steps[0].active.at_most_bytes == 20 * MIB
+    assert run.series.active_minute_bytes is None
+
+
+@pytest.mark.parametrize(("later", "warming"), [(0.5, False), (0.51, False), (0.7, True), (0.3, False)])
+def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warming):
+    """Halves of the measured interval, whose shares differ."""
+    with_flash(
+        make_run(tmp_path / "1", Truth(variant="cached", sequence=1)), hit_share=0.5, later_share=later
+    )
+    make_run(tmp_path / "2", Truth(variant="disks", sequence=2))
+    found = summarise(find_records([tmp_path]))
+    [use] = [step.flash for step in found.steps if step.flash]
+    assert use.first_half == pytest.approx(0.5, abs=0.01)
+    assert use.second_half == pytest.approx(later, abs=0.01) and use.warming is warming
+    assert any("still warming up: 50 % in the first half" in text for text in found.findings) is warming
+    assert (
+        any(text.startswith("Flash was still warming up in “cached”") for text in found.cautions) is warming
     )
 
 

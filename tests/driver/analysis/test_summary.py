@@ -343,7 +343,7 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     waits = {"io": 0.4, "wal": 0.2, "lock": 0.1, "client": 0.05, "other": 0.02}
     real = {"name": "vda", "model": None, "rotational": True}
     truth = replace(
-        STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.97
+        STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78
     )
     assert step_of(tmp_path / "slow", truth).device_is_bottleneck is True
     step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))

@@ -59,10 +59,23 @@ def test_without_waits_only_a_clear_case_is_judged():
 def test_waiting_for_a_cpu_after_an_io_is_not_the_devices_doing():
     """As measured on a fast disk with two busy cores: the device was 15 % of what the server called stall."""
     shares = {"io": 0.11, "wal": 0.353, "lock": 0.333, "client": 0.127}
-    assert judge(cpu=0.97, wal_apart=False, **shares).limits is True
+    assert judge(cpu=0.7, wal_apart=False, **shares).limits is True
     verdict = judge(cpu=0.97, wal_apart=False, own=(0.15, 0.15), **shares)
     assert verdict.limits is False
     assert verdict.sentence == (
         "The device is not the bottleneck: users spent 11 % of their time in I/O of data files, 35 % in writing the "
         "log (15 % of that was the device itself) and 33 % waiting for locks while the host's CPUs were 97 % busy."
     )
+
+
+def test_storage_is_not_the_bottleneck_alone_where_the_cpus_leave_it_little():
+    """A transaction needs its CPU time on any storage: at 94 % busy no storage gives more than 1 / 0.94."""
+    verdict = judge(io=0.6, cpu=0.94)
+    assert verdict.limits is None
+    assert verdict.sentence == (
+        "The device and the CPUs are limits together: users spent 60 % of their time in I/O of data files while the "
+        "host's CPUs were 94 % busy, so that faster storage alone could give 6 % more at most."
+    )
+    assert judge(io=0.6, cpu=0.75).limits is True
+    assert "could give no more" in judge(io=0.9, cpu=1.0).sentence
+    assert judge(waits=False, data_busy=0.97, cpu=0.9).limits is None

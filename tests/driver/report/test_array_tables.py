@@ -7,6 +7,7 @@ from synthetic import MIB, Truth, make_run
 from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.record import find_records
 from stallmark.driver.report import array_tables, raw
+from stallmark.driver.report.active_chart import active_figures
 from stallmark.driver.report.html import render
 from stallmark.driver.report.timeline import time_figures
 
@@ -86,6 +87,34 @@ def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(lab
     assert {line["name"] for line in drawn} >= {"HDD (warm-up)", "cached (warm-up)"}
     known = {line["name"] for line in drawn if any(value is not None for value in line["y"])}
     assert known == {"cached", "cached (warm-up)"}
+
+
+def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(lab):
+    [figure] = active_figures(lab)
+    assert figure.emulated and [line["name"] for line in figure.plotly["data"]] == [
+        "cached",
+        "cached (in a minute)",
+    ]
+    [held] = figure.plotly["layout"]["shapes"]
+    assert held["y0"] == 64 and "flash cache, 64" in figure.plotly["layout"]["annotations"][-1]["text"]
+    assert 'id="chart-active-emulated"' in render(lab)
+
+
+def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
+    [figure] = active_figures(array)
+    assert "at most" in figure.plotly["layout"]["annotations"][0]["text"] and "is a bound" in figure.method
+    assert [key.text for key in figure.key] == ["HDD", "cached"]
+    assert sorted(shape["y0"] for shape in figure.plotly["layout"]["shapes"]) == pytest.approx([1 / 1024, 4])
+
+
+def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
+    for number in range(3):
+        run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
+        changed(
+            run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2}
+        )
+    told = array_tables.done(summarise(find_records([tmp_path])))
+    assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 
 
 def test_the_database_beside_what_the_raw_storage_gives(lab):

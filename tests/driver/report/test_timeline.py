@@ -4,6 +4,7 @@ from hypothesis import given as property_of
 from hypothesis import strategies as st
 
 from stallmark.driver.report.html import render
+from stallmark.driver.report.look import WIDE, rate_axis
 from stallmark.driver.report.timeline import POINTS, bucket_means, bucket_width, stretches, time_figures
 
 
@@ -64,3 +65,31 @@ def test_seconds_that_are_unknown_leave_a_gap():
     (figure,) = time_figures(given.experiment([run]))
     drawn = next(t for t in figure.plotly["data"] if t["yaxis"] == "y2" and t["x"][0] == 0)
     assert drawn["y"][10:15] == [None] * 5 and drawn["y"][15] is not None
+
+
+@property_of(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=9))
+def test_rates_far_apart_are_drawn_by_their_ratios_and_all_are_on_the_axis(rates):
+    axis = rate_axis(rates)
+    assert (axis is not None) is (max(rates) >= WIDE * min(rates))
+    if axis:
+        low, high = axis["range"]
+        assert all(low < np.log10(rate) < high for rate in rates)
+        assert sum(low <= np.log10(tick) <= high for tick in axis["tickvals"]) >= 1
+
+
+def test_a_variant_of_a_tenth_of_the_throughput_is_still_seen():
+    steps = [
+        given.step(key=f"{n}", run=f"{n}", variant=f"{n}", tps=tps) for n, tps in enumerate((5.0, 180.0))
+    ]
+    (figure,) = time_figures(given.experiment([given.run([step]) for step in steps]))
+    layout = figure.plotly["layout"]
+    assert layout["yaxis"]["type"] == "log" and "type" not in layout["yaxis2"]
+    assert "committed transactions per second, log scale" in [note["text"] for note in layout["annotations"]]
+
+
+def test_the_end_where_users_stop_is_not_drawn():
+    run = given.run([given.step()])
+    run.manifest["steps"][0]["end_s"] -= 5
+    (figure,) = time_figures(given.experiment([run]))
+    step = run.manifest["steps"][0]
+    assert max(x for line in figure.plotly["data"] for x in line["x"]) < step["end_s"] - step["measure_s"]

@@ -1,0 +1,104 @@
+"""What an array would have made of a recorded load: its time for a read, from its parameters alone.
+
+Every process of the server does the I/Os it did, at the same places and in the same order, and between two of them it
+takes as long as it took: for its own work, its locks and the log. How long an I/O takes, and with that how many are
+under way and how far everybody gets, is the simulation's (tests/array_oracle.py), which shares no code with the
+emulation.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from benchmarks.io_trace import READ, SYNC, Process
+
+from stallmark.driver.engines.slow_device import DeviceModel
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from array_oracle import STRIPE, Oracle
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Of the reads that ended within the measured interval."""
+
+    reads: int
+    read_ms: float
+    flash_share: float
+
+
+class Replay:
+    """Of one run on one array. Times are seconds since `begin` of the load (of the trace's clock)."""
+
+    def __init__(self, model: DeviceModel, processes: Sequence[Process], begin: float, seed: int):
+        self._oracle = Oracle(model, seed)
+        self._reads: list[tuple[float, float, bool]] = []  # ended, took, by flash
+        unit = max(STRIPE, model.tier.extent_bytes if model.tier else 0)
+        places = _places(processes, unit, random.Random(seed))
+        for process in processes:
+            gaps = process.begun - np.concatenate([[begin], process.ended[:-1]])
+            base = np.array([places[file] for file in process.file.tolist()], dtype=np.int64)
+            job = zip(
+                gaps.tolist(),
+                process.operation.tolist(),
+                (base + process.offset.astype(np.int64)).tolist(),
+                process.size.tolist(),
+                strict=True,
+            )
+            _Replayed(self._oracle, job, self._note).go_on()
+
+    def predict(self, measure: float, end: float) -> Predicted:
+        """Over reads that ended from `measure` to `end`."""
+        for _ in self._oracle.clock.run():
+            if self._oracle.clock.now >= end:
+                break
+        within = [(took, flash) for ended, took, flash in self._reads if measure <= ended < end]
+        took, flash = (np.array(part, dtype=float) for part in zip(*within, strict=True))
+        return Predicted(len(within), float(took.mean()) * 1e3, float(flash.mean()))
+
+    def _note(self, operation: int, took: float, by_flash: bool) -> None:
+        if operation == READ:
+            self._reads.append((self._oracle.clock.now, took, by_flash))
+
+
+class _Replayed:
+    """A process: one I/O at a time."""
+
+    def __init__(self, oracle: Oracle, jobs: zip, note: Callable[[int, float, bool], None]):
+        self._oracle, self._jobs, self._note = oracle, jobs, note
+
+    def go_on(self) -> None:
+        job = next(self._jobs, None)
+        if job is not None:
+            gap, *asked = job
+            self._oracle.clock.later(max(gap, 0.0), lambda: self._ask(*asked))
+
+    def _ask(self, operation: int, offset: int, size: int) -> None:
+        begun = self._oracle.clock.now
+
+        def done() -> None:
+            self._note(operation, self._oracle.clock.now - begun, by_flash)
+            self.go_on()
+
+        if operation == SYNC:
+            by_flash = False
+            self._oracle.sync(offset, done)
+        else:
+            by_flash = self._oracle.submit(operation == READ, offset, size, done)
+
+
+def _places(processes: Sequence[Process], unit: int, chance: random.Random) -> dict[int, int]:
+    """Where each file begins in one space of addresses: at multiples of `unit`, on a spindle by chance."""
+    ends: dict[int, int] = {}
+    for process in processes:
+        for file in np.unique(process.file).tolist():
+            mine = process.file == file
+            ends[file] = max(ends.get(file, 0), int((process.offset[mine] + process.size[mine]).max()))
+    places, free = {}, 0
+    for file, size in ends.items():
+        places[file] = free + chance.randrange(64) * unit
+        free = places[file] + -(-size // unit) * unit
+    return places
