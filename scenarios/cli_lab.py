@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import humanize
 
-from stallmark.scenarios.command import as_bytes, escape, json_option, out, tell
+from stallmark.scenarios.command import as_bytes, err, escape, json_option, out, tell
 
 if TYPE_CHECKING:
     from stallmark.driver.lab import Facts
@@ -51,9 +51,12 @@ def create(name: str, size: int, as_json: bool, **array: Any) -> None:
 
     Put a file system on it, and a database on that. Everything measured on it is EMULATED.
     """
-    from stallmark.scenarios.lab import model_of
+    from stallmark.scenarios.lab import long_way, model_of
 
-    facts = _lab(name).create(size, model_of(array))
+    made = _lab(name)
+    facts = made.create(size, model_of(array))
+    if warning := long_way(made.path_ms()):
+        tell(err, f"[yellow]{warning}[/]")
     _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
 
 

@@ -9,6 +9,7 @@ import humanize
 from stallmark.driver.analysis.thresholds import LATE
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
+from stallmark.driver.engines.slow_device.models import SMALLEST_FLASH
 from stallmark.driver.lab import Facts
 
 DEFAULT = DeviceModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
@@ -71,6 +72,16 @@ def done(counters: DeviceCounters, path_ms: float) -> Iterator[str]:
         ios = counters.reads + counters.writes + counters.syncs
         slow = ": this machine was too slow for it" if counters.late > LATE * ios else ""
         yield f"{counters.late:,} of {ios:,} I/Os took longer than the array would have{slow}."
+
+
+def long_way(path_ms: float) -> str | None:
+    """A warning where the way to the array takes longer than a read of its flash may in all."""
+    if path_ms < FlashCache(SMALLEST_FLASH).read_ms:
+        return None
+    return (
+        f"The way to the array and back takes {path_ms:.2f} ms, longer than a flash read: was this machine busy? "
+        "Destroy it and create it again when it is quiet."
+    )
 
 
 def as_json(facts: Facts, why_broken: str | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
 from stallmark.scenarios.cli import main
-from stallmark.scenarios.lab import DEFAULT, array, done, model_of, sentence
+from stallmark.scenarios.lab import DEFAULT, array, done, long_way, model_of, sentence
 
 GIB = 1 << 30
 TIERED = replace(DEFAULT, tier=FlashTier(GIB))
@@ -63,6 +63,11 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
         "These times have in them what the way takes, 0.25 ms; the array waits that much less.",
         f"{late} of 100 I/Os took longer than the array would {words}",
     ]
+
+
+def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:
+    assert long_way(0.25) is None
+    assert "takes 1.90 ms, longer than a flash read: was this machine busy?" in str(long_way(1.9))
 
 
 def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
