@@ -2,7 +2,7 @@
 
     python -m benchmarks.blind FOLDER [ROUNDS] [LOAD]     (from the root of the repository; 4 rounds by default)
 
-LOAD is bank (2 minutes a round) or brokerage (5, and its transactions differ so much that their reads scatter more).
+LOAD is bank (2 minutes a round) or brokerage (7, and its transactions differ so much that their reads scatter more).
 
 Disks alone, with a flash read cache and with a flash tier, their speeds and sizes drawn and their names shuffled: A, B
 and C. A round runs each once, every other round in reverse order; another call with the same FOLDER adds rounds.
@@ -61,7 +61,7 @@ LOADS: dict[str, dict[str, Any]] = {
     },
     "brokerage": {
         "workload": {"name": "brokerage", "scale": {"customers": 5000, "days": 0.2}},
-        **{"warm_up": "24s", "measure": "45s"},
+        **{"warm_up": "60s", "measure": "45s"},
     },
 }
 

@@ -101,8 +101,8 @@ def _since(began: float) -> float:
 
 def _asked(variant: str, question: str, show: Show) -> str:
     """Until it is yes or no: days of measuring are not ended by a slip of the finger."""
-    show.say(f"{variant}: {question}")
     _forget_typed()
+    show.say(f"{variant}: {question}")
     while True:
         show.say("Enter: it is done. no: stop here.")
         try:

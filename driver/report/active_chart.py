@@ -21,6 +21,7 @@ from stallmark.driver.report.look import (
     looks,
     note,
     plain,
+    rate_axis,
     value_axis,
 )
 from stallmark.driver.report.timeline import (
@@ -68,9 +69,10 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     figure["xaxis"] = axis(
         title={"text": f"{unit} since measuring began", "font": {"size": 11}, "standoff": 6}, zeroline=False
     )
-    figure["yaxis"] = value_axis(top / per)
+    wide = rate_axis([*(_last(run) / per for run in runs), *(size / per for size in sizes)])
+    figure["yaxis"] = wide or value_axis(top / per)
     counted = any(step.active and step.active.counted_bytes is not None for run in runs for step in run.steps)
-    what = f"{name} active since the run began{'' if counted else ', at most'}"
+    what = f"{name} active since the run began{'' if counted else ', at most'}{', log scale' * bool(wide)}"
     figure["annotations"].append(note(plain(what), x=0, y=1, yshift=5))
     data: list[dict[str, Any]] = []
     for run in runs:
@@ -106,7 +108,14 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         )  # fmt: skip
         figure["annotations"].append(
             note(
-                plain(f"{words}, {units.size(size)}"), x=1, y=size / per, yref="y", xanchor="right", yshift=1
+                plain(f"{words}, {units.size(size)}"),
+                x=1,
+                y=math.log10(size / per)
+                if wide
+                else size / per,  # Plotly takes logarithms here, and not for lines
+                yref="y",
+                xanchor="right",
+                yshift=1,
             )
         )
     return Figure(

@@ -126,7 +126,7 @@ def rate_axis(values: Sequence[float], **more: Any) -> dict[str, Any] | None:
     ticks = [step * 10.0**power for power in powers for step in steps]
     return (
         value_axis(0)
-        | {"type": "log", "range": [low, high], "tickvals": ticks, "tickformat": "~g", "zeroline": False}
+        | {"type": "log", "range": [low, high], "tickvals": ticks, "tickformat": ",~g", "zeroline": False}
         | more
     )
 

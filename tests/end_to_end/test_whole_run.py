@@ -15,7 +15,12 @@ DATABASE = ("bank", "--scale", "branches=1")
 DEMO = {"users": 4, "measure": "2s", "start_cache": "prefilled", "reset": "restore"}
 ON = {
     "embedded": {
-        "device": {"data": {"spindles": 8, "read_ms": 2, "write_ms": 2, "sync_ms": 1, "mb_per_s": 150}},
+        "device": {
+            "data": {
+                **{"spindles": 8, "read_ms": 2, "write_ms": 2, "sync_ms": 1, "mb_per_s": 150},
+                "cache": {"size": "64MiB"},
+            }
+        },
         "variants": [
             {"name": "small", "buffer_pool": "8MiB"},
             {"name": "large", "buffer_pool": "50 %", "device": "bare"},
@@ -84,6 +89,7 @@ def test_json_is_all_there_is_on_standard_output(demo):
 def test_the_report_says_what_was_emulated(demo):
     page = (demo.folder / "report.html").read_text()
     assert ("EMULATED" in page) is demo.is_emulated
+    assert ("What its flash did" in page) is ("Active set over time" in page) is demo.is_emulated
     assert "<script src=" not in page and '<link rel="stylesheet"' not in page, "one self-contained file"
 
 

@@ -91,7 +91,7 @@ class Tool:
     def runs(self) -> Path:
         return self.folder / "stallmark-runs"
 
-    def start(self, *arguments: str) -> Command:
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
         said = self.folder / f"said-{uuid.uuid4().hex}"
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "STALLMARK_HOME": str(self.home)}
         with said.open("w") as output:
@@ -99,7 +99,7 @@ class Tool:
                 [sys.executable, "-m", "stallmark.scenarios.cli", *arguments],
                 cwd=self.folder,
                 env=environment | {"STALLMARK_TEST": self.mark} | self.environment,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -6,6 +6,7 @@ import pytest
 from comparisons import made, template, with_manifest, with_step
 from flash_records import probe_result
 
+from stallmark.driver.analysis.active_set_summary import FlashUse
 from stallmark.driver.analysis.array_cautions import array_cautions
 from stallmark.driver.analysis.compare import compare_runs
 
@@ -86,3 +87,13 @@ def test_preconditioning_that_did_not_get_there_is_said(sound):
     assert f"{run.title}: {sentence}" in array_cautions(
         [with_manifest(run, precondition={"steady": False, "sentence": sentence})]
     )
+
+
+def test_flash_that_still_warmed_up_is_said_with_the_verdict(sound):
+    use = FlashUse("cache", 1 << 30, 0.5, 0.5, 8.0, 0.0, None, None, 1 << 29, 0.4, 0.6, warming=True)
+    runs = made(sound, **QUIET)
+    cached = [with_step(run, flash=use) if run.manifest["variant"]["name"] == "B" else run for run in runs]
+    pair, _ = judged(cached)
+    assert "Flash was still warming up in B: later it would have given more." in pair.cautions
+    pair, _ = judged(runs)
+    assert not any("warming up" in text for text in pair.cautions)

@@ -351,6 +351,14 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     assert "of that was the device itself" in step.device_verdict
 
 
+def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path):
+    waits = {"io": 0.6, "wal": 0.1, "lock": 0.02, "client": 0.02, "other": 0.02}
+    busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94))
+    found = summarise([Record(busy)]).findings
+    assert any("the device and the CPUs are limits together" in text for text in found)
+    assert not any("Storage is the bottleneck" in text for text in found)
+
+
 def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):
     """Throughput doubles within the interval, and the server's counters end before it does."""
     steps = (Step(30, 200, 0.0, "low"), Step(30, 2000, 0.0, "high"))

@@ -1,0 +1,42 @@
+"""An array between variants, as an operator has it: a command, a question at a terminal, writing beforehand."""
+
+import os
+import pty
+import shutil
+import sys
+
+import pytest
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")
+def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(shared):
+    """What was measured until then is kept; what was typed before he was asked is no answer."""
+    array = shared.folder / "array"
+    reconfigure = f"open({str(array)!r}, 'a').write('disks'); print('pool 0: no flash')"
+    path = shared.scenario(
+        array={"raid": "RAID 10"},
+        precondition={"size": "32MiB", "round": "1s", "rounds": 1},
+        variants=[
+            {"name": "disks", "before": {"command": [sys.executable, "-c", reconfigure]}},
+            {"name": "cache", "before": {"ask": "Add the flash as a cache."}},
+        ],
+    )
+    operator, terminal = pty.openpty()
+    command = shared.start("run", path, stdin=terminal)
+    os.close(terminal)
+    try:
+        os.write(operator, b"\n")
+        command.wait_for("cache: Add the flash as a cache.")
+        os.write(operator, b"nearly\nno\n")
+        code = command.wait()
+    finally:
+        os.close(operator)
+    said = " ".join(command.text.split())
+    assert code == 4 and "Traceback" not in said
+    assert "The operator said 'no' when asked whether the array is ready for 'cache'" in said
+    [disks] = shared.manifests()
+    assert array.read_text() == "disks" and disks["before"]["output"] == "pool 0: no flash"
+    assert disks["status"] == "complete" and len(disks["precondition"]["rounds_ms"]) == 1
+    page = (shared.newest() / "report.html").read_text()
+    assert "pool 0: no flash" in page and "was filled and overwritten at random" in page
+    shared.nothing_left()
