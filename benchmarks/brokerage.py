@@ -145,6 +145,7 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
         "deck": {kind.name: cards for kind, cards in found.deck.items()},
         "locality": 0.0,
         "call_timeout_s": 60,
+        "repeat": 1,
     }
     steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     drive = Drive(Plan(steps, Arrivals(), 1, found.attendants), order, writer)

@@ -52,6 +52,7 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
         "deck": {"transfer": 1},
         "locality": 0.0,
         "call_timeout_s": 60,
+        "repeat": 1,
     }
     drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)
     drive.start()

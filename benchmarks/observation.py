@@ -85,6 +85,7 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
         "deck": {"transfer": 1},
         "locality": 0.0,
         "call_timeout_s": 60,
+        "repeat": 1,
     }
     drive = Drive(Plan(steps, Arrivals(), 1), order, writer)
     usable = [c for c in collectors_for(engine) if observed and c.unavailable() is None]

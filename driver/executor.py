@@ -57,7 +57,7 @@ class Executor:
         self._workload = find_workload(order["workload"])
         self._call_timeout_s = order["call_timeout_s"]
         self._arrivals = Arrivals(**order["arrivals"])
-        self._seed = order["seed"]
+        self._seed, self._repeat = order["seed"], order["repeat"]
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
@@ -151,7 +151,8 @@ class Executor:
         )
 
     def _random(self, whose: str) -> random.Random:
-        return random.Random(f"{self._seed}/{whose} executor {self._number}")
+        """Of a repeat's own: what one draws by chance must not be in all. All variants of a repeat draw the same."""
+        return random.Random(f"{self._seed}/{self._repeat}/{whose} executor {self._number}")
 
     def _stop(self, number: int) -> None:
         if user := self._users.pop(number, None):

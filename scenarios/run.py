@@ -47,6 +47,7 @@ class Run(AnyRun):
             "deck": choice.deck(),
             "locality": choice.locality,
             "call_timeout_s": self._scenario.call_timeout,
+            "repeat": self._place["repeat"],
         }
         drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
         sampler = Sampler(self._collectors, writer.append, drive.clock)

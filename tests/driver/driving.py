@@ -22,6 +22,7 @@ def order(bank: EmbeddedEngine) -> dict[str, Any]:
         "deck": {"transfer": 1},
         "locality": 0.0,
         "call_timeout_s": 30.0,
+        "repeat": 1,
     }
 
 

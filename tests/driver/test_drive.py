@@ -142,3 +142,14 @@ def test_transactions_know_where_they_are(bank, market):
     assert around.query("SELECT 1") == [(1,)]
     here.close()
     there.close()
+
+
+def test_every_repeat_draws_its_own_and_all_variants_of_it_the_same(bank, market):
+    here, there = socket.socketpair()
+    numbers = {"number": 0, "processes": 1, "machine": 0, "machines": 1, "attendants": 0, "seed": 1}
+    fixed = order(bank) | market | numbers | {"arrivals": vars(Arrivals())}
+    executors = [Executor(Channel(here), fixed | {"repeat": repeat}) for repeat in (1, 1, 2)]
+    first, again, other = (executor._random("deck").random() for executor in executors)
+    assert first == again != other
+    here.close()
+    there.close()
