@@ -42,13 +42,6 @@ def test_calls_of_frames_parse(workload):
             assert workload.call(frame, parameters, "mssql").count("?") == parameters
 
 
-@pytest.mark.parametrize("workload", FOUND, ids=WORKLOADS)
-def test_conditions_parse(workload):
-    for condition in workload.conditions:
-        text = re.sub(r"(?<![:\w]):\w+", "2", condition.sql)
-        assert not POSTGRES.parse_string(text).violations, condition.name
-
-
 @pytest.mark.parametrize(("workload", "kind"), **NAMED)
 def test_twins_define_the_frames_with_their_parameters(workload, kind):
     schema = workload.schema
