@@ -54,4 +54,4 @@ def _known() -> set[str]:
     held = [(name, value) for name, value in os.environ.items() if _is_secret(name, value)]
     whole = [value for name, value in held if not name.upper().startswith("STALLMARK_")]
     within = [match[2] for _, value in held for match in _IN_URL.finditer(value)]
-    return {one for each in (*whole, *within, *map(unquote, within)) if len(one := each) >= SHORTEST}
+    return {one for one in (*whole, *within, *map(unquote, within)) if len(one) >= SHORTEST}

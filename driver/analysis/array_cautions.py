@@ -26,9 +26,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
 
 def _warming(runs: Sequence[RunSummary]) -> Iterator[str]:
     everything = points([step for run in runs for step in run.steps])
-    warming = [
-        point for point in everything if any(step.flash and step.flash.warming for step in point.steps)
-    ]
+    warming = [point for point in everything if any(step.flash_warming for step in point.steps)]
     if warming:
         which = "what was measured" if len(everything) == 1 else listed(labels(warming, everything))
         yield (

@@ -75,7 +75,7 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[str, Drift]]:
 
 def warming_up(runs: Sequence[RunSummary]) -> bool:
     """Whether flash answered ever more of the reads in one of them."""
-    return any(step.flash.warming for run in runs for step in run.steps if step.flash)
+    return any(step.flash_warming for run in runs for step in run.steps)
 
 
 def probes_of(run: RunSummary) -> dict[str, ProbeResult]:

@@ -144,7 +144,7 @@ def _one_run(compared: Sequence[Point]) -> str:
 
 
 def _while_warming(compared: Sequence[Point]) -> str:
-    warming = any(use.warming for point in compared for step in point.steps if (use := step.flash))
+    warming = any(step.flash_warming for point in compared for step in point.steps)
     return ", while flash was still warming up" if warming else ""
 
 

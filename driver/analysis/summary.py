@@ -179,6 +179,11 @@ class StepSummary:
         """Per second: of the primary transaction where there is one, else of all."""
         return self.tps if self.primary_tps is None else self.primary_tps
 
+    @property
+    def flash_warming(self) -> bool:
+        """Whether the device's flash answered ever more of the reads."""
+        return self.flash is not None and self.flash.warming
+
 
 @dataclass(frozen=True)
 class Series:

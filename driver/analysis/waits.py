@@ -26,7 +26,7 @@ class Waits:
         they waited for their client. (An attendant is idle until there is an order to attend to.)"""
         idle = sum(self.seen.values()) - sessions * self.seconds
         client = sum(seen for (name, _), seen in self.seen.items() if name == "client")
-        if idle <= 0 or not client:
+        if idle <= 0 or not client or not sessions:
             return self
         left = max(0.0, 1 - idle / client)
         return Waits(

@@ -30,7 +30,6 @@ from stallmark.driver.report.timeline import (
     bucket_width,
     known_or_none,
     measuring_began,
-    measuring_ended,
     scale,
 )
 
@@ -55,9 +54,13 @@ def _is_drawn(run: RunSummary, panel: Panel) -> bool:
     line = run.series.active_bytes
     if line is None or not np.isfinite(line).any():
         return False
-    if any(step.active and step.active.counted_bytes is not None for step in run.steps):
+    if _is_counted(run):
         return True
     return not panel.emulated and bool(dram_of(run.manifest) or flash_of(run.manifest))
+
+
+def _is_counted(run: RunSummary) -> bool:
+    return any(step.active and step.active.counted_bytes is not None for step in run.steps)
 
 
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:
@@ -71,17 +74,16 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     )
     wide = rate_axis([*(_last(run) / per for run in runs), *(size / per for size in sizes)])
     figure["yaxis"] = wide or value_axis(top / per)
-    counted = any(step.active and step.active.counted_bytes is not None for run in runs for step in run.steps)
+    counted = any(map(_is_counted, runs))
     what = f"{name} active since the run began{'' if counted else ', at most'}{', log scale' * bool(wide)}"
     figure["annotations"].append(note(plain(what), x=0, y=1, yshift=5))
     data: list[dict[str, Any]] = []
     for run in runs:
         variant, repeat = run.steps[0].variant, run.steps[0].repeat
-        within = run.series.second < measuring_ended(run)
-        width = bucket_width(int(within.sum()), 1)
-        x = (bucket_means(run.series.second[within] + 1, width) - measuring_began(run)) / divisor
+        width = bucket_width(len(run.series.second), 1)
+        x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
         for line, opacity in (("active_bytes", 1.0), ("active_minute_bytes", 0.55)):
-            y = bucket_means(run.series.line(line)[within] / per, width)
+            y = bucket_means(run.series.line(line) / per, width)
             if np.isfinite(y).any():
                 data.append(
                     {
@@ -106,17 +108,11 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
                 "line": {"color": NEUTRAL, "width": 1.25, "dash": "dot"},
             }
         )  # fmt: skip
+        height = (
+            math.log10(size / per) if wide else size / per
+        )  # Plotly takes logarithms of notes, not of lines
         figure["annotations"].append(
-            note(
-                plain(f"{words}, {units.size(size)}"),
-                x=1,
-                y=math.log10(size / per)
-                if wide
-                else size / per,  # Plotly takes logarithms here, and not for lines
-                yref="y",
-                xanchor="right",
-                yshift=1,
-            )
+            note(plain(f"{words}, {units.size(size)}"), x=1, y=height, yref="y", xanchor="right", yshift=1)
         )
     return Figure(
         id="active-emulated" if panel.emulated else "active",

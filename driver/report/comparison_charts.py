@@ -189,10 +189,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
     bands = math.ceil(len(shown) / columns)
     inner = bands * len(LINES) * PLOT + (bands * len(LINES) - 1) * BETWEEN
     figure = layout(HEAD + inner + FOOT, margin={"l": 52, "r": 14, "t": HEAD, "b": FOOT})
-    span = max(_seconds(run) for _, some in shown for run in some)
-    divisor, unit = (
-        (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
-    )
+    divisor, unit = units.of_time(max(_seconds(run) for _, some in shown for run in some))
     tops = [_top([run for _, some in shown for run in some], name) for name, _ in LINES]
     data: list[dict[str, Any]] = []
     drawn = sum(len(some) for _, some in shown)

@@ -111,7 +111,7 @@ def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -
     emulated = any(step.emulated for step in run.steps)
     lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
-    divisor, unit = (3600, "hours") if span >= 10800 else (60, "minutes") if span >= 600 else (1, "seconds")
+    divisor, unit = units.of_time(span)
     height = HEAD + ROW * len(lines) + FOOT
     figure = layout(height, margin={"l": 56, "r": 14, "t": HEAD, "b": FOOT})
     plot = height - HEAD - FOOT

@@ -91,10 +91,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
         look = seen[steps[0].variant]
         dash = DASHES[(steps[0].repeat - 1) % len(DASHES)]
         begin = measuring_began(run)
-        end = measuring_ended(run)
         for stretch in stretches(run):
-            if run.series.second[stretch.first] >= end:
-                continue  # users stop one by one: no figure is of that
             pick = slice(stretch.first, stretch.last)
             x = bucket_means(run.series.second[pick], widths[run.folder])
             for row, (name, _, _) in enumerate(drawn):
@@ -154,8 +151,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
     """Seconds in a unit of the axis of time, and the unit."""
-    span = max(float(run.series.second[-1] - run.series.second[0]) for run in runs)
-    return (3600, "hours") if span >= 3 * 3600 else (60, "minutes") if span >= 600 else (1, "seconds")
+    return units.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
 
 
 def bucket_width(samples: int, parts: int) -> int:
@@ -179,10 +175,6 @@ def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
 
 def measuring_began(run: RunSummary) -> float:
     return min((float(s["measure_s"]) for s in run.manifest.get("steps", [])), default=0.0)
-
-
-def measuring_ended(run: RunSummary) -> float:
-    return max((float(s["end_s"]) for s in run.manifest.get("steps", [])), default=math.inf)
 
 
 def stretches(run: RunSummary) -> list[Stretch]:

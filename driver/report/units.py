@@ -64,6 +64,11 @@ def seconds(value: float | None) -> str:
     return f"{_short(value)}{NBSP}s"
 
 
+def of_time(span_s: float) -> tuple[int, str]:
+    """Seconds in a unit for an axis of so long a time, and the unit."""
+    return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")
+
+
 def minute(iso: str) -> str:
     """Of a moment in ISO 8601: 2026-11-22 10:11."""
     return iso.replace("T", " ")[:16]

@@ -19,7 +19,8 @@ from stallmark.driver.lab.home import SMALLEST, Lab, labs
 
 MODEL = DeviceModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
-real = pytest.mark.skipif(needs.missing() is not None, reason=f"{needs.missing()}")
+WHY_NOT = needs.missing()
+real = pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
 
 
 @pytest.fixture(scope="session")

@@ -51,6 +51,7 @@ def test_attendants_without_an_order_take_nothing_from_the_shares_of_those_who_w
     assert found.of(30).shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 2 / 3, "client": 1 / 3}
     assert found.of(30).top() == [("IO:DataFileRead", pytest.approx(2 / 3)), ("idle", pytest.approx(1 / 3))]
     assert found.of(19).shares()["io"] == 1  # looks scatter
+    assert found.of(0) is found  # nobody ran: then there is nobody whose time it could be a share of
     assert found.of(60) is found and found.of(99) is found
 
 

@@ -16,6 +16,7 @@ from stallmark.driver.storage import facts
 
 from .conftest import Make, filled
 
+WHY_NOT = needs.missing()
 MODEL = DeviceModel(
     spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20)
 )
@@ -32,7 +33,7 @@ def mounted(device: str, place: Path) -> Iterator[None]:
         subprocess.run(["umount", place], check=True)
 
 
-@pytest.mark.skipif(needs.missing() is not None, reason=f"{needs.missing()}")
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
 def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
     lab, place = Lab(tmp_path / "labs", "array"), tmp_path / "array"
     device = lab.create(700 << 20, MODEL).loop
