@@ -86,14 +86,16 @@ def status(name: str, as_json: bool) -> None:
 
     found = _lab(name)
     facts, why = found.facts, found.broken()
-    counters, path_ms = (None, 0.0) if why else (found.counters(), found.path_ms())
     if as_json:
-        known = {"counters": asdict(counters), "path_ms": path_ms} if counters else {}
-        click.echo(json.dumps(words.as_json(facts, why) | known))
+        known = words.as_json(facts, why)
+        if not why:
+            known |= {"counters": asdict(found.counters())}
+            known |= {"path_ms": found.path_ms(), "waited_ms": found.waited_ms()}
+        click.echo(json.dumps(known))
         return
     tell(out, escape(words.sentence(facts, why)))
-    if counters:
-        for sentence in words.done(counters, path_ms):
+    if not why:
+        for sentence in words.done(found.counters(), found.path_ms(), found.waited_ms()):
             tell(out, sentence)
 
 

@@ -15,6 +15,9 @@ from stallmark.driver.lab import Facts
 DEFAULT = DeviceModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
 """A shelf of disks as they were when flash came: 10,000 turns a minute, 4 ms a seek."""
 
+_SLOWER = 0.1
+"""By which a read may take longer than the array's: within that the lab is verified against its model."""
+
 
 def model_of(
     options: Mapping[str, Any], base: DeviceModel = DEFAULT, *, no_flash: bool = False
@@ -58,13 +61,19 @@ def array(model: DeviceModel) -> str:
     return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
 
 
-def done(counters: DeviceCounters, path_ms: float) -> Iterator[str]:
-    """What it has done since it was created. `path_ms`: what an I/O takes on its way there and back."""
+def done(counters: DeviceCounters, path_ms: float, waited_ms: float | None) -> Iterator[str]:
+    """What it has done since it was created. `path_ms`: what an I/O takes on its way there and back, measured then;
+    `waited_ms`: what a read has taken at the block device, None if that is not known."""
     for name in ("read", "write"):
         count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
         mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
         yield f"{count:,} {name}s{mean}."
     yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
+    if waited_ms is not None and waited_ms > counters.read_ns / counters.reads / 1e6 * (1 + _SLOWER):
+        yield (
+            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, as this machine's "
+            "CPUs did not keep up with so many I/Os."
+        )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
         yield f"Flash: {_bytes(flash.used_bytes)} filled; {flash.reads:,} reads served{share}."

@@ -30,6 +30,12 @@ uint64_t serve(struct device *device, int operation, uint64_t identity, uint64_t
     *by_flash = completion.by_flash;
     return completion.time;
 }
+__attribute__((visibility("default"))) void stream(struct device *device, uint64_t ios)
+{
+    int by_flash;
+    for (uint64_t io = 0; io < ios; io++)
+        serve(device, (int)(io % 3), 1, io % 4096 * 8192, 8192, io * 10000, &by_flash);
+}
 __attribute__((visibility("default"))) uint64_t device_bytes(void) { return sizeof(struct device); }
 """
 
@@ -44,6 +50,7 @@ def library(folder: Path) -> ctypes.CDLL:
         *[ctypes.c_uint64] * 4,
         ctypes.POINTER(ctypes.c_int),
     ]
+    loaded.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
     return loaded
 
 
@@ -84,6 +91,10 @@ class Array:
         arrival = round(at * NS)
         done = self._serve(self._address, operation, file, offset, size, arrival, ctypes.byref(by_flash))
         return Served(at, done / NS, bool(by_flash.value))
+
+    def stream(self, ios: int) -> None:
+        """So many of all kinds, without the interpreter's lock: the device may be changed meanwhile."""
+        library(self.folder).stream(self._address, ios)
 
     def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int]]) -> list[Served]:
         """So many clients, each of which asks again as soon as it is served; `draw` gives operation and offset."""

@@ -1,21 +1,21 @@
 """What an array as model.h describes it does, simulated in another way: the truth for the C model.
 
 A discrete-event simulation with real queues of jobs, dictionaries for what is on flash, and its own chance. It shares
-no code and no idea of data structures with the model: an LRU list stands for the cache's buckets, sorted lists for the
-tier's table, servers that take the next job for the booked times.
+no code and no idea of data structures with the model: queues that give a second chance stand for the clocks of the
+cache, sorted lists for the tier's table, servers that take the next job for the booked times.
 """
 
 from __future__ import annotations
 
 import heapq
 import random
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from stallmark.driver.engines.slow_device.models import DeviceModel, FlashCache, FlashTier
 
-STRIPE, BLOCK, LARGEST_CACHED = 1 << 20, 8192, 64 << 10
+STRIPE, BLOCK, LARGEST_CACHED, WAYS = 1 << 20, 8192, 64 << 10, 16
 
 
 @dataclass
@@ -98,6 +98,31 @@ class Spindle:
         return seek + (begins - under_head) % 1 * turn + transfer
 
 
+class Cache:
+    """Blocks, each in its one bucket, which is a queue: the first leaves, or has its second chance at the end."""
+
+    def __init__(self, blocks: int):
+        self._buckets: list[deque[int]] = [deque() for _ in range(blocks // WAYS)]
+        self._used_again: dict[int, bool] = {}
+
+    def use(self, block: int) -> bool:
+        """Whether it is there."""
+        held = block in self._used_again
+        if held:
+            self._used_again[block] = True
+        return held
+
+    def put(self, block: int) -> None:
+        bucket = self._buckets[hash((block, WAYS)) % len(self._buckets)]
+        if len(bucket) == WAYS:
+            while self._used_again[bucket[0]]:
+                self._used_again[bucket[0]] = False
+                bucket.rotate(-1)
+            del self._used_again[bucket.popleft()]
+        bucket.append(block)
+        self._used_again[block] = False
+
+
 class Oracle:
     """An array of that model in a closed loop."""
 
@@ -109,7 +134,7 @@ class Oracle:
         flash = model.flash
         self.channels = [Server(self.clock, self._flash_time) for _ in range(flash.channels if flash else 0)]
         self._channel_of: dict[int, Server] = {}
-        self.cached: OrderedDict[int, None] = OrderedDict()
+        self.cached = Cache(flash.size // BLOCK if isinstance(flash, FlashCache) else 0)
         self.heat: dict[int, float] = defaultdict(float)
         self.on_flash: set[int] = set()
         self.latencies: list[float] = []
@@ -158,15 +183,12 @@ class Oracle:
         if job.read and job.size > LARGEST_CACHED:
             return False
         blocks = range(job.offset // BLOCK, -(-(job.offset + job.size) // BLOCK))
-        held = [block for block in blocks if block in self.cached]
-        for block in held if not job.read else blocks:
-            self.cached[block] = None
-            self.cached.move_to_end(block)
-        while len(self.cached) > flash.size // BLOCK:
-            self.cached.popitem(last=False)
-        hit = len(held) == len(blocks)
+        missing = [block for block in blocks if not self.cached.use(block)]
+        for block in missing if job.read else []:
+            self.cached.put(block)
+        hit = not missing
         # A miss fills the cache with what was not there, a write of what is there writes it there, too.
-        if written := len(blocks) - len(held) if job.read else len(held):
+        if written := len(missing) if job.read else len(blocks) - len(missing):
             self._channel(job.offset).take(Job(False, job.offset, written * BLOCK))
         return hit and job.read
 

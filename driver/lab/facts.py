@@ -13,13 +13,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.lab.errors import LabError
+from stallmark.driver.lab.path import Waits
 
 RUNTIME = Path("/dev/shm")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 
 
 class Facts(BaseModel):
-    """Of one lab. `loop` is the path of its block device; None while it is being made, or if that was cut short."""
+    """Of one lab. `loop` is the path of its block device; None while it is being made, or if that was cut short.
+
+    `waits_before`: for the block device before the array's counters began, to measure the way there.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -27,6 +31,7 @@ class Facts(BaseModel):
     size: int
     model: DeviceModel
     loop: str | None = None
+    waits_before: Waits = Waits(0, 0)
 
 
 class Places:

@@ -15,9 +15,11 @@ from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash
 from stallmark.driver.lab import needs, parts
 from stallmark.driver.lab.errors import LabError
 from stallmark.driver.lab.facts import Facts, Places
-from stallmark.driver.lab.path import measure_path
+from stallmark.driver.lab.path import measure_path, waits_for
 
 SMALLEST = 64 << 20
+_CUT = 0.02
+"""Share of reads that may have been cut into pieces on their way before the block device's are not the array's."""
 _KEEP_FREE = 0.05
 """Of the file system that the backing file is on."""
 
@@ -94,6 +96,18 @@ class Lab:
         self._check_whole()
         return SharedState.open(self._places.state).device(0).path_ns / 1e6
 
+    def waited_ms(self) -> float | None:
+        """What a read has taken at the block device, whatever it met on its way to the array and back.
+
+        None while there was none, and where the way there cuts large reads into pieces: the array counts those.
+        """
+        facts, array = self.facts, self.counters()
+        assert facts.loop
+        reads, ms = (now - then for now, then in zip(waits_for(facts.loop), facts.waits_before, strict=True))
+        if not reads or not array.reads or array.reads > reads * (1 + _CUT):
+            return None
+        return ms / reads
+
     def destroy(self) -> None:
         """Remove it and all that is on it, or what a crash has left of it.
 
@@ -123,7 +137,7 @@ class Lab:
         loop = parts.attach_loop(places)
         measure_path(device, loop, facts.size)
         engage(device, facts.model)
-        complete = facts.model_copy(update={"loop": loop})
+        complete = facts.model_copy(update={"loop": loop, "waits_before": waits_for(loop)})
         places.write(complete)
         return complete
 

@@ -10,7 +10,9 @@ import mmap
 import os
 import random
 import time
+from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from stallmark.driver.engines.slow_device import DeviceModel, layout
 from stallmark.driver.engines.slow_device.shared import empty_flash, engage
@@ -22,6 +24,19 @@ _SERVICE_MS = 1.0
 _STILL = DeviceModel(
     layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000
 )
+
+
+class Waits(NamedTuple):
+    """For a block device since it appeared. `ms`: how long all who read waited, summed."""
+
+    reads: int
+    ms: int
+
+
+def waits_for(block_device: str) -> Waits:
+    """As the kernel counts them (Documentation/block/stat.rst)."""
+    fields = (Path("/sys/block") / Path(block_device).name / "stat").read_text().split()
+    return Waits(int(fields[0]), int(fields[3]))
 
 
 def measure_path(device: layout.Device, block_device: str, size: int) -> None:

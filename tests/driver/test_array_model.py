@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -185,6 +186,20 @@ def test_a_long_pause_is_one_cycle(array) -> None:
         tiered.io(READ, extent * 64 * KIB)
     tiered.io(READ, 0, at=100)
     assert tiered.counters.flash.bytes_up == 64 * KIB
+
+
+def test_arrays_may_be_exchanged_and_taken_away_under_a_stream_of_io(array) -> None:
+    # A division by a number that has just become 0 would end this process.
+    device, ios = array(FIXED), 3_000_000
+    flash = [replace(FIXED, cache=FlashCache(MIB)), replace(FIXED, tier=FlashTier(MIB, cycle_s=0.01))]
+    stream = threading.Thread(target=device.stream, args=[ios])
+    stream.start()
+    while stream.is_alive():
+        for model in (None, *flash, None, FIXED, DISKS):
+            engage(device.device, model)
+    done = device.counters
+    assert (done.reads, done.syncs) == (ios // 3, ios // 3)
+    assert done.spindle_reads > 0 and device.device.flash.reads.count > 0  # each of them had its turn
 
 
 # ---- Active set --------------------------------------------------------------------------------------------

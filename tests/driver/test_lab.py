@@ -83,6 +83,22 @@ def test_a_lab_is_created_changed_and_destroyed(lab: Lab, home: Path) -> None:
         lab.destroy()
 
 
+@real
+def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(lab: Lab) -> None:
+    model = DeviceModel(spindles=64, read_ms=5, write_ms=5, sync_ms=0, mb_per_s=1000)
+    loop = str(lab.create(SMALLEST, model).loop)
+    block = mmap.mmap(-1, 8192)
+    file = os.open(loop, os.O_RDONLY | os.O_DIRECT)
+    try:
+        for number in range(20):
+            os.preadv(file, [block], number << 20)
+    finally:
+        os.close(file)
+    counters, waited_ms = lab.counters(), lab.waited_ms()
+    assert waited_ms is not None and waited_ms >= 4.5  # of the kernel's clock, and udev may have read, too
+    assert counters.reads >= 20 and counters.read_ns / counters.reads / 1e6 >= 4.5
+
+
 def lab_of_model(facts: Facts) -> dict:
     return facts.model_dump()["model"]
 

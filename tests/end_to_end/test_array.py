@@ -7,8 +7,12 @@ import sys
 
 import pytest
 
+from stallmark.driver.analysis.probe_result import ProbeResult
 
-@pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")
+needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")
+
+
+@needs_fio
 def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(shared):
     """What was measured until then is kept; what was typed before he was asked is no answer."""
     array = shared.folder / "array"
@@ -39,4 +43,20 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
     assert disks["status"] == "complete" and len(disks["precondition"]["rounds_ms"]) == 1
     page = (shared.newest() / "report.html").read_text()
     assert "pool 0: no flash" in page and "was filled and overwritten at random" in page
+    shared.nothing_left()
+
+
+@needs_fio
+def test_storage_is_probed_before_and_after_a_run_as_slow_as_the_database_meets_it(shared):
+    disks = {"spindles": 64, "read_ms": 20, "write_ms": 0, "sync_ms": 1, "mb_per_s": 1000}
+    variants = [{"name": "disks", "buffer_pool": "16MiB", "device": {"data": disks}}]
+    code, said = shared.run("run", shared.scenario(probe={"seconds": "1s"}, variants=variants))
+    assert code == 0, said
+    [run] = shared.manifests()
+    for when in ("before", "after"):
+        probe = ProbeResult.from_json(run["probe"][when])
+        [alone] = [s for s in probe.steps if s.pattern.name == "8k-random-read" and s.outstanding == 1]
+        assert probe.emulated and alone.mean_ms >= 20
+    page = (shared.newest() / "report.html").read_text()
+    assert "EMULATED" in page and "8 KiB random read" in page
     shared.nothing_left()

@@ -56,13 +56,19 @@ def test_it_is_called_emulated_wherever_it_is_named() -> None:
 
 @pytest.mark.parametrize(("late", "words"), [(5, "have."), (6, "have: this machine was too slow for it.")])
 def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: str) -> None:
-    said = list(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254))
+    said = list(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4))
     assert said == [
         "100 reads, 5.00 ms each.",
         "0 writes.",
         "These times have in them what the way takes, 0.25 ms; the array waits that much less.",
         f"{late} of 100 I/Os took longer than the array would {words}",
     ]
+
+
+@pytest.mark.parametrize(("waited_ms", "said"), [(None, False), (5.49, False), (5.51, True)])
+def test_who_waits_for_more_than_the_array_is_told_why(waited_ms: float | None, said: bool) -> None:
+    sentences = " ".join(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms))
+    assert ("At the block device a read took 5.51 ms: the way was longer than measured" in sentences) == said
 
 
 def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:

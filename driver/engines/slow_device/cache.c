@@ -9,7 +9,7 @@
 struct where {
 	shared_u64 *bucket;
 	uint64_t tag; /* with the generation, without the reference bit */
-	unsigned hand; /* where the search for a victim begins */
+	shared_u8 *hand; /* of the bucket: where the search for a victim begins */
 };
 
 static struct where where_of(struct device *device, uint64_t identity, uint64_t block)
@@ -18,8 +18,8 @@ static struct where where_of(struct device *device, uint64_t identity, uint64_t 
 	uint64_t slots = device->model.flash.size / BLOCK_BYTES;
 	uint64_t buckets = (slots < CACHE_SLOTS ? slots : CACHE_SLOTS) / WAYS;
 	uint64_t generation = (device->flash.generation & 0x7fff) << 1;
-	return (struct where){&device->block[(mixed & 0xffffffff) % buckets * WAYS],
-			      (mixed & TAG_MASK) | generation, (unsigned)(mixed >> 60)};
+	uint64_t bucket = (mixed & 0xffffffff) % buckets;
+	return (struct where){&device->block[bucket * WAYS], (mixed & TAG_MASK) | generation, &device->hand[bucket]};
 }
 
 static bool is_empty(uint64_t slot, struct where where)
@@ -51,12 +51,14 @@ static void insert(struct device *device, struct where where)
 			return;
 		}
 	}
-	for (unsigned step = 0; step < 2 * WAYS; step++) {
-		shared_u64 *way = &where.bucket[(where.hand + step) % WAYS];
+	unsigned hand = *where.hand;
+	for (unsigned end = hand + 2 * WAYS; hand < end; hand++) {
+		shared_u64 *way = &where.bucket[hand % WAYS];
 		uint64_t slot = *way;
 		if (slot & REFERENCED) {
 			atomic_compare_exchange_strong(way, &slot, slot & ~REFERENCED);
 		} else if (atomic_compare_exchange_strong(way, &slot, where.tag)) {
+			*where.hand = (hand + 1) % WAYS;
 			device->flash.evictions++;
 			return;
 		}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ctypes import Structure, c_char, c_uint64, sizeof
+from ctypes import Structure, c_char, c_uint8, c_uint64, sizeof
 
-MAGIC = int.from_bytes(b"STALLSD3", "little")
+MAGIC = int.from_bytes(b"STALLSD4", "little")
 MAX_DEVICES = 8
 MAX_PLACES = 16
 MAX_SPINDLES = 64
@@ -13,6 +13,7 @@ PATH_MAX = 4096
 BLOCK_BYTES = 8192
 """Of the cache: it has a slot for each."""
 CACHE_SLOTS = 1 << 22
+_WAYS = 16
 ACTIVE_EXTENT_BYTES = 64 << 10
 _DIRTY_SLOTS = 1024
 _TIER_SLOTS = 1 << 17
@@ -86,6 +87,7 @@ class Device(Structure):
         ("active", ActiveSet),
         ("_extent", _Extent * _TIER_SLOTS),
         ("_block", c_uint64 * CACHE_SLOTS),
+        ("_hand", c_uint8 * (CACHE_SLOTS // _WAYS)),
     )
 
 

@@ -14,10 +14,12 @@
  *               byte is under the head.
  * Flash         has channels of its own, each first in, first out; an I/O goes to the channel of its first 8 KiB
  *               and takes a fixed time + bytes / bandwidth.
- * Cache         of reads, in blocks of 8 KiB, 16 ways, one reference bit (CLOCK). A read of which every block is
- *               there is a hit, and served by flash; any other is a miss, served by its spindle, and fills the
- *               cache: flash is busy with that, from the miss's arrival, the reader does not wait for it. Reads of
- *               more than 64 KiB go past the cache, as arrays let streams. Writes go to the spindles; blocks that
+ * Cache         of reads, in blocks of 8 KiB. A block has a place in one of 16 ways; each such bucket is a clock: its
+ *               hand goes round, takes the reference bit from those that have it, and evicts the first that has none.
+ *               A block comes without the bit, and has it when it is read or written again. A read of which every
+ *               block is there is a hit, and served by flash; any other is a miss, served by its spindle, and fills
+ *               the cache: flash is busy with that, from the miss's arrival, the reader does not wait for it. Reads
+ *               of more than 64 KiB go past the cache, as arrays let streams. Writes go to the spindles; blocks that
  *               are in the cache are also written there, and nobody waits for it.
  * Tier          Each extent is on flash or on its spindles, and is read and written there; a sync goes where the
  *               file's first byte is, and takes flash as long as a write. Every I/O heats its first extent; at the

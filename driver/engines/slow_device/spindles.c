@@ -17,25 +17,25 @@ struct position {
 	uint32_t cylinder, angle;
 };
 
-static struct position position_of(const struct model *model, const struct request *request)
+static struct position position_of(const struct model *model, uint64_t revolution, const struct request *request)
 {
 	uint64_t stripe = hash(~request->identity, request->offset / STRIPE_BYTES);
 	/* What passes under the head in one turn is what is transferred in that time. */
-	double track_bytes = (double)model->revolution_ns * 1000 / (double)model->ps_per_byte;
+	double track_bytes = (double)revolution * 1000 / (double)model->ps_per_byte;
 	double turns = (double)(request->offset % STRIPE_BYTES) / track_bytes;
 	uint32_t angle = (uint32_t)(uint64_t)((turns - floor(turns)) * TURN) + (uint32_t)stripe;
 	return (struct position){.cylinder = (uint32_t)(stripe >> 32), .angle = angle};
 }
 
 /* How long the arm moves and the platter turns, from `start` on. */
-static uint64_t mechanics(const struct model *model, uint32_t from, struct position to, uint64_t start)
+static uint64_t mechanics(const struct model *model, uint64_t revolution, uint32_t from, struct position to,
+			  uint64_t start)
 {
 	uint64_t seek = 0;
 	if (from != to.cylinder) {
 		double distance = (from > to.cylinder ? from - to.cylinder : to.cylinder - from) / TURN;
 		seek = (uint64_t)((double)model->seek_ns * (SETTLE + STROKE * sqrt(distance)));
 	}
-	uint64_t revolution = model->revolution_ns;
 	uint64_t target = (uint64_t)(to.angle / TURN * (double)revolution);
 	uint64_t angle = (start + seek) % revolution;
 	return seek + (target + revolution - angle) % revolution;
@@ -44,7 +44,8 @@ static uint64_t mechanics(const struct model *model, uint32_t from, struct posit
 uint64_t spindles_serve(struct device *device, const struct request *request, uint64_t arrival)
 {
 	const struct model *model = &device->model;
-	uint64_t spindles = model->spindles;
+	/* Each is read once: it may be another array's by the next time. */
+	uint64_t spindles = model->spindles, revolution = model->revolution_ns;
 	if (!spindles) /* the model has just been taken away */
 		return arrival;
 	uint64_t number = request->identity + request->offset / STRIPE_BYTES;
@@ -66,13 +67,13 @@ uint64_t spindles_serve(struct device *device, const struct request *request, ui
 		device->spindle_writes += request->bytes > 0;
 
 	uint64_t finish;
-	if (positions && model->revolution_ns) {
-		struct position to = position_of(model, request);
+	if (positions && revolution) {
+		struct position to = position_of(model, revolution, request);
 		uint32_t from = (uint32_t)atomic_exchange(&spindle->cylinder, to.cylinder);
 		uint64_t free = spindle->next_free, total;
 		do {
 			uint64_t start = free > arrival ? free : arrival;
-			total = mechanics(model, from, to, start) + service;
+			total = mechanics(model, revolution, from, to, start) + service;
 			finish = start + total;
 		} while (!atomic_compare_exchange_weak(&spindle->next_free, &free, finish));
 		service = total;

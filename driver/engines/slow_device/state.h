@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAGIC UINT64_C(0x3344534c4c415453) /* "STALLSD3", little-endian */
+#define MAGIC UINT64_C(0x3444534c4c415453) /* "STALLSD4", little-endian */
 
 enum {
 	MAX_DEVICES = 8,
@@ -29,6 +29,7 @@ enum {
 };
 
 typedef _Atomic uint64_t shared_u64;
+typedef _Atomic uint8_t shared_u8;
 
 enum operation { READ, WRITE, SYNC };
 enum flash_use { NO_FLASH, CACHE, TIER };
@@ -94,6 +95,7 @@ struct device {
 	struct active_set active;
 	struct extent extent[TIER_SLOTS];
 	shared_u64 block[CACHE_SLOTS];
+	shared_u8 hand[CACHE_SLOTS / WAYS];
 };
 
 struct place {
