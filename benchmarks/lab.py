@@ -101,8 +101,8 @@ def expected(kind: str, outstanding: int) -> Point:
     oracle = Oracle(ARRAYS[kind], seed=outstanding)
     blocks = list(range(DATA // 8192))
     random.Random(2).shuffle(blocks)
-    if (cache := ARRAYS[kind].cache) is not None:  # as full of it as it gets
-        oracle.cached.update(dict.fromkeys(blocks[: cache.size // 8192]))
+    for block in blocks if ARRAYS[kind].cache else []:  # as full as it gets
+        oracle.cached.put(block)
     warm = 20_000 if kind == "tier" else 500
     oracle.closed(outstanding, warm + 10_000, draw(kind))
     return Point(1e3 * fmean(oracle.latencies[warm:]), fmean(oracle.by_flash[warm:]), 0)
