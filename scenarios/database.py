@@ -25,10 +25,8 @@ database:
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ByteSize,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -37,6 +35,7 @@ from pydantic import (
 )
 
 from stallmark.driver.engines.errors import StallmarkError
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import PoolSize, Seconds
 from stallmark.schema import placement
 
@@ -61,11 +60,7 @@ Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_written)]
 Switch = Literal["on", "off"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FileChoice(_Strict):
+class FileChoice(Part):
     """A file on the server; its name in the database is its path's last part unless it says another."""
 
     path: str
@@ -78,12 +73,12 @@ class FileChoice(_Strict):
         return placement.File(self.path, name, self.size, self.growth)
 
 
-class FilegroupChoice(_Strict):
+class FilegroupChoice(Part):
     name: str
     files: Annotated[list[FileChoice], Field(min_length=1)]
 
 
-class TableChoice(_Strict):
+class TableChoice(Part):
     """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds rows
     to."""
 
@@ -113,7 +108,7 @@ class TableChoice(_Strict):
         )
 
 
-class TempDbChoice(_Strict):
+class TempDbChoice(Part):
     """tempdb belongs to the server: `change_server: true` says that it is ours to change."""
 
     files: Annotated[list[FileChoice], Field(min_length=1)]
@@ -124,7 +119,7 @@ class TempDbChoice(_Strict):
         return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
 
 
-class DatabaseChoice(_Strict):
+class DatabaseChoice(Part):
     files: list[FileChoice] = []
     filegroups: list[FilegroupChoice] = []
     log: list[FileChoice] = []

@@ -8,25 +8,24 @@ What each key means, and its default, is with the devices themselves (driver/eng
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Pool, Seconds
 
 _ANY_DATA = 1024**3
 """Bytes of a database that is not known yet: what does not depend on it is checked all the same."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Choice(Part):
     def _said(self) -> dict[str, Any]:
         """Without what was left out, which has the device's own default."""
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
 
-class CacheChoice(_Strict):
+class CacheChoice(_Choice):
     """A flash read cache."""
 
     size: Pool
@@ -39,7 +38,7 @@ class CacheChoice(_Strict):
         return FlashCache(**(self._said() | {"size": self.size.resolve(data_bytes)}))
 
 
-class TierChoice(_Strict):
+class TierChoice(_Choice):
     """A flash tier; `move`: how much of it changes in one cycle at most."""
 
     size: Pool
@@ -59,7 +58,7 @@ class TierChoice(_Strict):
         return FlashTier(**said)
 
 
-class DeviceChoice(_Strict):
+class DeviceChoice(_Choice):
     """A device: spindles, with fixed times or mechanical ones, and perhaps flash before them."""
 
     spindles: int
@@ -93,7 +92,7 @@ class DeviceChoice(_Strict):
         return DeviceModel(**said)
 
 
-class Devices(_Strict):
+class Devices(_Choice):
     """Under the embedded server; what is not named stays on the real one."""
 
     data: DeviceChoice | None = None

@@ -19,10 +19,11 @@ from contextlib import suppress
 from typing import IO, Annotated, Any, Self
 
 import psutil
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios.hook_secrets import environment, has_secret, without_secrets
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.show import Show
 from stallmark.scenarios.stopping import later
 from stallmark.scenarios.units import Seconds
@@ -39,11 +40,9 @@ GRACE_S = 5.0
 YES, NO = ("", "y", "yes", "ok", "done"), ("n", "no", "stop", "quit", "q")
 
 
-class Hook(BaseModel):
+class Hook(Part):
     """A `command`, a program and its arguments, which has `timeout` to end (DEFAULT_TIMEOUT_S); or what to `ask` the
     operator, who does it and says so."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     command: Annotated[list[str], Field(min_length=1)] | None = None
     timeout: Annotated[Seconds, Field(ge=1)] | None = None

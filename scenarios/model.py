@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from stallmark.driver.analysis.comparison_summary import PRIMARIES
 from stallmark.driver.engines.errors import StallmarkError
@@ -16,6 +16,7 @@ from stallmark.scenarios.array import Array
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.device_choice import Devices
 from stallmark.scenarios.hooks import Hook
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.queries import QueriesChoice, StreamsBeside
 from stallmark.scenarios.raw import RawScenario
@@ -33,11 +34,7 @@ Observation = Literal["query_store", "io_latency"]
 Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class WorkloadChoice(_Strict):
+class WorkloadChoice(Part):
     """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank.
 
     `mix` has weights of the transactions that users start, or a `read_share`; `locality` is the share of its customers
@@ -96,7 +93,7 @@ class WorkloadChoice(_Strict):
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
 
 
-class Variant(_Strict):
+class Variant(Part):
     """One side of a comparison. What it does not say is as the scenario says."""
 
     name: VariantName
@@ -109,19 +106,19 @@ class Variant(_Strict):
     streams: Annotated[int, Field(ge=0, le=MOST_STREAMS, strict=True)] | None = None
 
 
-class OpenLoop(_Strict):
+class OpenLoop(Part):
     """Transactions arrive at `rate` per second, whatever the server does."""
 
     kind: Literal["fixed", "poisson"]
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class ThinkTime(_Strict):
+class ThinkTime(Part):
     mean: Seconds
     kind: Literal["constant", "exponential"] = "exponential"
 
 
-class AnyScenario(_Strict):
+class AnyScenario(Part):
     """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]

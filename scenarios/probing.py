@@ -7,25 +7,22 @@ precondition: {size: 100GiB}                     # write before the first run of
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Pool, Seconds
 
 BEFORE_AND_AFTER = "before and after"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ProbeChoice(_Strict):
+class ProbeChoice(Part):
     """`seconds` of each pattern; without a `folder`, where the data of an embedded server lie."""
 
     folder: Annotated[str, Field(min_length=1)] | None = None
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
 
 
-class PreconditionChoice(_Strict):
+class PreconditionChoice(Part):
     """A file of `size` (or of a share of the data) is filled, then overwritten at random in rounds, until the write
     latency is steady or `rounds` are over."""
 

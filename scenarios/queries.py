@@ -8,8 +8,9 @@ queries: {run: each, only: [1, 6, 18], dop: [1, 2, all]}   # queries alone, at e
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Seconds
 from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
@@ -27,11 +28,9 @@ def _dop(given: Any) -> Any:
 Dop = Annotated[int | Literal["all"], BeforeValidator(_dop)]
 
 
-class QueriesChoice(BaseModel):
+class QueriesChoice(Part):
     """`only` and `dop` are of a run of `each`: which queries, and how many processes or threads may work on one at once
     (`all`: as many as the server has cores). `streams`: by the scale unless it is said."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: Literal["power", "throughput", "both", "each"]
     streams: Annotated[int, Field(ge=1, strict=True)] | None = None
@@ -87,13 +86,11 @@ class QueriesChoice(BaseModel):
         return self.run != "each" if self.refresh is None else self.refresh
 
 
-class StreamsBeside(BaseModel):
+class StreamsBeside(Part):
     """The `beside:` section: streams of queries beside the users, over and over as long as these are there.
 
     beside: {streams: 2, timeout: 5min}
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     streams: Annotated[int, Field(ge=1, le=MOST_STREAMS, strict=True)]
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0

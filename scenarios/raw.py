@@ -13,24 +13,21 @@ variants:
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from stallmark.driver.analysis.probe_result import Asked
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.probe import OUTSTANDING, find_patterns, steps_of
 from stallmark.driver.probe.patterns import MOST_OUTSTANDING
 from stallmark.scenarios.device_choice import DeviceChoice
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Pool, PoolSize, Seconds
 from stallmark.scenarios.variants import VariantName, refuse_twins
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RawChoice(_Strict):
+class RawChoice(Part):
     """What is asked of storage. Without `patterns`: all there are."""
 
     size: Pool
@@ -69,7 +66,7 @@ class RawChoice(_Strict):
         return steps_of(find_patterns(self.patterns), self.outstanding)
 
 
-class RawVariant(_Strict):
+class RawVariant(Part):
     """One storage: an emulated `device`, or a `folder` on a real one."""
 
     name: VariantName
@@ -85,7 +82,7 @@ class RawVariant(_Strict):
         return self
 
 
-class RawScenario(_Strict):
+class RawScenario(Part):
     """One that asks storage itself."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]

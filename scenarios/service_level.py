@@ -2,16 +2,15 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from stallmark.driver.analysis.slo import PERCENTILES, declared
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Seconds
 
 
-class ReadLimit(BaseModel):
+class ReadLimit(Part):
     """A limit of one's own."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     read: Annotated[Seconds, Field(gt=0)]
     percentile: Literal[PERCENTILES] = "p95"  # type: ignore[valid-type]

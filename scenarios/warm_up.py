@@ -2,16 +2,15 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from stallmark.driver.plan import Patience
+from stallmark.scenarios.part import Part
 from stallmark.scenarios.units import Seconds, write_duration
 
 
-class UntilSteady(BaseModel):
+class UntilSteady(Part):
     """Every step of a run waits by itself, after its ramp."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     until: Literal["steady"]
     at_least: Annotated[Seconds, Field(ge=0)] = 30.0
