@@ -84,8 +84,7 @@ class _Replayed:
             self.go_on()
 
         if operation == SYNC:
-            by_flash = False
-            self._oracle.sync(offset, done)
+            by_flash = self._oracle.sync(offset, done)
         else:
             by_flash = self._oracle.submit(operation == READ, offset, size, done)
 

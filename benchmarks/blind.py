@@ -10,15 +10,17 @@ Then everything that tells which array it was is taken out of copies of the reco
 model, the scenario. What is left is what there is of an array that nobody can look into: the database's side. From it
 come the order of the arrays, their read times in 95 % intervals over rounds, the reads per transaction, and the cause.
 
-Only then the truth is revealed. It is a prediction from the drawn parameters, and no figure of the emulation is in it:
-a simulation that shares no code with it (tests/array_oracle.py) is given what every process of the server asked for, in
-which order and where, and how long it did something else in between (io_trace.py); how long each I/O takes, what flash
-holds by then, and with both the rest of the load, is predicted (array_replay.py). A read time is recovered if the
-interval of recovered / predicted has 1 in it and reaches no further than a tenth. In it are the scatter of the rounds
-and what nobody outside an array knows: where on its disks the data lie, by the scatter of predictions for several such
-chances.
+Only then the truth is revealed. It is a prediction from the drawn parameters: a simulation that shares no code with the
+emulation (tests/array_oracle.py) is given what every process of the server asked for, in which order and where, and how
+long it did something else in between, which has its waits for locks, the log and what others were just reading in it
+(io_trace.py); how long each I/O takes, what flash holds by then, and with both the rest of the load, is predicted
+(array_replay.py). Where on an array's disks the data lie nobody knows from outside: a prediction is the mean over many
+such chances. The emulated array draws another for every round, as the database's files are made anew; so the scatter
+of the rounds is all the doubt there is. A read time is recovered if the interval of recovered / predicted has 1 in it
+and reaches no further than a tenth.
 """
 
+import argparse
 import json
 import os
 import secrets
@@ -26,15 +28,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.array_replay import Replay
-from benchmarks.io_trace import FOLDER, read_trace
+from benchmarks.array_replay import Predicted, Replay
+from benchmarks.io_trace import FOLDER, Process, read_trace
 from scipy import stats
 
 from stallmark.driver.analysis.compare import compare_runs
@@ -42,6 +46,7 @@ from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
 from stallmark.driver.analysis.thresholds import REPLICATES
 from stallmark.driver.analysis.words import listed, number
+from stallmark.driver.engines.slow_device import DeviceModel
 from stallmark.driver.record import find_records
 from stallmark.scenarios.device_choice import DeviceChoice
 
@@ -120,6 +125,8 @@ def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
     if not sealed.exists():
         sealed.write_text(json.dumps(drawn(secrets.randbits(64), load)))
     truth: dict[str, Any] = json.loads(sealed.read_text())
+    if truth["load"] != load:
+        sys.exit(f"{folder} has rounds of the {truth['load']}: name another folder for the {load}.")
     done = len(experiments(folder))
     for number_ in range(done, done + rounds):
         document, traces = folder / "blind.yaml", folder / "traces" / "new"
@@ -135,17 +142,20 @@ def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
         document.unlink()
         if finished.returncode:
             sys.exit(f"Round {number_ + 1} failed:\n{finished.stderr}")
-        traces.rename(traces.parent / experiments(folder)[-1].name)
+        traces.rename(traces.parent / max((folder / "runs").glob("*-blind")).name)
         print(f"round {number_ + 1} done", flush=True)
     return truth
 
 
 def experiments(folder: Path) -> list[Path]:
-    return sorted((folder / "runs").glob("*-blind"))
+    """Of the rounds that came to their end."""
+    return [
+        one for one in sorted((folder / "runs").glob("*-blind")) if (folder / "traces" / one.name).is_dir()
+    ]
 
 
 def manifests(folder: Path) -> list[Path]:
-    return sorted((folder / "runs").glob("*-blind/*/manifest.json"))
+    return [manifest for one in experiments(folder) for manifest in sorted(one.glob("*/manifest.json"))]
 
 
 def redacted(folder: Path) -> Path:
@@ -192,10 +202,9 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
         load = read_trace(folder / "traces" / manifest["experiment"], began, began + step["end_s"])
         array = DeviceChoice.model_validate(truth["arrays"][letter])
         model = array.resolve(manifest["database"]["bytes_before"])
-        one = [
-            Replay(model, load, began, seed).predict(step["measure_s"], step["end_s"])
-            for seed in range(CHANCES)
-        ]
+        replay = partial(_replayed, model, load, began, step["measure_s"], step["end_s"])
+        with ProcessPoolExecutor() as pool:
+            one = list(pool.map(replay, range(CHANCES)))
         logs = np.log([each.read_ms for each in one])
         found.setdefault(letter, []).append(
             Truth(
@@ -208,6 +217,12 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
     return found
 
 
+def _replayed(
+    model: DeviceModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
+) -> Predicted:
+    return Replay(model, load, began, chance).predict(measure, end)
+
+
 def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:
     by_name: dict[str, list[StepSummary]] = {}
     for one in sorted((step for run in runs for step in run.steps), key=lambda step: step.variant):
@@ -215,11 +230,10 @@ def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:
     return by_name
 
 
-def interval(values: Sequence[float], chance: float = 0.0) -> tuple[float, float, float]:
-    """Geometric mean with its 95 % interval: over rounds (Student), and of `chance`, which no round changes."""
+def interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Geometric mean with its 95 % interval over rounds (Student)."""
     logs = np.log(values)
-    scatter = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
-    reach = np.hypot(scatter, stats.t.ppf(0.975, CHANCES - 1) * chance)
+    reach = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
     return tuple(float(np.exp(logs.mean() + end)) for end in (0, -reach, reach))  # type: ignore[return-value]
 
 
@@ -250,7 +264,7 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
         rounds, same = true[name], [step.data_io for step in steps[name] if step.data_io]
         chance = float(np.mean([one.chance for one in rounds]))
         ratios = [(seen.read_ms or 0) / one.read_ms for seen, one in zip(same, rounds, strict=True)]
-        ratio, low, high = interval(ratios, chance)
+        ratio, low, high = interval(ratios)
         if not low <= 1 <= high or high / ratio > 1 + REACH:
             unlike.append(name)
         print(
@@ -284,8 +298,14 @@ def causes(runs: Sequence[RunSummary]) -> bool:
 
 
 if __name__ == "__main__":
-    place, rounds, load = [*sys.argv[1:], *("4", "bank")[len(sys.argv) - 2 :]]
-    hidden = run(Path(place), int(rounds), load)
-    if len(experiments(Path(place))) < REPLICATES:
-        sys.exit(f"{REPLICATES} rounds are needed for a verdict: call again with {place}.")
-    sys.exit(0 if judge(Path(place), hidden) else 1)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "rounds", type=int, nargs="?", default=4, help="more; 0: only judge those that are there"
+    )
+    parser.add_argument("load", choices=LOADS, nargs="?", default="bank")
+    given = parser.parse_args()
+    hidden = run(given.folder, given.rounds, given.load)
+    if len(experiments(given.folder)) < REPLICATES:
+        sys.exit(f"{REPLICATES} rounds are needed for a verdict: call again with {given.folder}.")
+    sys.exit(0 if judge(given.folder, hidden) else 1)

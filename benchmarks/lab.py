@@ -35,7 +35,7 @@ from stallmark.driver.engines.slow_device import (
 from stallmark.driver.lab.home import Lab
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from array_oracle import Oracle
+from array_oracle import READ, Oracle
 
 MIB = 1 << 20
 DATA = 512 * MIB
@@ -83,16 +83,16 @@ class Home:
         return ["--ioengine=libaio", f"--iodepth={number}"]
 
 
-def draw(kind: str) -> Callable[[], tuple[int, int]]:
-    """What fio draws from: an operation (0: read) and an offset."""
+def draw(kind: str) -> Callable[[], tuple[int, int, int]]:
+    """What fio draws from: an operation, an offset and how many bytes."""
     chance = random.Random(1)
     share, hot = HOT[0] / 100, DATA * HOT[1] // 100
 
-    def one() -> tuple[int, int]:
+    def one() -> tuple[int, int, int]:
         if kind != "tier":
-            return 0, chance.randrange(DATA // 8192) * 8192
+            return READ, chance.randrange(DATA // 8192) * 8192, 8192
         low, high = (0, hot) if chance.random() < share else (hot, DATA)
-        return 0, chance.randrange(low // 8192, high // 8192) * 8192
+        return READ, chance.randrange(low // 8192, high // 8192) * 8192, 8192
 
     return one
 

@@ -96,8 +96,10 @@ class Array:
         """So many of all kinds, without the interpreter's lock: the device may be changed meanwhile."""
         library(self.folder).stream(self._address, ios)
 
-    def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int]]) -> list[Served]:
-        """So many clients, each of which asks again as soon as it is served; `draw` gives operation and offset."""
+    def closed(
+        self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int, int]]
+    ) -> list[Served]:
+        """So many clients, each of which asks again as soon as it is served; `draw` gives operation, offset, bytes."""
         clients = [0.0] * outstanding
         served = []
         for _ in range(requests):

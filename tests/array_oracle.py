@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from stallmark.driver.engines.slow_device.models import DeviceModel, FlashCache, FlashTier
 
+READ, WRITE, SYNC = range(3)
 STRIPE, BLOCK, LARGEST_CACHED, WAYS = 1 << 20, 8192, 64 << 10, 16
 
 
@@ -142,7 +143,7 @@ class Oracle:
         if isinstance(flash, FlashTier):
             self.clock.later(flash.cycle_s, self._cycle)
 
-    def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int]]) -> None:
+    def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int, int]]) -> None:
         """As `Array.closed`; fills `latencies` and `by_flash`."""
         for _ in range(outstanding):
             self._ask(requests, draw)
@@ -150,8 +151,8 @@ class Oracle:
             if len(self.latencies) >= requests:
                 return
 
-    def _ask(self, requests: int, draw: Callable[[], tuple[int, int]]) -> None:
-        operation, offset = draw()
+    def _ask(self, requests: int, draw: Callable[[], tuple[int, int, int]]) -> None:
+        operation, offset, size = draw()
         started = self.clock.now
 
         def done() -> None:
@@ -159,7 +160,11 @@ class Oracle:
             self.by_flash.append(by_flash)
             self._ask(requests, draw)
 
-        by_flash = self.submit(operation == 0, offset, BLOCK, done)
+        by_flash = (
+            self.sync(offset, done)
+            if operation == SYNC
+            else self.submit(operation == READ, offset, size, done)
+        )
 
     def submit(self, read: bool, offset: int, size: int, done: Callable[[], None]) -> bool:
         """An I/O that arrives now; returns whether flash serves it. `done` is called when it has ended."""
@@ -168,9 +173,13 @@ class Oracle:
         (self._channel(offset) if by_flash else self._spindle(offset)).take(job)
         return by_flash
 
-    def sync(self, offset: int, done: Callable[[], None]) -> None:
-        """A barrier at the spindle of that offset."""
-        self._spindle(offset).take(Job(False, offset, 0, done, sync=True))
+    def sync(self, offset: int, done: Callable[[], None]) -> bool:
+        """A barrier where that offset is: at its spindle, or on the tier's flash."""
+        job = Job(False, offset, 0, done, sync=True)
+        tier = self.model.tier
+        up = tier is not None and offset // tier.extent_bytes in self.on_flash
+        (self._channel(offset) if up else self._spindle(offset)).take(job)
+        return up
 
     def _on_flash(self, job: Job) -> bool:
         flash = self.model.flash

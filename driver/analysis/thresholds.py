@@ -95,8 +95,9 @@ the market takes (2 s for 60 % of the orders, 7 s for those with a limit). It go
 FOLLOWED_AT_A_CHANGING_RATE = 0.1
 """… and then this much is allowed."""
 
-CHANCE = 3.0
-"""Standard deviations within which a deviation is chance: of eight types in a sound run, one in fifty is beyond."""
+CHANCE = 4.0
+"""Standard deviations within which a deviation is chance. Of eight types in a sound run, one in two thousand is beyond;
+with three it would be one in fifty, and one experiment of nine runs in six would lose a comparison to nothing."""
 
 ABORTED = 0.01
 """Calls per transaction that the server ended because of others. With too few customers for its users the brokerage

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -54,7 +55,7 @@ def test_python_and_c_agree_on_the_layout(folder: Path) -> None:
 def test_a_disk_at_one_outstanding_io_takes_seek_half_a_turn_and_transfer(array) -> None:
     disks = array(DISKS)
     chance = random.Random(1)
-    served = disks.closed(1, 20_000, lambda: (READ, chance.randrange(16 * 1024) * MIB))
+    served = disks.closed(1, 20_000, lambda: (READ, chance.randrange(16 * 1024) * MIB, 8192))
     expected = 0.004 + 0.5 * 60 / 10_000 + 8192 / 100e6
     assert fmean(io.latency for io in served) == pytest.approx(expected, rel=0.01)
     longest = 0.004 * 1.7 + 60 / 10_000 + 8192 / 100e6
@@ -247,27 +248,41 @@ FLASH = {
     "miss": FlashCache(MIB),
     "hit": FlashCache(256 * MIB),
     "mixed": FlashCache(32 * MIB),
+    "cache": FlashCache(64 * MIB),
     "tier": FlashTier(128 * MIB, cycle_s=0.5),
 }
 
 
-def skewed(seed: int, writes: float) -> Callable[[], tuple[int, int]]:
-    """Four of five I/Os go to a fifth of the data, which lies together in pieces of 1 MiB."""
+Draw = Callable[[], tuple[int, int, int]]
+
+
+def skewed(seed: int) -> Draw:
+    """Of everything: four of five I/Os go to a fifth of the data, which lies together in pieces of 1 MiB."""
     chance = random.Random(seed)
     megabytes = list(range(BLOCKS * STEP // MIB))
     random.Random(7).shuffle(megabytes)
     hot = len(megabytes) // 5
+    kinds = {(READ, 8192): 65, (READ, 32 * KIB): 5, (READ, 128 * KIB): 5, (WRITE, 8192): 20, (SYNC, 0): 5}
 
-    def draw() -> tuple[int, int]:
+    def draw() -> tuple[int, int, int]:
+        [(operation, size)] = chance.choices(list(kinds), kinds.values())
         part = megabytes[:hot] if chance.random() < 0.8 else megabytes[hot:]
-        return int(chance.random() < writes), chance.choice(part) * MIB + chance.randrange(128) * 8192
+        return operation, chance.choice(part) * MIB + chance.randrange(112) * 8192, size
 
     return draw
 
 
-def uniform(seed: int) -> Callable[[], tuple[int, int]]:
+def uniform(seed: int) -> Draw:
     chance = random.Random(seed)
-    return lambda: (READ, chance.randrange(BLOCKS) * STEP)
+    return lambda: (READ, chance.randrange(BLOCKS) * STEP, 8192)
+
+
+def around() -> Draw:
+    blocks = itertools.cycle(range(BLOCKS))
+    return lambda: (READ, next(blocks) * STEP, 8192)
+
+
+DRAWS = {"hit": around, "cache": partial(skewed, 1), "tier": partial(skewed, 1)}
 
 
 @pytest.mark.parametrize("outstanding", [1, 4, 32])
@@ -278,12 +293,9 @@ def test_latency_is_that_of_an_independent_simulation(array, kind: str, outstand
     warm, measured = (12_000, 4_000) if kind != "miss" else (500, 3_000)
     ours, truth = array(model), Oracle(model, seed=outstanding)
     # Both are asked for the same: what chance does differently is where the data lie on the disks.
-    draws = [skewed(1, 0.2) if kind == "tier" else uniform(1) for _ in range(2)]
-    if kind == "hit":  # every block has been there
-        blocks = itertools.cycle(range(BLOCKS))
-        draws = [lambda: (READ, next(blocks) * STEP)] * 2
-    served = ours.closed(outstanding, warm + measured, draws[0])[warm:]
-    truth.closed(outstanding, warm + measured, draws[1])
+    draw = DRAWS.get(kind, partial(uniform, 1))
+    served = ours.closed(outstanding, warm + measured, draw())[warm:]
+    truth.closed(outstanding, warm + measured, draw())
     expected = truth.latencies[warm:]
     assert fmean(io.by_flash for io in served) == pytest.approx(fmean(truth.by_flash[warm:]), abs=0.03)
     assert fmean(io.latency for io in served) == pytest.approx(fmean(expected), rel=0.06)
