@@ -25,16 +25,24 @@ from array_oracle import STRIPE, Oracle
 class Predicted:
     """Of the reads that ended within the measured interval."""
 
-    reads: int
+    reads_per_s: float
     read_ms: float
     flash_share: float
 
 
-class Replay:
-    """Of one run on one array. Times are seconds since `begin` of the load (of the trace's clock)."""
+STILL_AT_WORK_S = 1.0
+"""Before the end of a load: whose last I/O was earlier was not one of its users."""
 
-    def __init__(self, model: DeviceModel, processes: Sequence[Process], begin: float, seed: int):
-        self._oracle = Oracle(model, seed)
+
+class Replay:
+    """Of one run on one array. Times are seconds since `begin` of the load (of the trace's clock).
+
+    Who is faster here than he was comes to the end of what he is known to have asked for before the load's end. With
+    fewer at work the array would be faster, and so the replay ends there.
+    """
+
+    def __init__(self, model: DeviceModel, processes: Sequence[Process], begin: float, end: float, seed: int):
+        self._oracle, self._end = Oracle(model, seed), end
         self._reads: list[tuple[float, float, bool]] = []  # ended, took, by flash
         unit = max(STRIPE, model.tier.extent_bytes if model.tier else 0)
         places = _places(processes, unit, random.Random(seed))
@@ -48,16 +56,22 @@ class Replay:
                 process.size.tolist(),
                 strict=True,
             )
-            _Replayed(self._oracle, job, self._note).go_on()
+            last = float(process.ended[-1]) - begin
+            out_of_work = self._stop if last > end - STILL_AT_WORK_S else lambda: None
+            _Replayed(self._oracle, job, self._note, out_of_work).go_on()
 
-    def predict(self, measure: float, end: float) -> Predicted:
-        """Over reads that ended from `measure` to `end`."""
+    def predict(self, measure: float) -> Predicted:
+        """Over reads that ended from `measure` on."""
         for _ in self._oracle.clock.run():
-            if self._oracle.clock.now >= end:
+            if self._oracle.clock.now >= self._end:
                 break
-        within = [(took, flash) for ended, took, flash in self._reads if measure <= ended < end]
+        within = [(took, flash) for ended, took, flash in self._reads if measure <= ended < self._end]
         took, flash = (np.array(part, dtype=float) for part in zip(*within, strict=True))
-        return Predicted(len(within), float(took.mean()) * 1e3, float(flash.mean()))
+        rate = len(within) / (self._end - measure)
+        return Predicted(rate, float(took.mean()) * 1e3, float(flash.mean()))
+
+    def _stop(self) -> None:
+        self._end = min(self._end, self._oracle.clock.now)
 
     def _note(self, operation: int, took: float, by_flash: bool) -> None:
         if operation == READ:
@@ -67,14 +81,22 @@ class Replay:
 class _Replayed:
     """A process: one I/O at a time."""
 
-    def __init__(self, oracle: Oracle, jobs: zip, note: Callable[[int, float, bool], None]):
-        self._oracle, self._jobs, self._note = oracle, jobs, note
+    def __init__(
+        self,
+        oracle: Oracle,
+        jobs: zip,
+        note: Callable[[int, float, bool], None],
+        out_of_work: Callable[[], None],
+    ):
+        self._oracle, self._jobs, self._note, self._out_of_work = oracle, jobs, note, out_of_work
 
     def go_on(self) -> None:
         job = next(self._jobs, None)
-        if job is not None:
-            gap, *asked = job
-            self._oracle.clock.later(max(gap, 0.0), lambda: self._ask(*asked))
+        if job is None:
+            self._out_of_work()
+            return
+        gap, *asked = job
+        self._oracle.clock.later(max(gap, 0.0), lambda: self._ask(*asked))
 
     def _ask(self, operation: int, offset: int, size: int) -> None:
         begun = self._oracle.clock.now

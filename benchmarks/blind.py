@@ -186,7 +186,7 @@ class Truth:
     """Predicted for one round: the mean over all chances of where data lie. `chance`: the standard deviation of the
     log of the read time over them."""
 
-    reads: float
+    reads_per_s: float
     read_ms: float
     flash_share: float
     chance: float
@@ -208,7 +208,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
         logs = np.log([each.read_ms for each in one])
         found.setdefault(letter, []).append(
             Truth(
-                float(np.mean([each.reads for each in one])),
+                float(np.mean([each.reads_per_s for each in one])),
                 float(np.exp(logs.mean())),
                 float(np.mean([each.flash_share for each in one])),
                 float(logs.std(ddof=1)),
@@ -220,7 +220,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
 def _replayed(
     model: DeviceModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
 ) -> Predicted:
-    return Replay(model, load, began, chance).predict(measure, end)
+    return Replay(model, load, began, end, chance).predict(measure)
 
 
 def of_variant(runs: Sequence[RunSummary]) -> dict[str, list[StepSummary]]:
@@ -263,16 +263,17 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
     for name in order:
         rounds, same = true[name], [step.data_io for step in steps[name] if step.data_io]
         chance = float(np.mean([one.chance for one in rounds]))
-        ratios = [(seen.read_ms or 0) / one.read_ms for seen, one in zip(same, rounds, strict=True)]
+        pairs = list(zip(same, rounds, strict=True))
+        ratios = [(seen.read_ms or 0) / one.read_ms for seen, one in pairs]
+        rate = np.mean([one.reads_per_s / (seen.reads / seen.seconds) for seen, one in pairs])
         ratio, low, high = interval(ratios)
         if not low <= 1 <= high or high / ratio > 1 + REACH:
             unlike.append(name)
         print(
             f"  {name} is {truth['letters'][name]}: {truth['arrays'][name]}; predicted: {number(true_ms[name])} ms a "
             f"read (standard deviation {chance:.1%} by where data lie), "
-            f"{np.mean([one.flash_share for one in rounds]):.0%} by flash, "
-            f"{sum(one.reads for one in rounds) / sum(seen.reads for seen in same):.2f} times as many reads as there "
-            f"were; recovered / predicted {ratio:.3f} ({low:.3f} to {high:.3f})"
+            f"{np.mean([one.flash_share for one in rounds]):.0%} by flash, {rate:.2f} times the rate of reads that "
+            f"there was; recovered / predicted {ratio:.3f} ({low:.3f} to {high:.3f})"
         )
     wrong = [f"{a} {b}" for a, b in combinations(order, 2) if true_ms[a] > true_ms[b] * (1 + ALIKE)]
     apart = max(reads.values()) / min(reads.values()) - 1
