@@ -207,10 +207,7 @@ class RecordWriter:
         self._rows[name] += len(rows)
 
     def save_manifest(self) -> None:
-        """Write whole or not at all: a reader may look at any moment."""
-        draft = self.folder / "manifest.json.new"
-        draft.write_text(json.dumps(self.manifest, indent=2, default=str) + "\n")
-        os.replace(draft, self.folder / "manifest.json")
+        write_manifest(self.folder, self.manifest)
 
     def close(self, incomplete_because: str | None = None) -> None:
         """Turn the streams into Parquet. One that cannot be turned stays as it is, and the record is incomplete."""
@@ -295,6 +292,18 @@ class Record:
             for part in _read_stream(path):
                 some = part.select([c for c in columns if c in part.column_names])
                 yield from some.combine_chunks().to_batches()
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Whole or not at all: a reader may look at any moment."""
+    draft = folder / "manifest.json.new"
+    draft.write_text(json.dumps(manifest, indent=2, default=str) + "\n")
+    os.replace(draft, folder / "manifest.json")
+
+
+def note_end(folder: Path, before: str, because: str) -> None:
+    """In the record of an experiment's last run: no other followed, though variant `before` was to."""
+    write_manifest(folder, Record(folder).manifest | {"ended": {"before": before, "because": because}})
 
 
 def _empty(name: str) -> pa.Table:

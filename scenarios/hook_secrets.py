@@ -15,9 +15,11 @@ SHORTEST = 6
 """Characters of a password that is looked for in an output: of a shorter one every other word would be hidden."""
 
 _NAME = re.compile(
-    r"passw|(?<!^)(?<!^old)pwd$|secret|token|credential|api_?key|private_?key|^STALLMARK_", re.IGNORECASE
+    r"(?<!ask)pass(w|phrase|code|_|$)|(?<!^)(?<!^old)pwd$|_pw$|secret|token|credential|"
+    r"(api|private|access|account|storage|encryption)_?key|_auth$|^STALLMARK_",
+    re.IGNORECASE,
 )
-"""Names of variables that may hold a password; PWD and OLDPWD are folders."""
+"""Names of variables that may hold a password (SSHPASS, DB_PASS, GIT_PASSPHRASE …); PWD and OLDPWD are folders."""
 
 _IN_URL = re.compile(r"(://[^/@\s:]*:)([^/@\s]+)@")
 _WORD = "(password|passwd|pwd|secret|token)"
@@ -31,7 +33,8 @@ def has_secret(argument: str) -> bool:
 
 
 def environment() -> dict[str, str]:
-    """Ours without what could hold a password, and with our own programs first: `stallmark lab change` is this one."""
+    """Ours without variables that look like a password's, by name or by value, and with our own programs first:
+    `stallmark lab change` is this one."""
     kept = {name: value for name, value in os.environ.items() if not _is_secret(name, value)}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return kept | {"PATH": path}
@@ -46,7 +49,7 @@ def without_secrets(text: str) -> str:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return name != OURS and bool(_NAME.search(name) or _IN_URL.search(value))
+    return name != OURS and bool(_NAME.search(name) or _IN_URL.search(value) or _IN_OUTPUT.search(value))
 
 
 def _known() -> set[str]:
@@ -54,4 +57,5 @@ def _known() -> set[str]:
     held = [(name, value) for name, value in os.environ.items() if _is_secret(name, value)]
     whole = [value for name, value in held if not name.upper().startswith("STALLMARK_")]
     within = [match[2] for _, value in held for match in _IN_URL.finditer(value)]
+    within += [match[3].strip("\"'") for _, value in held for match in _IN_OUTPUT.finditer(value)]
     return {one for one in (*whole, *within, *map(unquote, within)) if len(one) >= SHORTEST}

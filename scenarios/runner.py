@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import NotGivenBack, StallmarkError
 from stallmark.driver.joining import Gathering
-from stallmark.driver.record import folder_of
+from stallmark.driver.record import folder_of, note_end
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
@@ -30,6 +31,7 @@ from stallmark.scenarios.refusals import (
 )
 from stallmark.scenarios.run import Run
 from stallmark.scenarios.show import Show
+from stallmark.scenarios.stopping import Stopped
 from stallmark.scenarios.storage_work import StorageWork
 from stallmark.transactions import find_workload
 
@@ -92,19 +94,25 @@ class Runner:
         turns = self._scenario.turns()
         if self._gathering:
             self._gathering = replace(self._gathering, facts=facts_of(self._engine))
-        holds, there, array = True, None, {}
+        holds, there, array, last = True, None, {}, self.folder
         for number, turn in enumerate(turns, 1):
             look()
             if turn.variant is not there:
                 try:
                     there, array = turn.variant, storage.make(turn.variant)
-                except StallmarkError as failed:  # a hook, or an array that is full
+                except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
                     if number == 1:
                         raise
-                    return Finished(str(failed).rstrip("."), holds)
+                    because = str(failed).rstrip(".")
+                    with suppress(OSError):  # why it ended is said in any case
+                        note_end(last, turn.variant.name, because)
+                    if isinstance(failed, Stopped):
+                        raise
+                    return Finished(because, holds)
+            last = folder_of(self.folder, number, turn.variant.name)
             run = self._make(
                 turn.variant,
-                folder=folder_of(self.folder, number, turn.variant.name),
+                folder=last,
                 place={"experiment": self._experiment, "sequence": number} | turn.place,
                 title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
                 loaded=loaded,

@@ -16,7 +16,7 @@ from stallmark.driver.analysis.active_set_summary import ActiveSet, FlashUse
 from stallmark.driver.analysis.counters import codes, numbers
 from stallmark.driver.analysis.devices import dram_of, flash_of
 from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.io import SERVER, Io, is_emulated, over
+from stallmark.driver.analysis.io import SERVER, Io, is_data_emulated, over
 from stallmark.driver.analysis.thresholds import WARMING, WARMING_ERRORS
 from stallmark.driver.analysis.words import size
 from stallmark.driver.record import Record
@@ -24,7 +24,7 @@ from stallmark.driver.record import Record
 
 def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
     manifest = record.manifest
-    gauges = _gauges(record, interval) if is_emulated(manifest) else {}
+    gauges = _gauges(record, interval) if is_data_emulated(manifest) else {}
     extent = gauges.get("extent_bytes")
     run, minute = gauges.get("active_extents_run"), gauges.get("active_extents_60s")
     counted = None if run is None or extent is None else int(run.max() * extent[-1])
@@ -104,7 +104,7 @@ class ActiveOverTime(NamedTuple):
 
 def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
     """The active set as it grows."""
-    gauges = _all_gauges(record) if is_emulated(record.manifest) else {}
+    gauges = _all_gauges(record) if is_data_emulated(record.manifest) else {}
     ends = np.arange(1, seconds + 1)
     counted = [
         _held(*gauges[name], ends) * gauges["extent_bytes"][1][-1]

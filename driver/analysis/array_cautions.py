@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark.driver.analysis.compare_storage import drifts, mixed_up
+from stallmark.driver.analysis.devices import dram_of, flash_of
+from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.points import group, labels, points
 from stallmark.driver.analysis.probe_drift import DRIFTED
 from stallmark.driver.analysis.summary import RunSummary
@@ -11,8 +13,11 @@ from stallmark.driver.analysis.words import listed
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
     yield from _active(runs)
+    yield from _unsized(runs)
     yield from _warming(runs)
     for run in runs:
+        if ended := run.manifest.get("ended"):
+            yield f"The experiment ended before “{ended['before']}”: {' '.join(ended['because'].split())}."
         if said := mixed_up(run):
             yield f"{said[0].upper()}{said[1:]}: the two are not set beside each other."
         conditioned = run.manifest.get("precondition") or {}
@@ -22,6 +27,16 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
         for what, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield f"{what[0].upper()}{what[1:]}: {found.sentence[0].lower()}{found.sentence[1:]}"
+
+
+def _unsized(runs: Sequence[RunSummary]) -> Iterator[str]:
+    """Of arrays that are made another between variants, which is done because of their flash."""
+    arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
+    if any(one.get("before") for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
+        yield (
+            "How large the array’s DRAM and flash are nobody said, so that what was active cannot be set beside them: "
+            "perhaps DRAM alone was measured. Write it into the scenario (array: {dram: 8GiB, flash_cache: 800GB})."
+        )
 
 
 def _warming(runs: Sequence[RunSummary]) -> Iterator[str]:

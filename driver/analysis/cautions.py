@@ -118,7 +118,7 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[str]:
 
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[str]:
-    real = [run for run in runs if any(not step.emulated for step in run.steps)]
+    real = [run for run in runs if any("data" not in step.emulated_roles for step in run.steps)]
     if any(run.manifest.get("reset") == "restore" for run in real):
         yield (
             "Every run on a real device began with a restored database: restoring writes anew what a storage "

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from stallmark.driver.analysis.compare_sides import Side, experiment, name_of
 from stallmark.driver.analysis.comparison_summary import Check
-from stallmark.driver.analysis.io import is_emulated
+from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.driver.analysis.probe_result import ProbeResult
 from stallmark.driver.analysis.summary import RunSummary, StepSummary
@@ -22,14 +22,20 @@ def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check
 
 def _one_kind(steps: Sequence[StepSummary]) -> Check:
     """An emulated device was slowed down on purpose: that a real one does better or worse says nothing."""
-    emulated = [step for step in steps if step.emulated]
-    mixed = 0 < len(emulated) < len(steps)
+    on = {role: [step for step in steps if role in step.emulated_roles] for role in ("data", "wal")}
+    mixed = [role for role, some in on.items() if 0 < len(some) < len(steps)]
+    said = {
+        "data": "one side ran on an emulated device and the other on a real one",
+        "wal": "the log of one side was on an emulated device and that of the other on a real one",
+    }
     return Check(
         "devices",
-        "all runs are on emulated devices, or all on real ones",
+        "data and log of all runs are each on emulated devices, or each on real ones",
         not mixed,
-        f"{len(emulated)} of {len(steps)} runs on an emulated device" if emulated else "all on real ones",
-        "one side ran on an emulated device and the other on a real one" if mixed else "",
+        f"{len(on['data'])} of {len(steps)} runs with data on an emulated device, {len(on['wal'])} with their log"
+        if any(on.values())
+        else "all on real ones",
+        said[mixed[0]] if mixed else "",
     )
 
 
@@ -86,9 +92,9 @@ def probes_of(run: RunSummary) -> dict[str, ProbeResult]:
 
 def mixed_up(run: RunSummary) -> str | None:
     """Why its probes say nothing of it."""
-    if all(one.emulated == is_emulated(run.manifest) for one in probes_of(run).values()):
+    if all(one.emulated == is_data_emulated(run.manifest) for one in probes_of(run).values()):
         return None
-    ran, other = ("an emulated", "a real") if is_emulated(run.manifest) else ("a real", "an emulated")
+    ran, other = ("an emulated", "a real") if is_data_emulated(run.manifest) else ("a real", "an emulated")
     return f"{name_of(run)} ran on {ran} device and its probe is of {other} one"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from stallmark.driver.analysis.io import device_of, is_emulated
+from stallmark.driver.analysis.io import device_of, is_data_emulated, is_emulated
 from stallmark.driver.analysis.words import size
 
 Kind = Literal["cache", "tier"]
@@ -18,19 +18,22 @@ class Flash(NamedTuple):
 
 
 def device_name(manifest: Mapping[str, Any]) -> str:
-    """Of the data: "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
-    device = _model(manifest)
+    """Of the data: "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model.
+
+    Where the log alone is emulated: "EMULATED log on 1 spindle, 2 ms; data on vda".
+    """
+    if is_data_emulated(manifest):
+        return f"EMULATED {_spindles(_model(manifest))}{''.join(f' + {one}' for one in flash_of(manifest))}"
+    device = device_of(manifest, "data")
+    real = " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
     if is_emulated(manifest):
-        spindles = device["spindles"]
-        time = f"{device['rpm']:,.0f} rpm" if device.get("rpm") else f"{device.get('read_ms') or 0:g} ms"
-        flash = "".join(f" + {one}" for one in flash_of(manifest))
-        return f"EMULATED {spindles} spindle{'s' if spindles != 1 else ''}, {time}{flash}"
-    return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
+        return f"EMULATED log on {_spindles(_model(manifest, 'wal'))}; data on {real}"
+    return real
 
 
 def flash_of(manifest: Mapping[str, Any]) -> list[Flash]:
     """Of an emulated device as it was; of a real array as the scenario's `array` says."""
-    if is_emulated(manifest):
+    if is_data_emulated(manifest):
         device = _model(manifest)
         return [Flash(kind, int(device[kind]["size"])) for kind in _KINDS if device.get(kind)]
     array = manifest.get("array") or {}
@@ -51,10 +54,16 @@ def dram_of(manifest: Mapping[str, Any]) -> int | None:
     return (manifest.get("array") or {}).get("dram_bytes")
 
 
-def _model(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Of an emulated device, wherever it is emulated; what there is of a real one."""
-    device = device_of(manifest, "data")
+def _model(manifest: Mapping[str, Any], role: str = "data") -> Mapping[str, Any]:
+    """Of an emulated device, wherever it is emulated."""
+    device = device_of(manifest, role)
     return device.get("lab") or device
+
+
+def _spindles(model: Mapping[str, Any]) -> str:
+    count = model["spindles"]
+    time = f"{model['rpm']:,.0f} rpm" if model.get("rpm") else f"{model.get('read_ms') or 0:g} ms"
+    return f"{count} spindle{'s' if count != 1 else ''}, {time}"
 
 
 _KINDS: tuple[Kind, ...] = ("cache", "tier")

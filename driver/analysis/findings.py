@@ -89,7 +89,7 @@ def _devices(found: Sequence[Point]) -> Iterator[str]:
         by_device = list(_by_device(same).items())
         for (slow_name, slow), (fast_name, fast) in pairwise(by_device):
             a, b = slow[0], fast[0]
-            if a.first.emulated != b.first.emulated:
+            if a.first.emulated_roles != b.first.emulated_roles:
                 yield (
                     f"With the same buffer pool of {a.pool}, {slow_name} and {fast_name} are not compared: an emulated "
                     "device says nothing of a real one."

@@ -100,7 +100,7 @@ def read_io(record: Record) -> Io:
         temp=server.get("temp"),
         wal=wal if wal is not None and "writes" in wal.totals else None,
         wal_names=wal_names,
-        emulated=is_emulated(record.manifest),
+        emulated=is_data_emulated(record.manifest),
         data_device=devices.get("data") or devices.get("data+wal"),
         wal_device=devices.get("wal"),
         own_database=databases.get("true"),
@@ -111,10 +111,20 @@ def read_io(record: Record) -> Io:
     )
 
 
+def emulated_roles(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those of "data" and "wal" whose device was emulated: in the server's process, or as a block device of a lab."""
+    devices = {role: device_of(manifest, role) for role in ("data", "wal")}
+    return tuple(role for role, device in devices.items() if "spindles" in device or "lab" in device)
+
+
 def is_emulated(manifest: Mapping[str, Any]) -> bool:
-    """Whether the data files lay on an emulated device: in the server's process, or a block device of a lab."""
-    device = device_of(manifest, "data")
-    return "spindles" in device or "lab" in device
+    """Whether anything that decides the run's figures was emulated, its data or its log: so the run is labelled."""
+    return bool(emulated_roles(manifest))
+
+
+def is_data_emulated(manifest: Mapping[str, Any]) -> bool:
+    """Whether the data files lay on an emulated device: what is said of their device depends on that alone."""
+    return "data" in emulated_roles(manifest)
 
 
 def device_of(manifest: Mapping[str, Any], role: str) -> Mapping[str, Any]:

@@ -111,7 +111,7 @@ class StepSummary:
     buffer_pool_bytes: int | None  # as reached on the server
     buffer_pool_share: float | None  # of the database's size at the start
     device: str  # "EMULATED 8 spindles, 4 ms" or the block device's name
-    emulated: bool
+    emulated_roles: tuple[str, ...]  # those of "data" and "wal" whose device was emulated
     measured_s: float
     warm_up_s: float
     tps: float
@@ -173,6 +173,11 @@ class StepSummary:
     beside: QueriesBeside | None = None  # streams of queries that were there as well
     flash: FlashUse | None = None  # of the data device, where it is counted
     active: ActiveSet | None = None
+
+    @property
+    def emulated(self) -> bool:
+        """So it is labelled: its data, its log or both were on an emulated device."""
+        return bool(self.emulated_roles)
 
     @property
     def result_tps(self) -> float:

@@ -99,7 +99,10 @@ class Device(Collector):
         if unsynced:
             reasons.append(f"The kernel counts syncs of whole disks only, not of {', '.join(unsynced)}.")
         if closed := [device.name for device, state in _labs(roles).items() if state is None]:
-            reasons.append(f"Of {', '.join(closed)}, a lab's, only root sees more than the kernel counts.")
+            reasons.append(
+                f"Of {', '.join(closed)}, a lab's, only what the kernel counts is known: the array's own counters are "
+                "for root, and of the lab's whole block device."
+            )
         return " ".join(reasons) or None
 
     def open(self) -> None:
@@ -144,8 +147,8 @@ def _labs(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | N
     return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
 
 
-def _state(file: Path) -> layout.Device | None:
-    return SharedState.open(file).device(0) if os.access(file, os.R_OK | os.W_OK) else None
+def _state(file: Path | None) -> layout.Device | None:
+    return SharedState.open(file).device(0) if file and os.access(file, os.R_OK | os.W_OK) else None
 
 
 def _real(device: BlockDevice, role: str) -> Row:

@@ -8,7 +8,6 @@ they are and how their times were understood:
                 "counters": 12, "notes": []}}
 """
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.foreign import formats
 from stallmark.driver.foreign.align import MARGIN_S, Aligned, Span, align
 from stallmark.driver.foreign.measurements import Measurements, Wanted
-from stallmark.driver.record import Record
+from stallmark.driver.record import Record, write_manifest
 
 SCHEMA = pa.schema(
     [
@@ -161,9 +160,7 @@ def _write(record: Record, name: str, entry: dict[str, Any], rows: pa.Table) -> 
         draft.unlink(missing_ok=True)
         raise
     record.manifest["foreign"] = attached | {slug: entry}
-    draft = record.folder / "manifest.json.new"
-    draft.write_text(json.dumps(record.manifest, indent=2, default=str) + "\n")
-    os.replace(draft, record.folder / "manifest.json")
+    write_manifest(record.folder, record.manifest)
 
 
 def _slug(name: str, taken: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.lab.beneath import beneath, file_behind
 from stallmark.driver.lab.errors import LabError
 from stallmark.driver.lab.path import Waits
 
@@ -47,8 +48,7 @@ class Places:
                 f"{name!r} is no name of a lab: take small letters, digits and hyphens, 30 characters at most."
             )
         self.folder = (home / name).resolve()
-        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
-        self.runtime = RUNTIME / f"stallmark-lab-{digest}"
+        self.runtime = _runtime(self.folder)
         self.facts = self.folder / "lab.json"
         self.disk = self.folder / "disk"
         self.lock = self.folder / "lock"
@@ -73,6 +73,11 @@ class Places:
                 os.replace(draft, target)
 
 
+def _runtime(folder: Path) -> Path:
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
+    return RUNTIME / f"stallmark-lab-{digest}"
+
+
 def _read(file: Path) -> Facts | None:
     try:
         return Facts.model_validate_json(file.read_bytes())
@@ -82,19 +87,29 @@ def _read(file: Path) -> Facts | None:
         raise LabError(f"{file} cannot be read as a lab's ({str(error).splitlines()[0]}).") from None
 
 
-def behind(device: str) -> tuple[Facts, Path] | None:
-    """The lab that a block device (`loop0`) is, and its state file, which only root may open; None: it is no lab's."""
+def behind(device: str) -> tuple[Facts, Path | None] | None:
+    """The lab that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, wholly or in part, and the lab's state
+    file, which only root may open. Not of a partition or a volume, on which there may be others: the array counts the
+    I/O of all. None altogether: no lab is there."""
+    bottom = beneath(device)
     for published in RUNTIME.glob("stallmark-lab-*/facts"):
         try:
             facts = _read(published)
         except LabError:
             continue
-        if facts and facts.loop == f"/dev/{device}":
-            return facts, published.with_name("state")
+        loop = facts and facts.loop and Path(facts.loop).name
+        if facts and loop in bottom and _still_has(loop, published.parent):
+            return facts, published.with_name("state") if device == loop else None
     return None
 
 
+def _still_has(loop: str, runtime: Path) -> bool:
+    """What a lab left in memory when it crashed may name a loop device that is another's by now."""
+    file = file_behind(loop)
+    return file is not None and _runtime(file.parent.parent) == runtime
+
+
 def lab_of(device: str) -> dict[str, Any] | None:
-    """What a record says of the lab that a block device (`loop0`) is: its name and its model; None if it is none."""
+    """What a record says of the lab that a block device is or lies on: its name and its model; None without one."""
     found = behind(device)
     return {"name": found[0].name, **asdict(found[0].model)} if found else None

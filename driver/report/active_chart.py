@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.driver.analysis.devices import dram_of, flash_of
+from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import Figure
@@ -43,20 +44,20 @@ def active_figures(experiment: ExperimentSummary) -> list[Figure]:
     result = []
     for panel in panels(experiment.steps):
         folders = {step.run for step in panel.steps}
-        runs = [run for run in experiment.runs if run.folder in folders and _is_drawn(run, panel)]
+        runs = [run for run in experiment.runs if run.folder in folders and _is_drawn(run)]
         if runs:
             result.append(_figure(panel, runs, seen))
     return result
 
 
-def _is_drawn(run: RunSummary, panel: Panel) -> bool:
+def _is_drawn(run: RunSummary) -> bool:
     """What was counted always; a bound only where there is something that it could fit into."""
     line = run.series.active_bytes
     if line is None or not np.isfinite(line).any():
         return False
     if _is_counted(run):
         return True
-    return not panel.emulated and bool(dram_of(run.manifest) or flash_of(run.manifest))
+    return not is_data_emulated(run.manifest) and bool(dram_of(run.manifest) or flash_of(run.manifest))
 
 
 def _is_counted(run: RunSummary) -> bool:

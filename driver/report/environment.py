@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stallmark.driver.analysis.io import is_emulated
+from stallmark.driver.analysis.io import emulated_roles, is_emulated
 from stallmark.driver.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.labels import EMULATED
@@ -79,9 +79,8 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     if run.growth_share is not None:
         grown += f" {units.signed_share(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
-    emulated = is_emulated(run.manifest) or any(s.emulated for s in run.steps)
     return [
-        f"{run.title} ({EMULATED})" if emulated else run.title,
+        f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title,
         run.folder,
         units.minute(run.started),
         Cell("incomplete", "bad") if run.incomplete_because else "complete",
@@ -98,12 +97,13 @@ def devices(experiment: ExperimentSummary) -> list[Facts]:
     result: list[Facts] = []
     for run in experiment.runs:
         device = run.manifest.get("device") or {}
-        label = f"{EMULATED} device" if device.get("emulated") else "Device"
+        slow = emulated_roles(run.manifest)
         for role in ("data", "wal"):
             if isinstance(device.get(role), Mapping):
                 names = " and ".join(r for r in ("data", "wal") if device.get(r) == device[role]).replace(
                     "wal", "WAL"
                 )
+                label = f"{EMULATED} device" if role in slow else "Device"
                 group = Facts(f"{label}: {names}", list(flatten(device[role])))
                 if group not in result:
                     result.append(group)

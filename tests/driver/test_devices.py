@@ -190,4 +190,4 @@ def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path
     with opened(Device(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
-    assert "a lab's, only root sees more than the kernel counts" in (Device(engine).limited() or "")
+    assert "the array's own counters are for root" in (Device(engine).limited() or "")

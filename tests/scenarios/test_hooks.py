@@ -62,11 +62,24 @@ def test_what_it_leaves_running_is_not_waited_for():
 
 
 def test_it_is_given_no_password(monkeypatch):
-    for name in ("SQLCMDPASSWORD", "PGPASSWORD", "STALLMARK_SERVER", "ARRAY_API_TOKEN"):
+    names = (
+        "SQLCMDPASSWORD",
+        "PGPASSWORD",
+        "STALLMARK_SERVER",
+        "ARRAY_API_TOKEN",
+        "SSHPASS",
+        "DB_PASS",
+        "MY_PASS_1",
+    )
+    for name in (*names, "AZURE_STORAGE_KEY"):
         monkeypatch.setenv(name, "hunter2")
-    monkeypatch.setenv("STALLMARK_HOME", "/home/of/databases")
-    said = carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
-    assert "hunter2" not in said and "/home/of/databases" in said
+    monkeypatch.setenv("DATABASE", "Server=array;Password=hunter2")
+    kept = {"STALLMARK_HOME": "/home/of/databases", "SSH_ASKPASS": "/bin/ask", "SSH_AUTH_SOCK": "/run/agent"}
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    given = hook_secrets.environment()
+    assert "hunter2" not in str(given) and kept.items() <= given.items()
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
 
 
 @pytest.mark.parametrize(

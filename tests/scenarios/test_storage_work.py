@@ -1,6 +1,7 @@
 """What is done to the storage itself around the runs: in which order, and what keeps anything from being measured."""
 
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,6 +95,8 @@ def run(
 
     def go(self: Run) -> None:
         made.append({"variant": self._variant.name, **self._array})
+        self._folder.mkdir(parents=True)
+        (self._folder / "manifest.json").write_text('{"format": 1}')
 
     engine = SimpleNamespace(checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {})
     monkeypatch.setattr(Run, "go", go)
@@ -132,6 +135,8 @@ def test_one_that_fails_later_keeps_what_was_measured(monkeypatch, tmp_path):
     finished, made = run(monkeypatch, tmp_path, {"name": "A"}, broken)
     assert [one["variant"] for one in made] == ["A"]
     assert finished.incomplete_because and "it said: array is full" in finished.incomplete_because
+    [kept] = [json.loads(file.read_text()) for file in tmp_path.glob("*/01-a/manifest.json")]
+    assert kept["ended"] == {"before": "B", "because": finished.incomplete_because}
 
 
 def test_nothing_is_asked_of_nobody(monkeypatch, tmp_path):

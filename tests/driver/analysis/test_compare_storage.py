@@ -29,7 +29,9 @@ def judged(runs):
 
 def test_an_emulated_device_beside_a_real_one_is_no_verdict(sound):
     runs = made(sound, **QUIET)
-    runs = [run if run.manifest["variant"]["name"] == "A" else with_step(run, emulated=False) for run in runs]
+    runs = [
+        run if run.manifest["variant"]["name"] == "A" else with_step(run, emulated_roles=()) for run in runs
+    ]
     pair, checks = judged(runs)
     assert pair.verdict == "not comparable" and pair.cause is None
     assert "one side ran on an emulated device and the other on a real one" in pair.sentence

@@ -60,7 +60,7 @@ def step(**more: Any) -> StepSummary:
         "buffer_pool_bytes": 16 * MIB,
         "buffer_pool_share": 0.05,
         "device": EMULATED,
-        "emulated": True,
+        "emulated_roles": ("data", "wal"),
         "measured_s": 60.0,
         "warm_up_s": 20.0,
         "tps": tps,
@@ -259,7 +259,7 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
                 "The device is not the bottleneck: 6 % of the users' time was I/O and the CPU was 97 % busy."
             )
             one = replace(
-                one, device="vda", emulated=False, device_verdict=verdict, device_is_bottleneck=False
+                one, device="vda", emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False
             )
             runs.append(run([one]))
     return experiment(
@@ -291,7 +291,7 @@ def user_ramp(emulated: bool = True) -> ExperimentSummary:
             data_io=io(read_ms=3.9 + users**1.3 / 5, reads=int(tps * 120)),
             warm_up_s=20.0,
         )
-        steps.append(one if emulated else replace(one, emulated=False, device="nvme0n1"))
+        steps.append(one if emulated else replace(one, emulated_roles=(), device="nvme0n1"))
     return experiment(
         [run(steps)],
         scenario="user-ramp",
@@ -312,7 +312,7 @@ def devices(emulated: bool = False, transactions: int = 1) -> ExperimentSummary:
             run=f"{n:02d}",
             variant=name,
             device=name,
-            emulated=emulated,
+            emulated_roles=("data", "wal") if emulated else (),
             tps=tps,
             data_io=io(read_ms=9e3 / tps),
         )

@@ -284,7 +284,7 @@ def test_counters_sampled_over_different_seconds_are_compared_per_second():
 def test_a_device_that_holds_data_and_log_is_compared_with_both():
     """The bare demo device is one disk: its writes are those of data files and WAL together."""
     written = given.io(writes=4_021 + 7_402, write_bytes=(4_021 + 4_021) * 8192, source="device")
-    step = given.step(emulated=False, device="vda", device_io=written, wal_device_io=None)
+    step = given.step(emulated_roles=(), device="vda", device_io=written, wal_device_io=None)
     (row,) = tables.agreement(given.experiment([given.run([step])]), writes=True).rows
     assert row[1] == "data + WAL"
     assert [str(cell) for cell in row[2:5]] == ["190", "190", "0.0" + units.NBSP + "%"]

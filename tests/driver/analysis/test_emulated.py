@@ -1,0 +1,55 @@
+"""Data and log are each on an emulated device or on a real one, and each is called what it is."""
+
+import pytest
+from comparisons import made, template, with_step
+from flash_records import EMULATED as DISKS
+from flash_records import REAL, changed, on_array
+from synthetic import MIB, Truth, make_run
+
+from stallmark.driver.analysis.compare import compare_runs
+from stallmark.driver.analysis.experiment import summarise
+from stallmark.driver.analysis.summary import ExperimentSummary
+from stallmark.driver.record import Record
+from stallmark.driver.report.environment import devices
+
+SDA = {"name": "sda", "model": "Disk", "rotational": True}
+
+
+def on(folder, data, wal) -> ExperimentSummary:
+    run = changed(make_run(folder, Truth(**REAL)), device={"emulated": True, "data": data, "wal": wal})
+    return summarise([Record(on_array(run, dram_bytes=64 * 1024 * MIB))])
+
+
+def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_path):
+    experiment = on(tmp_path / "run", SDA, DISKS)
+    [step] = experiment.steps
+    assert experiment.emulated and step.emulated and step.emulated_roles == ("wal",)
+    assert (
+        step.device
+        == f"EMULATED log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk"
+    )
+    # What is said of the data's device is of a real one: nobody counted, and there is an array's DRAM.
+    assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
+    assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
+
+
+def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
+    [step] = on(tmp_path / "run", SDA, {"name": "loop0", "lab": {"name": "array"} | DISKS}).steps
+    assert step.emulated_roles == ("wal",) and step.device.startswith("EMULATED log on")
+
+
+@pytest.mark.parametrize(
+    ("roles", "sentence"),
+    [
+        (("wal",), "the log of one side was on an emulated device and that of the other on a real one"),
+        (("data",), "one side ran on an emulated device and the other on a real one"),
+        (("data", "wal"), "one side ran on an emulated device and the other on a real one"),
+    ],
+)
+def test_what_is_emulated_on_one_side_alone_is_not_compared(tmp_path, roles, sentence):
+    runs = made(template(tmp_path, measured_s=40), A=[400.0, 404.0, 402.0], B=[480.0, 478.0, 484.0])
+    runs = [
+        with_step(run, emulated_roles=roles if run.manifest["variant"]["name"] == "A" else ()) for run in runs
+    ]
+    [pair] = compare_runs(runs).pairs
+    assert pair.verdict == "not comparable" and sentence in pair.sentence

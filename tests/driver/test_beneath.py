@@ -1,0 +1,77 @@
+"""A lab is found beneath partitions and volumes, and is not taken for one where its loop device is another's by now."""
+
+from pathlib import Path
+
+import pytest
+
+from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.lab import Facts, behind, lab_of
+from stallmark.driver.lab.beneath import beneath
+from stallmark.driver.lab.facts import Places
+
+MODEL = DeviceModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
+
+
+@pytest.fixture
+def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """On loop0 two volumes, one upon the other (dm-0, dm-1) on a partition; in md0 a whole disk as well."""
+    classes = tmp_path / "class"
+    classes.mkdir()
+    for place in ("loop0/loop", "loop0/loop0p1", "sda/sda1", "dm-0/slaves", "dm-1/slaves", "md0/slaves"):
+        (tmp_path / "devices" / place).mkdir(parents=True)
+    for place in ("loop0", "loop0/loop0p1", "sda", "sda/sda1", "dm-0", "dm-1", "md0"):
+        device = tmp_path / "devices" / place
+        (classes / device.name).symlink_to(device)
+        if "/" in place:
+            (device / "partition").write_text("1\n")
+    for volume, slave in (("dm-0", "loop0p1"), ("dm-1", "dm-0"), ("md0", "dm-1"), ("md0", "sda")):
+        (classes / volume / "slaves" / slave).symlink_to(classes / slave)
+    monkeypatch.setattr("stallmark.driver.lab.beneath.SYS", classes)
+    monkeypatch.setattr("stallmark.driver.lab.facts.RUNTIME", tmp_path / "memory")
+    return classes
+
+
+def a_lab(devices: Path, attached: str | None = None) -> Places:
+    """One that says it is loop0, which has that file."""
+    places = Places(devices.parent / "home", "one")
+    for folder in (places.folder, places.runtime):
+        folder.mkdir(parents=True)
+    places.write(Facts(name="one", size=1 << 30, model=MODEL, loop="/dev/loop0"))
+    (devices / "loop0/loop/backing_file").write_text(f"{attached or places.file}\n")
+    return places
+
+
+@pytest.mark.parametrize(
+    ("device", "bottom"),
+    [
+        ("loop0", ["loop0"]),
+        ("loop0p1", ["loop0"]),
+        ("dm-1", ["loop0"]),
+        ("md0", ["loop0", "sda"]),
+        ("unknown", ["unknown"]),
+    ],
+)
+def test_what_a_device_lies_on(devices: Path, device: str, bottom: list[str]) -> None:
+    assert beneath(device) == bottom
+
+
+def test_what_lies_on_a_lab_is_emulated_and_the_array_counts_for_its_whole_device(devices: Path) -> None:
+    places = a_lab(devices)
+    for device in ("loop0", "loop0p1", "dm-1", "md0"):
+        assert (lab_of(device) or {}).get("spindles") == 4
+        facts, state = behind(device) or (None, None)
+        assert facts and facts.name == "one" and state == (places.state if device == "loop0" else None)
+    assert lab_of("sda1") is None
+
+
+def test_a_lab_whose_server_was_killed_is_one_still(devices: Path) -> None:
+    places = a_lab(devices)
+    (devices / "loop0/loop/backing_file").write_text(f"{places.file} (deleted)\n")
+    assert lab_of("loop0")
+
+
+def test_a_loop_device_that_is_another_s_by_now_is_real(devices: Path) -> None:
+    a_lab(devices, attached="/home/me/mount/array")
+    assert lab_of("loop0") is None and lab_of("loop0p1") is None
+    (devices / "loop0/loop/backing_file").unlink()  # detached
+    assert lab_of("loop0") is None
