@@ -26,16 +26,18 @@ def command(
     scratch: Path,
     seed: int,
 ) -> list[str]:
-    """Of one step. `how` is the I/O engine: `psync` is a thread for each outstanding I/O, others keep them in one.
+    """Of one step. `how` is the I/O engine: `psync` is a thread for each outstanding I/O, others keep those at random
+    in one. In order, each is a stream with a thread and a part of the file of its own, whatever the engine: a single
+    stream that is far ahead of itself would be another thing under the same name.
 
     `seed` decides the places of random I/O: two steps with one seed would read the same blocks, the second from caches.
     """
     pattern = asked.pattern
-    threads = asked.outstanding if how == "psync" else 1
+    threads = asked.outstanding if how == "psync" or not pattern.random else 1
     sequential = (
         []
         if pattern.random or threads == 1
-        else [f"--offset_increment={_share(size_bytes, threads, pattern.block_bytes)}"]
+        else [f"--offset_increment={part_bytes(size_bytes, threads, pattern.block_bytes)}"]
     )
     writes = [] if pattern.reads else [
         "--refill_buffers=1", "--buffer_compress_percentage=50", "--buffer_compress_chunk=4096",
@@ -45,7 +47,7 @@ def command(
         "--name=probe",
         f"--filename={_escaped(file)}",
         f"--offset={SKIP_BYTES}",
-        f"--size={_share(size_bytes, 1 if not sequential else threads, pattern.block_bytes)}",
+        f"--size={part_bytes(size_bytes, 1 if not sequential else threads, pattern.block_bytes)}",
         *sequential,
         f"--rw={'rand' * pattern.random}{pattern.operation}",
         f"--bs={pattern.block_bytes}",
@@ -53,7 +55,7 @@ def command(
         "--direct=1",
         "--thread=1",
         f"--numjobs={threads}",
-        f"--iodepth={1 if how == 'psync' else asked.outstanding}",
+        f"--iodepth={asked.outstanding // threads}",
         "--group_reporting=1",
         "--lat_percentiles=1",  # and their bins: from issuing to the end, as the mean is
         "--time_based=1",
@@ -75,8 +77,8 @@ def command(
     ]
 
 
-def _share(size_bytes: int, parts: int, block_bytes: int) -> int:
-    """A part of the file behind our mark, in whole blocks."""
+def part_bytes(size_bytes: int, parts: int, block_bytes: int) -> int:
+    """Of the file behind our mark, in whole blocks: what is a stream's own."""
     return (size_bytes - SKIP_BYTES) // parts // block_bytes * block_bytes
 
 
@@ -130,10 +132,14 @@ def parse(asked: Asked, text: str, log: str) -> ProbeStep:
 
 
 def windows(log: str) -> tuple[tuple[float, float], ...]:
-    """I/Os per second in each window, all threads together; lines are: ms since the start, I/Os per second, …"""
+    """I/Os per second in each window, all threads together; lines are: ms since the start, I/Os per second, …
+
+    fio writes none for a window in which nothing ended: its rate is 0.
+    """
     rates: dict[int, float] = {}
     for line in log.splitlines():
         if match := re.match(r"(\d+), *(\d+)", line):
             window = round(int(match[1]) / WINDOW_MS)
             rates[window] = rates.get(window, 0.0) + int(match[2])
-    return tuple((window * WINDOW_MS / 1000, rate) for window, rate in sorted(rates.items()) if window)
+    last = max(rates, default=0)
+    return tuple((window * WINDOW_MS / 1000, rates.get(window, 0.0)) for window in range(1, last + 1))

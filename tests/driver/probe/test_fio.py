@@ -50,6 +50,12 @@ def test_plain_calls_are_a_thread_for_each():
     assert (asked["iodepth"], asked["numjobs"]) == ("1", "8")
 
 
+@pytest.mark.parametrize("how", ["psync", "libaio"])
+def test_in_order_is_a_stream_for_each_whatever_issues_them(how):
+    asked = options(Asked(WRITE, 8), how)
+    assert (asked["iodepth"], asked["numjobs"]) == ("1", "8") and int(asked["offset_increment"]) > 0
+
+
 @settings(max_examples=30)
 @given(st.integers(1, 64), st.integers(2**26, 2**30), st.sampled_from(["psync", "libaio"]))
 def test_streams_stay_behind_the_mark_within_the_file_and_apart(outstanding, size, how):
@@ -96,6 +102,10 @@ def test_no_answer_is_a_sentence(text, sentence):
     with pytest.raises(StallmarkError, match=sentence) as refused:
         fio.parse(Asked(READ, 8), text, "")
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+def test_a_window_in_which_nothing_ended_is_one():
+    assert fio.windows("250, 100, 0, 0, 0\n751, 100, 0, 0, 0\n") == ((0.25, 100), (0.5, 0), (0.75, 100))
 
 
 @given(st.text(max_size=80))
