@@ -334,7 +334,7 @@ PROBE_SLUMPS = 0.1
 """Share of a step's windows in a slump from which it is unstable. That many cannot be the odd garbage collection."""
 PROBE_WINDOW_IOS = 40
 """I/Os that a window needs at the step's mean rate for its slump to be one: of so many independent ones, half is three
-standard deviations away."""
+standard deviations away. One disk has as many in half a second: its windows are longer."""
 
 PROBE_SMALL_BYTES = 64 * 2**30
 """Controllers of arrays have up to some tens of GiB of memory: a file that is smaller may be answered from it."""
@@ -345,4 +345,5 @@ in the seconds a probe has, on disks whose single I/Os scatter by a third of the
 more than its disks, changes by less."""
 PROBE_BATCHES = 10
 """Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
-an I/O, and enough for an interval by Student's t that is only a seventh wider than by many."""
+an I/O, and enough for an interval by Student's t that is only a seventh wider than by many. Fewer where a step
+has fewer windows."""
