@@ -132,7 +132,7 @@ def _failed(program: str, text: str) -> str:
             "measured; choose a folder on a file system that has it (ext4, XFS, NTFS)."
         )
     if "no space" in lowered:
-        return f"{name} ran out of space ({_reason(text)}): make room or give a smaller --size."
+        return f"{name} ran out of space ({_reason(text)}): make room or give it a smaller size."
     return f"{name} failed ({_reason(text)}): nothing of this step can be used."
 
 
