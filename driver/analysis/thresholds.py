@@ -343,7 +343,7 @@ PROBE_DRIFT = 0.10
 """Change of raw storage between two probes that makes what lies between them incomparable. Less is not told from chance
 in the seconds a probe has, on disks whose single I/Os scatter by a third of their mean, and a database, which waits for
 more than its disks, changes by less."""
-PROBE_BATCHES = 10
+PROBE_BATCHES = 20
 """Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
-an I/O, and enough for an interval by Student's t that is only a seventh wider than by many. Fewer where a step
-has fewer windows."""
+an I/O, and enough for an interval by Student's t that is only a fifteenth wider than by many. Fewer where a
+step has fewer windows."""

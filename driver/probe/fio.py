@@ -5,6 +5,7 @@ Written for fio 3.x; documentation: HOWTO of fio, "Command line options", "JSON 
 
 import json
 import re
+from math import ceil
 from pathlib import Path
 
 from stallmark.driver.analysis.probe_result import NS_PER_MS, Asked, ProbeStep, coarser
@@ -87,20 +88,21 @@ def _escaped(file: Path) -> str:
     return str(file).replace("\\", "\\\\").replace(":", "\\:")
 
 
-def read(asked: Asked, scratch: Path) -> ProbeStep:
-    """What the step came to, from the files fio left. Raises StallmarkError when it says of no I/O, or of an error."""
+def read(asked: Asked, seconds: float, scratch: Path) -> ProbeStep:
+    """What the step of so many seconds came to, from the files fio left. Raises StallmarkError when it says of no I/O,
+    or of an error."""
     try:
         text = (scratch / "fio.json").read_text()
     except OSError:
         text = ""
-    return parse(asked, text, _log(scratch))
+    return parse(asked, seconds, text, _log(scratch))
 
 
 def _log(scratch: Path) -> str:
     return "".join(path.read_text() for path in sorted(scratch.glob(f"{_LOG}_iops*.log")))
 
 
-def parse(asked: Asked, text: str, log: str) -> ProbeStep:
+def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:
     """fio's JSON (before which it may have printed warnings) and its log of I/Os per second."""
     try:
         job = json.loads(text[text.index("{") :])["jobs"][0]
@@ -127,19 +129,20 @@ def parse(asked: Asked, text: str, log: str) -> ProbeStep:
         size,
         mean / NS_PER_MS,
         coarser([(int(ns) / NS_PER_MS, count) for ns, count in bins.items() if count]),
-        windows(log),
+        windows(log, seconds),
     )
 
 
-def windows(log: str) -> tuple[tuple[float, float], ...]:
+def windows(log: str, seconds: float) -> tuple[tuple[float, float], ...]:
     """I/Os per second in each window, all threads together; lines are: ms since the start, I/Os per second, …
 
-    fio writes none for a window in which nothing ended: its rate is 0.
+    fio writes none for a window in which nothing ended: its rate is 0. The last one, at whose end some threads have
+    ended and are not counted any more, is left out.
     """
     rates: dict[int, float] = {}
     for line in log.splitlines():
         if match := re.match(r"(\d+), *(\d+)", line):
             window = round(int(match[1]) / WINDOW_MS)
             rates[window] = rates.get(window, 0.0) + int(match[2])
-    last = max(rates, default=0)
+    last = min(max(rates, default=0), ceil(seconds * 1000 / WINDOW_MS) - 1)
     return tuple((window * WINDOW_MS / 1000, rates.get(window, 0.0)) for window in range(1, last + 1))

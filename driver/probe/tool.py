@@ -40,7 +40,7 @@ class Tool:
                     self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed
                 )
             said = _run(order, seconds, asked, _clean(os.environ) | dict(environment or {}))
-            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, scratch)
+            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
 def can_probe() -> str | None:

@@ -126,8 +126,8 @@ def test_what_the_arrays_memory_may_have_answered_is_no_proof(rates, dram, verdi
     assert drift(*emulated, dram).verdict == SAME, "no model has memory"
 
 
-@pytest.mark.parametrize(("windows", "parts"), [(8, 8), (19, 10), (20, 10), (39, 10)])
-def test_a_step_has_ten_parts_that_hold_all_of_its_windows(windows, parts):
+@pytest.mark.parametrize(("windows", "parts"), [(8, 8), (19, 19), (20, 20), (39, 20)])
+def test_a_step_has_twenty_parts_that_hold_all_of_its_windows(windows, parts):
     rates = tuple(float(number) for number in range(1, windows + 1))
     one = any_step(8, 1000, seconds=windows / 4, scatter=rates)
     first, second = _batches(one, one)
