@@ -136,13 +136,7 @@ def behind(path: Path) -> str | None:
         return None
 
 
-def short(
-    folder: Path,
-    devices: Devices | None = None,
-    *,
-    seconds: float,
-    size_bytes: int,
-) -> ProbeResult:
+def short(folder: Path, devices: Devices | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
     """What tells within seconds whether storage is as it was (SHORT_STEPS), on a file of its own in `folder`.
     `devices`: what the server runs on, when emulated. Raises StallmarkError.
     """

@@ -1,13 +1,14 @@
 """Two probes: drifted, the same, or not to be told; never by more than they know."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from probes import NOISE, STREAM, probe
+from probes import NOISE, READ, STREAM, probe
 from probes import step as any_step
 
 from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, _batches, drift
@@ -134,6 +135,14 @@ def test_a_step_has_twenty_parts_that_hold_all_of_its_windows(windows, parts):
     assert len(first) == len(second) == parts
     most = -(-windows // parts)
     assert first[0] <= (most + 1) / 2 * 1000 and first[-1] >= (windows - (most - 1) / 2) * 1000
+
+
+def test_a_probe_with_a_step_more_is_compared_in_what_both_have():
+    """As the probes of older records, which did not write."""
+    write = replace(READ, name="8k-random-write", operation="write")
+    newer = probe(step(8, 1000), step(8, 700, pattern=write))
+    found = drift(probe(step(8, 1000)), newer)
+    assert found.verdict == SAME and [row.pattern for row in found.rows] == [READ]
 
 
 def test_without_windows_nothing_is_known():
