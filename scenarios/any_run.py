@@ -167,7 +167,7 @@ class AnyRun(ABC):
         return writer
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
-        if found := self._storage.probe(self._title):
+        if found := self._storage.probe(self._title, self._loaded.loaded_bytes or 0):
             writer.manifest.setdefault("probe", {})[when] = found
             writer.save_manifest()
 

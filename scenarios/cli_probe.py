@@ -69,10 +69,12 @@ def probe(
     from stallmark.scenarios.raw_run import shown_file, told
 
     show = Show(err)
+    if not place.exists():  # made by us, it would be on this machine's own disk
+        raise StallmarkError(f"There is no folder {place}: name one on the storage that is meant.")
     find_tool(emulated=False)  # before a file is written for nothing
     refuse_memory(place)
     patterns = find_patterns(names)
-    is_folder = place.is_dir() or not place.exists()
+    is_folder = place.is_dir()
     if not is_folder:
         patterns = _only_reads(place, patterns, named=bool(names))
     steps: tuple[Asked, ...] = steps_of(patterns, depths)

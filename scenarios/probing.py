@@ -1,8 +1,9 @@
 """The `probe:` and `precondition:` of a scenario: what is done to the storage itself around the runs.
 
 probe: before and after                          # raw reads and writes on a file of their own, around every run
+probe: {size: 64GiB}                             # more than the array's memory, or that answers for its disks
 probe: {folder: /mnt/array, seconds: 10s}        # of a server that is not ours: where its array is mounted here
-precondition: {size: 100GiB}                     # write before the first run of every variant, until writes are steady
+precondition: {size: 100GiB}                     # write whenever another variant comes, until writes are steady
 """
 
 from typing import Annotated, Any
@@ -10,14 +11,17 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Pool, Seconds
+from stallmark.scenarios.units import Pool, PoolSize, Seconds
 
 BEFORE_AND_AFTER = "before and after"
 
 
 class ProbeChoice(Part):
-    """`seconds` of each pattern; without a `folder`, where the data of an embedded server lie."""
+    """`seconds` of each step, on a file of `size` (or of a share of the data as loaded), which is written before every
+    probe; without a `folder`, where the data of an embedded server lie."""
 
+    # Written in a moment, by an emulated device's data as well; what memory of an array can hide is said.
+    size: Pool = PoolSize(size_bytes=256 * 2**20)
     folder: Annotated[str, Field(min_length=1)] | None = None
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
 
@@ -34,7 +38,7 @@ class PreconditionChoice(Part):
 
 def _probed(given: Any) -> Any:
     if isinstance(given, str) and given != BEFORE_AND_AFTER:
-        raise ValueError(f"write {BEFORE_AND_AFTER}, or {{folder: …, seconds: …}}, not {given!r}")
+        raise ValueError(f"write {BEFORE_AND_AFTER}, or {{size: …, folder: …, seconds: …}}, not {given!r}")
     return ProbeChoice() if given == BEFORE_AND_AFTER else given
 
 

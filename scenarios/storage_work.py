@@ -20,9 +20,6 @@ from stallmark.scenarios.show import Show
 OVERWRITERS = 8
 """Outstanding writes while preconditioning: enough to keep an array busy, as the short probe's."""
 
-STEPS = (*probe.SHORT_STEPS, Asked(probe.PATTERNS["8k-random-read"], 32))
-"""With as many outstanding as some thirty users have, so that what they achieve can be set beside it."""
-
 
 class StorageWork:
     """Of one experiment."""
@@ -45,12 +42,12 @@ class StorageWork:
             if why := probe.can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
             self._folder(key, choice.folder)
-        size = self._scenario.precondition and self._scenario.precondition.size.size_bytes
-        if size and size < probe.LEAST_BYTES:
-            raise StallmarkError(
-                f"precondition.size: {size / 2**20:.0f} MiB are overwritten in a moment: name as much as is free on "
-                f"the array, at least {probe.LEAST_BYTES // 2**20} MiB."
-            )
+            size = choice.size.size_bytes
+            if size and size < probe.LEAST_BYTES:
+                raise StallmarkError(
+                    f"{key}.size: {size / 2**20:.0f} MiB are gone over in a moment: name more than the array has of "
+                    f"memory, at least {probe.LEAST_BYTES // 2**20} MiB."
+                )
 
     def make(self, variant: Variant) -> dict[str, Any]:
         """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
@@ -67,8 +64,9 @@ class StorageWork:
             done["precondition"] = self._precondition(variant)
         return done
 
-    def probe(self, title: str) -> dict[str, Any] | None:
-        """Raw reads on a file of its own; None where the scenario does not ask for it."""
+    def probe(self, title: str, loaded_bytes: int) -> dict[str, Any] | None:
+        """Raw reads and writes on a file of its own; None where the scenario does not ask for it. A share is of the
+        database as loaded: as it grows, the probe's file must not, or two probes could not be compared."""
         choice = self._scenario.probe
         if choice is None:
             return None
@@ -77,8 +75,9 @@ class StorageWork:
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated device the data are on the real one, and so is their probe.
             devices = self._engine.devices if "data" in self._engine.emulated_devices() else None
+            size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
-                found = probe.short(folder, devices, seconds=choice.seconds, steps=STEPS)
+                found = probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
         return found.as_json()
 
     def _precondition(self, variant: Variant) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from stallmark.driver.analysis.compare_storage import drifts, mixed_up
+from stallmark.driver.analysis.compare_storage import drifts, mixed_up, probes_of
 from stallmark.driver.analysis.devices import dram_of, flash_of
 from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.points import group, labels, points
 from stallmark.driver.analysis.probe_drift import DRIFTED
+from stallmark.driver.analysis.probe_reach import small
 from stallmark.driver.analysis.summary import RunSummary
 from stallmark.driver.analysis.words import listed
 
@@ -15,6 +16,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
     yield from _active(runs)
     yield from _unsized(runs)
     yield from _warming(runs)
+    yield from _small_probes(runs)
     for run in runs:
         if ended := run.manifest.get("ended"):
             yield f"The experiment ended before “{ended['before']}”: {' '.join(ended['because'].split())}."
@@ -48,6 +50,14 @@ def _warming(runs: Sequence[RunSummary]) -> Iterator[str]:
             f"Flash was still warming up in {which}: it answered ever more of the reads. Later it would have given "
             "more, and in which order a cache and a tier come in the end these figures do not tell."
         )
+
+
+def _small_probes(runs: Sequence[RunSummary]) -> Iterator[str]:
+    """Where the array's memory is known, each comparison of probes says what it hides."""
+    unknown = [run for run in runs if dram_of(run.manifest) is None]
+    sizes = [one.file_bytes for run in unknown for one in probes_of(run).values() if not one.emulated]
+    if sizes and (said := small(min(sizes), "a larger one (probe: {size: …})")):
+        yield f"Probes around runs: {said[0].lower()}{said[1:]}"
 
 
 def _active(runs: Sequence[RunSummary]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from stallmark.driver.analysis.compare_sides import Side, experiment, name_of
 from stallmark.driver.analysis.comparison_summary import Check
+from stallmark.driver.analysis.devices import dram_of
 from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.driver.analysis.probe_result import ProbeResult
@@ -67,12 +68,15 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[str, Drift]]:
     probed = [(run, probes) for run in runs if (probes := probes_of(run))]
     named = name_of if len(set(map(experiment, runs))) > 1 else lambda run: run.folder
     within = [
-        (f"during {named(run)}", drift(probes["before"], probes["after"]))
+        (f"during {named(run)}", drift(probes["before"], probes["after"], dram_of(run.manifest)))
         for run, probes in probed
         if {"before", "after"} <= probes.keys()
     ]
     between = [
-        (f"from {named(run)} to {named(later)}", drift(probes["before"], again["before"]))
+        (
+            f"from {named(run)} to {named(later)}",
+            drift(probes["before"], again["before"], dram_of(run.manifest)),
+        )
         for (run, probes), (later, again) in pairwise(probed)
         if "before" in probes and "before" in again
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+from stallmark.driver.analysis.probe_reach import hidden
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
 from stallmark.driver.analysis.summary import StepSummary
 from stallmark.driver.analysis.words import number, percent
@@ -27,7 +28,8 @@ class Achieved:
 @dataclass(frozen=True)
 class Beside:
     """`raw_iops` and `raw_ms` are the probe's at the database's own number of outstanding reads, between those that
-    were measured; None where it has none such, or is of another device. `share`: reads per second of raw ones."""
+    were measured; None where it has none such, or is of another device. `share`: reads per second of raw ones;
+    `caution`: why raw storage may be slower than that."""
 
     pattern: Pattern | None
     reads_per_s: float
@@ -38,6 +40,7 @@ class Beside:
     raw_ms: float | None
     share: float | None
     sentence: str
+    caution: str | None = None
 
 
 def achieved_of(step: StepSummary) -> Achieved | None:
@@ -50,14 +53,19 @@ def achieved_of(step: StepSummary) -> Achieved | None:
     )
 
 
-def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool) -> Beside:
-    """Random reads of the block size nearest to the database's own. `emulated`: the database ran on such a device."""
+def beside(
+    probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None
+) -> Beside:
+    """Random reads of the block size nearest to the database's own. `emulated`: the database ran on such a device;
+    `dram_bytes`: the array's, where that is known."""
 
     def found(pattern: Pattern | None, raw: tuple[float, float] | None, sentence: str) -> Beside:
         iops, ms = raw or (None, None)
+        why = hidden(probe, dram_bytes) if raw else None
         share = achieved.reads_per_s / iops if iops else None
         figures = (achieved.reads_per_s, achieved.mb_per_s, achieved.read_ms, achieved.outstanding)
-        return Beside(pattern, *figures, iops, ms, share, sentence)
+        caution = f"Raw storage may be slower than that: {why}." if why else None
+        return Beside(pattern, *figures, iops, ms, share, sentence, caution)
 
     own = f"The database had {number(achieved.reads_per_s)} reads per second at {number(achieved.read_ms)} ms"
     if emulated != probe.emulated:

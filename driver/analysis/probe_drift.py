@@ -3,16 +3,18 @@
 The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
 is Student's, of each part against the same part of the other probe: a cache warms under both alike, and that is no
 scatter. It has Bonferroni's correction for the number of steps. Wholly outside the tolerance (PROBE_DRIFT): drifted;
-wholly inside: the same; anything else cannot be told.
+wholly inside: the same; anything else cannot be told. Nor can it where the array's memory may have answered for what is
+behind it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 
 import numpy as np
 
 from stallmark.driver.analysis.compare_statistics import paired
+from stallmark.driver.analysis.probe_reach import hidden
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
 from stallmark.driver.analysis.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 from stallmark.driver.analysis.words import listed, number, percent, signed
@@ -46,8 +48,8 @@ class Drift:
     rows: tuple[DriftRow, ...]
 
 
-def drift(before: ProbeResult, after: ProbeResult) -> Drift:
-    """What two probes say of what lies between them."""
+def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None) -> Drift:
+    """What two probes say of what lies between them. `dram_bytes`: the array's, where that is known."""
     if why := _differ(before, after):
         return Drift(UNKNOWN, why, ())
     second = {(step.pattern, step.outstanding): step for step in after.steps}
@@ -59,6 +61,10 @@ def drift(before: ProbeResult, after: ProbeResult) -> Drift:
     rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
     verdicts = {row.verdict for row in rows}
     verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME
+    why = hidden(before, dram_bytes)
+    if why and verdict != DRIFTED:  # a change that is seen is one, wherever it comes from
+        unknown = tuple(replace(row, verdict=UNKNOWN) for row in rows)
+        return Drift(UNKNOWN, f"Whether raw storage is as it was cannot be told: {why}.", unknown)
     return Drift(verdict, _sentence(verdict, rows), rows)
 
 
@@ -106,14 +112,14 @@ def _verdict(low: float | None, high: float | None) -> str:
 
 
 def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of up to PROBE_BATCHES parts of each, of equal length, of the windows that both have."""
+    """Rates of PROBE_BATCHES parts of each, as equally long as they can be, of the windows that both have; of as many
+    parts as there are windows where there are fewer."""
     first, second = dict(before.windows), dict(after.windows)
     common = sorted(first.keys() & second.keys())
-    size = max(1, len(common) // PROBE_BATCHES)
-    whole = common[: len(common) // size * size]
 
     def parts(rates: dict[float, float]) -> np.ndarray:
-        return np.array([rates[t] for t in whole]).reshape(-1, size).mean(axis=1)
+        several = np.array_split([rates[t] for t in common], min(PROBE_BATCHES, len(common)) or 1)
+        return np.array([part.mean() for part in several if len(part)])
 
     return parts(first), parts(second)
 

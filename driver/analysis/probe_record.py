@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from stallmark.driver.analysis.probe_reach import small
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
 from stallmark.driver.analysis.probe_saturation import Saturation, overall, saturations
-from stallmark.driver.analysis.thresholds import PROBE_SMALL_BYTES, SAME
-from stallmark.driver.analysis.words import factor, number, percent, size
+from stallmark.driver.analysis.thresholds import SAME
+from stallmark.driver.analysis.words import factor, number, percent
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.record import Record
 
@@ -162,11 +163,8 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[str]:
     if len({run.result.emulated for run in runs}) > 1:
         yield "Emulated and real devices are shown together: nothing follows from one for the other."
     smallest = min(run.result.file_bytes for run in runs)
-    if not all(run.result.emulated for run in runs) and smallest < PROBE_SMALL_BYTES:
-        yield (
-            f"The file that was read and written has {size(smallest)}: an array with as much memory or flash answers "
-            "from there, and its disks are hardly seen; a larger --size shows them."
-        )
+    if not all(run.result.emulated for run in runs) and (said := small(smallest, "a larger --size")):
+        yield said
     for run in runs:
         if run.incomplete_because:
             yield f"{run.variant} is incomplete: {run.incomplete_because}."

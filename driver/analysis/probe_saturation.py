@@ -7,8 +7,8 @@ take far longer than their share, it collapses.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log2
-from statistics import median
+from math import ceil, log2
+from statistics import fmean, median
 
 from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
 from stallmark.driver.analysis.thresholds import (
@@ -100,12 +100,15 @@ def sustained(step: ProbeStep) -> bool:
 
 
 def is_unstable(step: ProbeStep) -> bool:
-    """I/Os per second slump again and again within the step."""
+    """I/Os per second slump again and again within the step. Windows of few I/Os are put together, until each has as
+    many as it takes."""
     if len(step.windows) < 2:
         return False
     length = step.windows[1][0] - step.windows[0][0]
-    rates = [rate for _, rate in step.windows]
-    if step.iops * length < PROBE_WINDOW_IOS:
+    together = ceil(PROBE_WINDOW_IOS / (step.iops * length))
+    single = [rate for _, rate in step.windows]
+    rates = [fmean(single[i : i + together]) for i in range(0, len(single) - together + 1, together)]
+    if not rates:
         return False
     slumps = sum(rate < PROBE_UNSTABLE * median(rates) for rate in rates)
     return slumps >= max(2, PROBE_SLUMPS * len(rates))

@@ -335,7 +335,7 @@ PROBE_SLUMPS = 0.1
 """Share of a step's windows in a slump from which it is unstable. That many cannot be the odd garbage collection."""
 PROBE_WINDOW_IOS = 40
 """I/Os that a window needs at the step's mean rate for its slump to be one: of so many independent ones, half is three
-standard deviations away."""
+standard deviations away. One disk has as many in half a second: its windows are longer."""
 
 PROBE_SMALL_BYTES = 64 * 2**30
 """Controllers of arrays have up to some tens of GiB of memory: a file that is smaller may be answered from it."""
@@ -344,6 +344,7 @@ PROBE_DRIFT = 0.10
 """Change of raw storage between two probes that makes what lies between them incomparable. Less is not told from chance
 in the seconds a probe has, on disks whose single I/Os scatter by a third of their mean, and a database, which waits for
 more than its disks, changes by less."""
-PROBE_BATCHES = 10
+PROBE_BATCHES = 20
 """Parts of a step whose rates scatter as the step's own would from one probe to the next: longer than what follows upon
-an I/O, and enough for an interval by Student's t that is only a seventh wider than by many."""
+an I/O, and enough for an interval by Student's t that is only a fifteenth wider than by many. Fewer where a
+step has fewer windows."""

@@ -10,16 +10,17 @@ from xml.etree import ElementTree
 
 from stallmark.driver.analysis.probe_result import Asked, ProbeStep, coarser
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe.fio import SKIP_BYTES, WINDOW_MS
+from stallmark.driver.probe.fio import SKIP_BYTES, WINDOW_MS, part_bytes
 
 
 def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: float, seed: int) -> list[str]:
-    """Of one step. It counts in whole seconds.
+    """Of one step. It counts in whole seconds. In order, every outstanding I/O is a stream with a thread of its own.
 
     -Su: not through the system's cache, the hardware's stays on, as with fio's direct=1. -Zr: what it writes is
     random, and not compressible at all.
     """
     pattern = asked.pattern
+    streams = 1 if pattern.random else asked.outstanding
     return [
         program,
         f"-b{pattern.block_bytes}",
@@ -27,9 +28,10 @@ def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: fl
         f"-f{size_bytes}",
         f"-d{max(1, round(seconds))}",
         "-W0",
-        "-t1",
-        f"-o{asked.outstanding}",
+        f"-t{streams}",
+        f"-o{asked.outstanding // streams}",
         f"-r{pattern.block_bytes}" if pattern.random else f"-s{pattern.block_bytes}",
+        *([f"-T{part_bytes(size_bytes, streams, pattern.block_bytes)}"] if streams > 1 else []),
         "-w0" if pattern.reads else "-w100",
         *([] if pattern.reads else ["-Zr"]),
         f"-z{seed}",

@@ -16,7 +16,6 @@ from stallmark.driver.probe.patterns import SHORT_STEPS
 from stallmark.driver.probe.probe_file import ProbeFile, own_file
 from stallmark.driver.probe.tool import find_tool
 
-SHORT_BYTES = 256 * 2**20
 _SEEN = 0.9
 """Of the probe's I/Os that an emulated device must have counted, or they went elsewhere."""
 
@@ -137,25 +136,16 @@ def behind(path: Path) -> str | None:
         return None
 
 
-def short(
-    folder: Path,
-    devices: Devices | None = None,
-    *,
-    seconds: float = 5.0,
-    size_bytes: int = SHORT_BYTES,
-    steps: Sequence[Asked] = SHORT_STEPS,
-    progress: Progress = lambda number, step: None,
-) -> ProbeResult:
-    """What tells within seconds whether storage is as it was, on a file of its own in `folder`: 8 KiB random reads at 1
-    and 8 outstanding, and a sequential stream. `devices`: what the server runs on, when emulated. Raises
-    StallmarkError.
+def short(folder: Path, devices: Devices | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
+    """What tells within seconds whether storage is as it was (SHORT_STEPS), on a file of its own in `folder`.
+    `devices`: what the server runs on, when emulated. Raises StallmarkError.
     """
     started = now()
     find_tool(emulated=devices is not None)  # before a file is written for nothing
     if devices is None:
         refuse_memory(folder)
     with own_file(folder, size_bytes) as file:
-        found = measure(file, steps, seconds, devices, progress)
+        found = measure(file, SHORT_STEPS, seconds, devices)
         return result(file, found, started, devices)
 
 

@@ -17,16 +17,19 @@ PATTERNS: dict[str, Pattern] = {
 }
 OUTSTANDING = (1, 2, 4, 8, 16, 32)
 IN_ORDER = (1, 8)
-"""Outstanding I/Os of sequential patterns: a single stream, and one that reads far ahead. With more of them, what
-reaches the device is hardly in order any more."""
+"""Outstanding I/Os of sequential patterns, each in a stream of its own: a single one, and several between which the arm
+of a disk goes to and fro. Of more, what reaches the device is hardly in order any more."""
 MOST_OUTSTANDING = 256
 
 SHORT_STEPS = (
     Asked(PATTERNS["8k-random-read"], 1),
     Asked(PATTERNS["8k-random-read"], 8),
+    Asked(PATTERNS["8k-random-read"], 32),
     Asked(PATTERNS["256k-sequential-read"], 1),
+    Asked(PATTERNS["8k-random-write"], 8),
 )
-"""What tells within seconds whether storage is as it was."""
+"""What tells within seconds whether storage is as it was: reads before the writes that change what they read. 32
+outstanding are about as many as thirty users have, so that what they achieve can be set beside it."""
 
 
 def find_patterns(names: Sequence[str]) -> list[Pattern]:

@@ -68,7 +68,7 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
         except OSError as error:
             raise StallmarkError(
                 f"The probe's file in {folder} could not be made ({error.strerror or error}): choose another folder or "
-                "a smaller --size."
+                "a smaller size."
             ) from None
         yield ProbeFile(path, size_bytes, ours=True)
     finally:
@@ -117,9 +117,7 @@ def _refuse_little_space(folder: Path, size_bytes: int) -> None:
     room = space.free - round(_SPARE * space.total)
     if size_bytes > room:
         most = max(0, room) // 2**20
-        advice = (
-            f"give at most --size {most}MiB, or make room" if most * 2**20 >= LEAST_BYTES else "make room"
-        )
+        advice = f"give it at most {most}MiB, or make room" if most * 2**20 >= LEAST_BYTES else "make room"
         raise StallmarkError(
             f"{folder} has {space.free / 2**30:.1f} GiB free, too little for a probe's file of "
             f"{size_bytes / 2**30:.1f} GiB beside {_SPARE:.0%} of the file system that stay free: {advice}."

@@ -40,7 +40,7 @@ class Tool:
                     self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed
                 )
             said = _run(order, seconds, asked, _clean(os.environ) | dict(environment or {}))
-            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, scratch)
+            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
 def can_probe() -> str | None:
@@ -132,7 +132,7 @@ def _failed(program: str, text: str) -> str:
             "measured; choose a folder on a file system that has it (ext4, XFS, NTFS)."
         )
     if "no space" in lowered:
-        return f"{name} ran out of space ({_reason(text)}): make room or give a smaller --size."
+        return f"{name} ran out of space ({_reason(text)}): make room or give it a smaller size."
     return f"{name} failed ({_reason(text)}): nothing of this step can be used."
 
 

@@ -131,7 +131,10 @@ def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
     return Table(
         ["run", "reads per s", "MB/s", "ms", "outstanding", "raw reads per s", "raw ms", "achieved"],
         rows,
-        notes=[f"{label}: {one.sentence}" for label, one in found if one.raw_iops is None],
+        notes=[
+            *(f"{label}: {one.sentence}" for label, one in found if one.raw_iops is None),
+            *dict.fromkeys(one.caution for _, one in found if one.caution),
+        ],
     )
 
 

@@ -1,6 +1,7 @@
 """The report's tables of the raw storage beside the database: what the database had of it, and whether it drifted."""
 
 from stallmark.driver.analysis.compare_storage import drifts, probes_of
+from stallmark.driver.analysis.devices import dram_of
 from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.points import group
 from stallmark.driver.analysis.probe_beside import achieved_of, beside
@@ -15,7 +16,15 @@ def against_probe(experiment: ExperimentSummary) -> Table | None:
     """Every step's reads beside what the raw storage gave before its run; None where nothing was probed."""
     labels = step_labels(experiment)
     rows = [
-        (emulated_label(step, labels), beside(probe, achieved, emulated=is_data_emulated(run.manifest)))
+        (
+            emulated_label(step, labels),
+            beside(
+                probe,
+                achieved,
+                emulated=is_data_emulated(run.manifest),
+                dram_bytes=dram_of(run.manifest),
+            ),
+        )
         for run in experiment.runs
         if (probe := probes_of(run).get("before"))
         for step in run.steps

@@ -122,7 +122,10 @@ def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():
     assert [one.name for one in array.variants] == [one.name for one in lab.variants]
     assert (array.users, array.order, array.workload.name) == (lab.users, lab.order, lab.workload.name)
     assert all(map(lab.emulates, lab.variants)) and not any(map(array.emulates, array.variants))
-    assert all(variant.before for variant in array.variants) and array.probe
+    assert all(variant.before for variant in array.variants)
+    assert array.probe and array.probe.size.share == 1, (
+        "a small file would be answered from the array's memory"
+    )
 
 
 DATABASE = r"""database:

@@ -158,9 +158,10 @@ def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp
 
 
 def test_a_folder_is_probed(found, tmp_path):
+    (tmp_path / "array").mkdir()
     result = run(
         "probe",
-        str(tmp_path / "new"),
+        str(tmp_path / "array"),
         "--size=32MiB",
         "--seconds=1",
         "--outstanding=1,8",
@@ -169,7 +170,15 @@ def test_a_folder_is_probed(found, tmp_path):
     )
     assert result.exit_code == 0, result.output
     assert len(found) == 4 * 2 + 4 * 2 and found[0].pattern.reads and not found[-1].pattern.reads
-    assert not (tmp_path / "new").exists()
+    assert not list((tmp_path / "array").iterdir()), "its file is gone"
+
+
+def test_a_folder_that_is_not_there_is_none_on_the_storage_that_was_meant(found, tmp_path):
+    result = run("probe", str(tmp_path / "aray"), "--out", str(tmp_path / "r"))
+    assert result.exit_code == 3 and "name one on the storage that is meant" in result.stderr.replace(
+        "\n", " "
+    )
+    assert not found and not any(tmp_path.iterdir())
 
 
 def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_path):
@@ -203,6 +212,6 @@ def test_a_wrong_command_line_is_a_sentence(found, tmp_path, option, sentence):
 
 def test_without_fio_nothing_is_begun(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = run("probe", str(tmp_path / "new"), "--out", str(tmp_path / "r"))
+    result = run("probe", str(tmp_path), "--out", str(tmp_path / "r"))
     assert result.exit_code == 3 and "needs fio, which is not on the PATH" in result.stderr
-    assert not (tmp_path / "new").exists() and not (tmp_path / "r").exists()
+    assert not any(tmp_path.iterdir())

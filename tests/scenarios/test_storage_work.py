@@ -154,9 +154,10 @@ def test_without_a_tool_it_is_refused_before_anything_is_loaded(work, monkeypatc
         work(**{key: asked}).refuse_impossible()
 
 
-def test_too_little_to_overwrite_is_refused_before_anybody_is_asked(work):
-    with pytest.raises(StallmarkError, match=r"precondition.size: 16 MiB are overwritten .*at least 32 MiB"):
-        work(precondition={"size": "16MiB"}).refuse_impossible()
+@pytest.mark.parametrize("key", ["probe", "precondition"])
+def test_too_little_to_go_over_is_refused_before_anybody_is_asked(work, key):
+    with pytest.raises(StallmarkError, match=rf"{key}.size: 16 MiB are gone over .*at least 32 MiB"):
+        work(**{key: {"size": "16MiB"}}).refuse_impossible()
     work(precondition={"size": "1 %"}).refuse_impossible()
 
 
@@ -168,7 +169,7 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
     monkeypatch.setattr(
         probe, "short", lambda _, devices, **__: seen.append(devices) or SimpleNamespace(as_json=lambda: {})
     )
-    work(server, probe="before and after").probe("A")
+    work(server, probe="before and after").probe("A", 1 << 30)
     assert seen == [None]
 
 
@@ -201,15 +202,29 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
     server = Server(tmp_path, emulated=True)
     device: Any = server.devices
 
-    def short(folder: Path, devices: Any, *, seconds: float, steps: Any) -> Any:
+    def short(folder: Path, devices: Any, *, seconds: float, size_bytes: int) -> Any:
         assert folder == tmp_path / PROBE_FOLDER and devices is device and seconds == 2
+        assert size_bytes == 256 << 20
         device.done.append("probe")
         return SimpleNamespace(as_json=lambda: {"steps": []})
 
     monkeypatch.setattr(probe, "short", short)
-    assert work(server, probe={"seconds": "2s"}).probe("A") == {"steps": []}
+    assert work(server, probe={"seconds": "2s"}).probe("A", 1 << 30) == {"steps": []}
     assert device.done == ["empty data", "engage", "probe", "relax", "empty data"]
-    assert work(server).probe("A") is None
+    assert work(server).probe("A", 1 << 30) is None
+
+
+def test_the_file_of_a_probe_is_a_share_of_the_data_as_loaded(work, tmp_path, monkeypatch):
+    """Not of what the database has grown to: probes on files of different sizes cannot be compared."""
+    server, seen = Server(tmp_path), []
+    monkeypatch.setattr(
+        probe, "short", lambda *_, size_bytes, **__: seen.append(size_bytes) or SimpleNamespace(as_json=dict)
+    )
+    probing = work(server, probe={"size": "25 %"})
+    probing.probe("A", 1 << 30)
+    server.bytes_used = lambda: 1 << 31  # type: ignore[method-assign]
+    probing.probe("A", 1 << 30)
+    assert seen == [1 << 28, 1 << 28]
 
 
 @pytest.mark.parametrize(("rounds", "made"), [([9.0, 5.0, 4.0, *[3.0] * 9], 8), ([1.0, 2.0] * 6, 10)])

@@ -76,6 +76,23 @@ def test_probes_that_scatter_are_said_to_tell_nothing_and_hold_nothing_up(sound)
     assert "Not known of these runs: raw storage." in pair.cautions
 
 
+def test_probes_that_the_arrays_memory_could_hold_prove_nothing(sound):
+    def on_array(run, **array):
+        probes = [probe_result(rate, emulated=False) for rate in (1000, 1010)]
+        real = with_manifest(with_step(run, emulated=False), device={"emulated": False}, array=array)
+        return probed(real, *probes)
+
+    runs = made(sound, **QUIET)
+    _, checks = judged([on_array(run, dram_bytes=8 << 30) for run in runs])
+    assert checks["raw storage"].passed is None
+    assert not any(text.startswith("Probes around runs") for text in array_cautions(runs))
+    unknown = [on_array(run) for run in runs]
+    _, checks = judged(unknown)
+    assert checks["raw storage"].passed
+    [said] = [text for text in array_cautions(unknown) if text.startswith("Probes around runs")]
+    assert "the file that was read and written has 256 MiB" in said and "{size: …}" in said
+
+
 def test_a_probe_of_a_real_device_is_not_for_a_run_on_an_emulated_one(sound):
     real = probe_result(1000, emulated=False)
     pair, _ = judged([probed(run, real, real) for run in made(sound, **QUIET)])

@@ -61,6 +61,15 @@ def test_emulated_and_real_are_not_set_beside_each_other(emulated):
     assert found.raw_iops is None and "the two are not set beside each other" in found.sentence
 
 
+def test_a_probe_that_the_arrays_memory_could_hold_is_no_measure_of_its_disks():
+    """On a file of 1 GiB."""
+    raw = probe(step(1, 200), step(8, 1200))
+    cautioned = beside(raw, reads(100, 10), emulated=False, dram_bytes=8 << 30)
+    assert cautioned.share and cautioned.caution and "slower than that: the probe's file" in cautioned.caution
+    assert beside(raw, reads(100, 10), emulated=False, dram_bytes=1 << 29).caution is None
+    assert beside(raw, reads(100, 10), emulated=True, dram_bytes=8 << 30).caution is None, "nothing to doubt"
+
+
 def test_a_probe_without_random_reads_says_so():
     found = beside(probe(step(1, 900, pattern=STREAM)), reads(100, 5), emulated=False)
     assert found.pattern is None and "no random reads" in found.sentence

@@ -1,16 +1,17 @@
 """Two probes: drifted, the same, or not to be told; never by more than they know."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from probes import NOISE, STREAM, probe
+from probes import NOISE, READ, STREAM, probe
 from probes import step as any_step
 
-from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, drift
+from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, _batches, drift
 
 step = partial(any_step, scatter=NOISE)
 
@@ -102,6 +103,46 @@ def test_different_probes_are_not_compared(after, words):
     found = drift(probe(step(1, 200)), after)
     assert found.verdict == UNKNOWN and not found.rows
     assert re.search(words, found.sentence)
+
+
+@pytest.mark.parametrize(
+    ("rates", "dram", "verdict"),
+    [
+        ((1000, 1010), 8 << 30, UNKNOWN),
+        ((1000, 905), 8 << 30, UNKNOWN),
+        ((1000, 700), 8 << 30, DRIFTED),
+        ((1000, 1010), 1 << 29, SAME),
+    ],
+)
+def test_what_the_arrays_memory_may_have_answered_is_no_proof(rates, dram, verdict):
+    """On a file of 1 GiB."""
+    found = drift(*(probe(step(8, rate)) for rate in rates), dram)
+    assert found.verdict == verdict and [row.verdict for row in found.rows] == [verdict]
+    if verdict == UNKNOWN:
+        assert found.sentence == (
+            "Whether raw storage is as it was cannot be told: the probe's file of 1 GiB fits into the array's DRAM (8 "
+            "GiB), which may have answered for its disks and flash; a larger one (probe: {size: …}) would tell."
+        )
+    emulated = [probe(step(8, rate), emulated=True) for rate in (1000, 1010)]
+    assert drift(*emulated, dram).verdict == SAME, "no model has memory"
+
+
+@pytest.mark.parametrize(("windows", "parts"), [(8, 8), (19, 19), (20, 20), (39, 20)])
+def test_a_step_has_twenty_parts_that_hold_all_of_its_windows(windows, parts):
+    rates = tuple(float(number) for number in range(1, windows + 1))
+    one = any_step(8, 1000, seconds=windows / 4, scatter=rates)
+    first, second = _batches(one, one)
+    assert len(first) == len(second) == parts
+    most = -(-windows // parts)
+    assert first[0] <= (most + 1) / 2 * 1000 and first[-1] >= (windows - (most - 1) / 2) * 1000
+
+
+def test_a_probe_with_a_step_more_is_compared_in_what_both_have():
+    """As the probes of older records, which did not write."""
+    write = replace(READ, name="8k-random-write", operation="write")
+    newer = probe(step(8, 1000), step(8, 700, pattern=write))
+    found = drift(probe(step(8, 1000)), newer)
+    assert found.verdict == SAME and [row.pattern for row in found.rows] == [READ]
 
 
 def test_without_windows_nothing_is_known():

@@ -5,6 +5,7 @@ from dataclasses import replace
 from heapq import heapreplace
 from random import Random
 
+import numpy as np
 import pytest
 from array_model import READ as ARRAY_READ
 from array_model import Array
@@ -91,9 +92,16 @@ def test_slumps_that_return_are_instability(scatter, unstable):
 
 
 @few
-@given(st.floats(0.1, 100), st.lists(st.floats(0, 3), min_size=2, max_size=12))
-def test_windows_of_a_few_ios_slump_by_chance(iops, scatter):
-    assert not is_unstable(step(1, iops, scatter=scatter))
+@given(st.floats(0.1, 1000), st.integers(0, 1000))
+def test_ios_that_come_by_chance_are_no_instability(iops, seed):
+    ended = np.random.default_rng(seed).poisson(iops * 0.25, 40)
+    assert not is_unstable(step(1, iops, scatter=ended / (iops * 0.25)))
+
+
+@pytest.mark.parametrize(("iops", "unstable"), [(8, False), (100, True), (2000, True)])
+def test_a_single_disk_that_stalls_is_unstable_as_a_fast_device_is(iops, unstable):
+    """One second in four, over ten; in as many as eight a second nobody could tell."""
+    assert is_unstable(step(1, iops, scatter=(1.3,) * 12 + (0.1,) * 4)) is unstable
 
 
 def test_a_machine_that_could_not_issue_them_says_nothing_of_the_device():

@@ -63,7 +63,14 @@ def test_it_is_asked_as_sqlio_was():
         "-L", "-D250", "-Rxml", "probe.data",
     ]  # fmt: skip
     writing = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 1), 0.4, 3)
-    assert {"-s262144", "-w100", "-Zr", "-d1"} <= set(writing)
+    assert {"-s262144", "-w100", "-Zr", "-d1", "-t1", "-o1"} <= set(writing)
+
+
+def test_in_order_is_a_stream_for_each():
+    order = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 8), 10, 3)
+    assert {"-t8", "-o1", "-s262144", f"-T{31 * 262144}"} <= set(order), (
+        "63 MiB behind the mark, in eight parts"
+    )
 
 
 @pytest.mark.parametrize(("asked", "verb"), [(Asked(READ, 8), "Read"), (Asked(WRITE, 8), "Write")])

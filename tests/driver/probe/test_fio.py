@@ -50,6 +50,12 @@ def test_plain_calls_are_a_thread_for_each():
     assert (asked["iodepth"], asked["numjobs"]) == ("1", "8")
 
 
+@pytest.mark.parametrize("how", ["psync", "libaio"])
+def test_in_order_is_a_stream_for_each_whatever_issues_them(how):
+    asked = options(Asked(WRITE, 8), how)
+    assert (asked["iodepth"], asked["numjobs"]) == ("1", "8") and int(asked["offset_increment"]) > 0
+
+
 @settings(max_examples=30)
 @given(st.integers(1, 64), st.integers(2**26, 2**30), st.sampled_from(["psync", "libaio"]))
 def test_streams_stay_behind_the_mark_within_the_file_and_apart(outstanding, size, how):
@@ -74,7 +80,7 @@ def test_the_file_is_never_made_grown_or_removed_by_fio():
 
 def test_its_answer_is_read():
     log = "250, 2010, 0, 0, 0\n500, 1990, 0, 0, 0\n250, 10, 0, 0, 0\n1, 5, 0, 0, 0\n"
-    found = fio.parse(Asked(READ, 8), answer(), log)
+    found = fio.parse(Asked(READ, 8), 1, answer(), log)
     assert (found.ios, found.seconds, found.mean_ms) == (2000, 1.001, 4.0)
     assert found.iops == pytest.approx(1998, rel=1e-3)
     assert found.histogram == ((4.0, 2000),)
@@ -94,11 +100,19 @@ def test_its_answer_is_read():
 )
 def test_no_answer_is_a_sentence(text, sentence):
     with pytest.raises(StallmarkError, match=sentence) as refused:
-        fio.parse(Asked(READ, 8), text, "")
+        fio.parse(Asked(READ, 8), 1, text, "")
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+def test_a_window_in_which_nothing_ended_is_one():
+    assert fio.windows("250, 100, 0, 0, 0\n751, 100, 0, 0, 0\n", 5) == ((0.25, 100), (0.5, 0), (0.75, 100))
+
+
+def test_a_window_at_whose_end_some_threads_have_ended_is_none():
+    assert fio.windows("250, 100\n250, 100\n500, 90\n", 0.5) == ((0.25, 200),)
 
 
 @given(st.text(max_size=80))
 @settings(max_examples=30)
 def test_a_log_of_anything_breaks_nothing(text):
-    assert all(t > 0 for t, _ in fio.windows(text))
+    assert all(t > 0 for t, _ in fio.windows(text, 5))

@@ -123,7 +123,7 @@ def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
         can_probe() or ""
     )
     with pytest.raises(StallmarkError, match="needs fio"):
-        short(tmp_path / "new")
+        short(tmp_path / "new", seconds=1, size_bytes=LEAST_BYTES)
     assert not (tmp_path / "new").exists(), "no file is written for nothing"
 
 
@@ -153,7 +153,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
     with pytest.raises(
         StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
     ):
-        short(fake / "new")
+        short(fake / "new", seconds=1, size_bytes=LEAST_BYTES)
     assert not (fake / "new").exists()
 
 
@@ -162,7 +162,8 @@ def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr("stallmark.driver.probe.measuring.refuse_memory", lambda folder: None)
     found = short(tmp_path / "new", seconds=0.4, size_bytes=LEAST_BYTES)
     assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
-        ("8k-random-read", 1), ("8k-random-read", 8), ("256k-sequential-read", 1),
+        ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),
+        ("8k-random-write", 8),
     ]  # fmt: skip
     assert not found.emulated and found.tool.startswith("fio-") and not (tmp_path / "new").exists()
     for step in found.steps:

@@ -82,7 +82,7 @@ def test_what_goes_wrong_with_other_files_is_not_blamed_on_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("free", "sentence"),
     [
-        (10 * 2**30, r"give at most --size 5120MiB, or make room\.$"),
+        (10 * 2**30, r"give it at most 5120MiB, or make room\.$"),
         (5 * 2**30, r"too little for a probe's file of 8.0 GiB .*: make room\.$"),
     ],
 )

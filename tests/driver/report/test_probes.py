@@ -135,3 +135,5 @@ def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     shown = probe_tables.beside_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
+    hidden = beside(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
+    assert probe_tables.beside_table([("a", hidden), ("b", hidden)]).notes == [hidden.caution]
