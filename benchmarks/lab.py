@@ -156,8 +156,8 @@ def on_a_block_device(seconds: float) -> None:
         lab = Lab(Path(scratch), "benchmark")
         facts = lab.create(DATA, DISKS)
         try:
-            print(f"The way there and back takes {lab.path_ms():.3f} ms.")
-            compare(Home(Path(str(facts.loop)), {}, lab.change, lab.counters), seconds)
+            print(f"The way there and back takes {lab.done().path_ms:.3f} ms.")
+            compare(Home(Path(str(facts.loop)), {}, lab.change, lambda: lab.done().counters), seconds)
         finally:
             lab.destroy()
 

@@ -55,7 +55,7 @@ def create(name: str, size: int, as_json: bool, **array: Any) -> None:
 
     made = _lab(name)
     facts = made.create(size, model_of(array))
-    if warning := long_way(made.path_ms()):
+    if warning := long_way(made.done().path_ms):
         tell(err, f"[yellow]{warning}[/]")
     _show(facts, as_json, f"A new block device of {humanize.naturalsize(facts.size, binary=True)}.")
 
@@ -81,21 +81,21 @@ def change(name: str, as_json: bool, no_flash: bool, **array: Any) -> None:
 @click.argument("name")
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Say what the array is, whether it works, and what it has done."""
+    """Say what the array is, whether it works, and what it has done since it is what it is."""
     from stallmark.scenarios import lab as words
 
     found = _lab(name)
     facts, why = found.facts, found.broken()
     if as_json:
-        known = words.as_json(facts, why)
+        known = words.as_json(name, facts, why)
         if not why:
-            known |= {"counters": asdict(found.counters())}
-            known |= {"path_ms": found.path_ms(), "waited_ms": found.waited_ms()}
+            done = found.done()
+            known |= done._asdict() | {"counters": asdict(done.counters)}
         click.echo(json.dumps(known))
         return
     tell(out, escape(words.sentence(facts, why)))
     if not why:
-        for sentence in words.done(found.counters(), found.path_ms(), found.waited_ms()):
+        for sentence in words.sentences(found.done()):
             tell(out, sentence)
 
 
@@ -106,12 +106,12 @@ def list_(as_json: bool) -> None:
     from stallmark.driver.lab.home import labs
     from stallmark.scenarios import lab as words
 
-    found = [(each.facts, each.broken()) for each in labs(_home())]
+    found = [(each.name, *_looked_at(each)) for each in labs(_home())]
     if as_json:
-        click.echo(json.dumps([words.as_json(facts, why) for facts, why in found]))
+        click.echo(json.dumps([words.as_json(*one) for one in found]))
         return
-    for facts, why in found:
-        tell(out, escape(words.sentence(facts, why)))
+    for name, facts, why in found:
+        tell(out, escape(words.sentence(facts, why) if facts else words.unreadable(name, str(why))))
     if not found:
         tell(out, "None: `stallmark lab create` makes one.")
 
@@ -136,11 +136,21 @@ def _lab(name: str) -> "Lab":
     return Lab(_home(), name)
 
 
+def _looked_at(lab: "Lab") -> tuple["Facts | None", str | None]:
+    """What it is, and what is broken; one that cannot be read is not in the way of the others."""
+    from stallmark.driver.lab import LabError
+
+    try:
+        return lab.facts, lab.broken()
+    except LabError as why:
+        return None, str(why)
+
+
 def _show(facts: "Facts", as_json: bool, what: str) -> None:
     from stallmark.scenarios import lab as words
 
     if as_json:
-        click.echo(json.dumps(words.as_json(facts, None)))
+        click.echo(json.dumps(words.as_json(facts.name, facts, None)))
     else:
         tell(out, escape(f"{words.sentence(facts, None)} {what}"))
         tell(out, f"[bold]{facts.loop}[/]")

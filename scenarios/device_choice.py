@@ -39,7 +39,7 @@ class CacheChoice(_Choice):
 
 
 class TierChoice(_Choice):
-    """A flash tier; `move`: how much of it changes in one cycle at most."""
+    """A flash tier; `move`: how much moves up in one cycle at most, in bytes or as a share of the data, as `size`."""
 
     size: Pool
     read_ms: float | None = None

@@ -8,9 +8,10 @@ import humanize
 
 from stallmark.driver.analysis.thresholds import LATE
 from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
+from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
 from stallmark.driver.engines.slow_device.models import SMALLEST_FLASH
 from stallmark.driver.lab import Facts
+from stallmark.driver.lab.home import Done
 
 DEFAULT = DeviceModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
 """A shelf of disks as they were when flash came: 10,000 turns a minute, 4 ms a seek."""
@@ -49,6 +50,11 @@ def sentence(facts: Facts, why_broken: str | None) -> str:
     return f"{facts.name} (EMULATED), {state}: {array(facts.model)}."
 
 
+def unreadable(name: str, why: str) -> str:
+    """The same, of one of which nothing can be read."""
+    return f"{name} (EMULATED), broken: {why}"
+
+
 def array(model: DeviceModel) -> str:
     """An array in words."""
     turns = (
@@ -61,9 +67,10 @@ def array(model: DeviceModel) -> str:
     return f"{disks}, a flash {use} of {_bytes(model.flash.size)}"
 
 
-def done(counters: DeviceCounters, path_ms: float, waited_ms: float | None) -> Iterator[str]:
-    """What it has done since it was created. `path_ms`: what an I/O takes on its way there and back, measured then;
-    `waited_ms`: what a read has taken at the block device, None if that is not known."""
+def sentences(done: Done) -> Iterator[str]:
+    """What it has done since it became what it is."""
+    counters, path_ms, waited_ms = done
+    yield "Since it was created, or last changed:"
     for name in ("read", "write"):
         count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
         mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
@@ -71,8 +78,8 @@ def done(counters: DeviceCounters, path_ms: float, waited_ms: float | None) -> I
     yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
     if waited_ms is not None and waited_ms > counters.read_ns / counters.reads / 1e6 * (1 + _SLOWER):
         yield (
-            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, as this machine's "
-            "CPUs did not keep up with so many I/Os."
+            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, and who read "
+            "waited longer than the array says."
         )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
@@ -93,10 +100,16 @@ def long_way(path_ms: float) -> str | None:
     )
 
 
-def as_json(facts: Facts, why_broken: str | None) -> dict[str, Any]:
-    """For machines."""
-    described = {"name": facts.name, "emulated": True, "device": facts.loop, "size_bytes": facts.size}
-    return described | {"broken": why_broken, "array": asdict(facts.model)}
+def as_json(name: str, facts: Facts | None, why_broken: str | None) -> dict[str, Any]:
+    """For machines; without `facts`, nothing can be read of it."""
+    return {
+        "name": name,
+        "emulated": True,
+        "device": facts and facts.loop,
+        "size_bytes": facts and facts.size,
+        "broken": why_broken,
+        "array": facts and asdict(facts.model),
+    }
 
 
 def _bytes(size: int) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import heapq
 import mmap
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+
+import numpy as np
 
 from stallmark.driver.engines.slow_device import build, layout
 from stallmark.driver.engines.slow_device.counters import DeviceCounters, counters_of
@@ -17,8 +20,10 @@ from stallmark.driver.engines.slow_device.shared import empty_flash, engage
 
 READ, WRITE, SYNC = range(3)
 NS = 1e9
+_FEW_SLOTS = 1 << 15
 
 _EXPORTS = b"""
+#include <sched.h>
 #include "model.h"
 __attribute__((visibility("default")))
 uint64_t serve(struct device *device, int operation, uint64_t identity, uint64_t offset, uint64_t bytes,
@@ -36,6 +41,17 @@ __attribute__((visibility("default"))) void stream(struct device *device, uint64
     for (uint64_t io = 0; io < ios; io++)
         serve(device, (int)(io % 3), 1, io % 4096 * 8192, 8192, io * 10000, &by_flash);
 }
+/* Reads the same blocks at the same time as another thread that has been given the same `met`, 0 at first. */
+__attribute__((visibility("default"))) void pair(struct device *device, uint64_t ios, shared_u64 *met)
+{
+    int by_flash;
+    for (uint64_t io = 0; io < ios; io++) {
+        ++*met;
+        while (*met < 2 * (io + 1))
+            sched_yield();
+        serve(device, READ, 1, io * 8192, 8192, io * 10000, &by_flash);
+    }
+}
 __attribute__((visibility("default"))) uint64_t device_bytes(void) { return sizeof(struct device); }
 """
 
@@ -51,6 +67,7 @@ def library(folder: Path) -> ctypes.CDLL:
         ctypes.POINTER(ctypes.c_int),
     ]
     loaded.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    loaded.pair.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]
     return loaded
 
 
@@ -96,6 +113,22 @@ class Array:
         """So many of all kinds, without the interpreter's lock: the device may be changed meanwhile."""
         library(self.folder).stream(self._address, ios)
 
+    def streams(self, ios: int) -> list[threading.Thread]:
+        """Two of them, begun."""
+        return _two(self.stream, ios)
+
+    def pair(self, ios: int) -> None:
+        """Two readers, each block at the same time."""
+        met = ctypes.c_uint64()
+        for thread in _two(library(self.folder).pair, self._address, ios, ctypes.byref(met)):
+            thread.join()
+
+    def cached_blocks(self) -> list[tuple[int, int]]:
+        """Bucket and tag of every slot that is filled, of the first few."""
+        slots = np.frombuffer(self.device._block, np.uint64, _FEW_SLOTS)
+        filled = np.flatnonzero((slots & np.uint64(0xFFFE)) == self.device.flash.generation << 1)
+        return [(int(slot) // layout.WAYS, int(slots[slot]) >> 1) for slot in filled]
+
     def closed(
         self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int, int]]
     ) -> list[Served]:
@@ -106,3 +139,10 @@ class Array:
             served.append(self.io(*draw(), at=clients[0]))
             heapq.heapreplace(clients, served[-1].done)
         return served
+
+
+def _two(target: Callable[..., None], *args: object) -> list[threading.Thread]:
+    threads = [threading.Thread(target=target, args=args) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    return threads

@@ -17,7 +17,7 @@ from stallmark.driver.analysis.counters import codes, numbers
 from stallmark.driver.analysis.devices import dram_of, flash_of
 from stallmark.driver.analysis.interval import Interval
 from stallmark.driver.analysis.io import SERVER, Io, is_data_emulated, over
-from stallmark.driver.analysis.thresholds import WARMING, WARMING_ERRORS
+from stallmark.driver.analysis.thresholds import ACTIVE_COUNTED, WARMING, WARMING_ERRORS
 from stallmark.driver.analysis.words import size
 from stallmark.driver.record import Record
 
@@ -26,13 +26,13 @@ def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
     manifest = record.manifest
     gauges = _gauges(record, interval) if is_data_emulated(manifest) else {}
     extent = gauges.get("extent_bytes")
-    run, minute = gauges.get("active_extents_run"), gauges.get("active_extents_60s")
-    counted = None if run is None or extent is None else int(run.max() * extent[-1])
+    run, minute = (_counted(gauges.get(name), extent) for name in _ACTIVE)
+    counted = None if run is None else int(run.max())
     database = (manifest.get("database") or {}).get("bytes_before")
     flash = sum(one.size_bytes for one in flash_of(manifest)) or None
     found = ActiveSet(
         counted_bytes=counted,
-        minute_bytes=None if minute is None or extent is None else int(np.median(minute) * extent[-1]),
+        minute_bytes=None if minute is None else int(np.median(minute)),
         extent_bytes=None if extent is None else int(extent[-1]),
         at_most_bytes=_at_most(io, interval, database) if counted is None else None,
         dram_bytes=dram_of(manifest),
@@ -42,6 +42,14 @@ def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
     )
     found.warnings.extend(_warnings(found, manifest))
     return found
+
+
+def _counted(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.ndarray | None:
+    """Bytes, of as many extents; None where nobody counted them, or not all of them."""
+    if extents is None or extent_bytes is None or not len(extents) or not len(extent_bytes):
+        return None
+    found: np.ndarray = extents * extent_bytes[-1]
+    return found if found.max() <= ACTIVE_COUNTED else None
 
 
 def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
@@ -106,14 +114,15 @@ def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
     """The active set as it grows."""
     gauges = _all_gauges(record) if is_data_emulated(record.manifest) else {}
     ends = np.arange(1, seconds + 1)
-    counted = [
-        _held(*gauges[name], ends) * gauges["extent_bytes"][1][-1]
-        if name in gauges and len(gauges[name][0]) and len(gauges["extent_bytes"][1])
-        else None
-        for name in ("active_extents_run", "active_extents_60s")
-    ]
-    if counted[0] is not None:
-        return ActiveOverTime(*counted)
+    unknown = (None, None)
+    _, extent = gauges.get("extent_bytes", unknown)
+    lines = []
+    for name in _ACTIVE:
+        t, values = gauges.get(name, unknown)
+        counted = _counted(values, extent)
+        lines.append(None if t is None or counted is None else _held(t, counted, ends))
+    if lines[0] is not None:
+        return ActiveOverTime(*lines)
     return ActiveOverTime(_moved(record, io, ends), None)
 
 
@@ -191,5 +200,6 @@ def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-_GAUGES = ("active_extents_run", "active_extents_60s", "extent_bytes", "flash_used_bytes")
+_ACTIVE = ("active_extents_run", "active_extents_60s")
+_GAUGES = (*_ACTIVE, "extent_bytes", "flash_used_bytes")
 _MOVED = (*SERVER.read_bytes, *SERVER.write_bytes)

@@ -38,6 +38,11 @@ LATE = 0.05
 """Share of an emulated device's I/Os for which the real one was slower: the emulation was not what it
 says."""
 
+ACTIVE_COUNTED = 32 << 30
+"""Bytes. An emulated device counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
+one bucket in 250 is wholly so, and fewer than one extent in a thousand went uncounted; beyond, a count says too
+little."""
+
 GAP_S = 3.0
 """Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed."""
 

@@ -19,7 +19,7 @@ from stallmark.driver.engines.slow_device import (
     SlowDevices,
     layout,
 )
-from stallmark.driver.engines.slow_device.counters import counters_of, next_interval
+from stallmark.driver.engines.slow_device.counters import counters_of, next_interval, restart_run
 from stallmark.driver.engines.slow_device.shared import SharedState
 from stallmark.driver.lab import behind
 
@@ -40,7 +40,7 @@ class Device(Collector):
         "flash; flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
         "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that were read or "
         "written since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
-        "device was engaged."
+        "load began."
     )
     columns = pa.schema(
         [
@@ -84,6 +84,7 @@ class Device(Collector):
         self._emulation: SlowDevices | None = None
         self._emulations = 0
         self._labs: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
+        self._has_begun = False
 
     def unavailable(self) -> str | None:
         if not self.engine.is_local:
@@ -108,6 +109,13 @@ class Device(Collector):
     def open(self) -> None:
         self._roles, _ = self._resolve()
         self._labs = _labs(self._roles)
+        if self._has_begun:  # opened again, after a failure under the same load
+            return
+        self._has_begun = True
+        # A lab's array has been engaged all the time; the embedded server's is when the load begins, and restarts then.
+        for state in self._labs.values():
+            if state is not None:
+                restart_run(state.active, time.monotonic())
 
     def sample(self, now: float) -> list[Row]:
         rows: list[Row] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel
 from stallmark.driver.lab.beneath import beneath, file_behind
 from stallmark.driver.lab.errors import LabError
 from stallmark.driver.lab.path import Waits
@@ -23,7 +23,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 class Facts(BaseModel):
     """Of one lab. `loop` is the path of its block device; None while it is being made, or if that was cut short.
 
-    `waits_before`: for the block device before the array's counters began, to measure the way there.
+    `counters_before` and `waits_before`: what had been counted, by the array and at the block device, when the array
+    became what it is.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -32,6 +33,7 @@ class Facts(BaseModel):
     size: int
     model: DeviceModel
     loop: str | None = None
+    counters_before: DeviceCounters | None = None
     waits_before: Waits = Waits(0, 0)
 
 
@@ -64,13 +66,23 @@ class Places:
         return _read(self.facts)
 
     def write(self, facts: Facts) -> None:
-        """Into its folder; of a running one also where everybody can read it, who may not look into root's folders."""
-        for target in (self.facts, self.published):
-            if target.parent.is_dir():
-                draft = target.with_suffix(".new")
+        """Into its folder; of a running one also where everybody can read it, who may not look into root's folders.
+
+        Raises LabError where that cannot be, and what was written before is still there.
+        """
+        targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
+        drafts = [target.with_suffix(".new") for target in targets]
+        for draft in drafts:
+            try:
                 draft.write_text(facts.model_dump_json(indent=2) + "\n")
                 draft.chmod(0o644)
-                os.replace(draft, target)
+            except OSError as error:
+                raise LabError(
+                    f"{draft} cannot be written ({error.strerror}), and the lab is as it was: make room, and do the "
+                    "same again."
+                ) from None
+        for draft, target in zip(drafts, targets, strict=True):
+            os.replace(draft, target)
 
 
 def _runtime(folder: Path) -> Path:
@@ -84,7 +96,10 @@ def _read(file: Path) -> Facts | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValidationError) as error:
-        raise LabError(f"{file} cannot be read as a lab's ({str(error).splitlines()[0]}).") from None
+        raise LabError(
+            f"{file} cannot be read as a lab's ({str(error).splitlines()[0]}): `stallmark lab destroy "
+            f"{file.parent.name}` removes the lab."
+        ) from None
 
 
 def behind(device: str) -> tuple[Facts, Path | None] | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel
-from stallmark.driver.engines.slow_device.counters import counters_of
-from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash, engage
+from stallmark.driver.engines.errors import StallmarkError
+from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, layout
+from stallmark.driver.engines.slow_device.counters import all_counters_of, counters_of, since
+from stallmark.driver.engines.slow_device.shared import SharedState, engage, exchange
 from stallmark.driver.lab import needs, parts
 from stallmark.driver.lab.errors import LabError
 from stallmark.driver.lab.facts import Facts, Places
@@ -22,6 +23,17 @@ _CUT = 0.02
 """Share of reads that may have been cut into pieces on their way before the block device's are not the array's."""
 _KEEP_FREE = 0.05
 """Of the file system that the backing file is on."""
+
+
+class Done(NamedTuple):
+    """What the array has done since it became what it is."""
+
+    counters: DeviceCounters
+    path_ms: float
+    """What an I/O took on its way there and back when the lab was created: the array waits that much less."""
+    waited_ms: float | None
+    """What a read has taken at the block device, whatever it met on its way to the array and back. None while there was
+    none, and where the way there cuts large reads into pieces: the array counts those."""
 
 
 class Lab:
@@ -67,46 +79,32 @@ class Lab:
                 )
             self._clear()
             facts = Facts(name=self.name, size=size, model=model)
-            self._places.write(facts)
             try:
+                self._places.write(facts)
                 return self._start(facts)
-            except BaseException:
-                self._clear()
-                self._forget()
+            except BaseException as error:
+                self._undo(error)
                 raise
 
     def change(self, model: DeviceModel) -> Facts:
         """Another array from now on, with empty flash; what is on the device stays."""
         with self._locked():
             self._check_whole()
-            facts = self.facts.model_copy(update={"model": model})
             device = SharedState.open(self._places.state).device(0)
-            empty_flash(device)
-            engage(device, model)
-            self._places.write(facts)
+            facts = _from_now(self.facts.model_copy(update={"model": model}), device)
+            self._places.write(facts)  # first: that can fail, and the other cannot
+            exchange(device, model)
             return facts
 
-    def counters(self) -> DeviceCounters:
-        """What the array has done since it was created."""
+    def done(self) -> Done:
+        """What it has done, all of one moment."""
         self._check_whole()
-        return counters_of(SharedState.open(self._places.state).device(0))
-
-    def path_ms(self) -> float:
-        """What an I/O takes on its way to the array and back, measured when it was created: the array waits less."""
-        self._check_whole()
-        return SharedState.open(self._places.state).device(0).path_ns / 1e6
-
-    def waited_ms(self) -> float | None:
-        """What a read has taken at the block device, whatever it met on its way to the array and back.
-
-        None while there was none, and where the way there cuts large reads into pieces: the array counts those.
-        """
-        facts, array = self.facts, self.counters()
-        assert facts.loop
+        facts, device = self.facts, SharedState.open(self._places.state).device(0)
+        assert facts.loop and facts.counters_before
+        counters = since(facts.counters_before, counters_of(device))
         reads, ms = (now - then for now, then in zip(waits_for(facts.loop), facts.waits_before, strict=True))
-        if not reads or not array.reads or array.reads > reads * (1 + _CUT):
-            return None
-        return ms / reads
+        whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
+        return Done(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
     def destroy(self) -> None:
         """Remove it and all that is on it, or what a crash has left of it.
@@ -137,7 +135,7 @@ class Lab:
         loop = parts.attach_loop(places)
         measure_path(device, loop, facts.size)
         engage(device, facts.model)
-        complete = facts.model_copy(update={"loop": loop, "waits_before": waits_for(loop)})
+        complete = _from_now(facts.model_copy(update={"loop": loop}), device)
         places.write(complete)
         return complete
 
@@ -156,6 +154,18 @@ class Lab:
             raise LabError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
         shutil.rmtree(places.runtime, ignore_errors=True)
         places.disk.unlink(missing_ok=True)
+
+    def _undo(self, error: BaseException) -> None:
+        """Leave nothing of an attempt that failed; raises LabError, with what it failed of, where that fails, too."""
+        try:
+            self._clear()
+            self._forget()
+        except (StallmarkError, OSError) as left:
+            first, second = (str(one).rstrip(".") for one in (error, left))
+            raise LabError(
+                f"{first or 'It was interrupted'}; what had been made of the lab is still there ({second}): "
+                f"`stallmark lab destroy {self.name}` removes it."
+            ) from error
 
     def _forget(self) -> None:
         shutil.rmtree(self._places.folder)
@@ -185,6 +195,14 @@ class Lab:
             raise self._absent() from None
 
 
+def _from_now(facts: Facts, device: layout.Device) -> Facts:
+    """With what has been counted so far as what had been counted before."""
+    assert facts.loop
+    return facts.model_copy(
+        update={"counters_before": all_counters_of(device), "waits_before": waits_for(facts.loop)}
+    )
+
+
 def labs(home: Path) -> list[Lab]:
     """Those below `home`, also the remains of some."""
     if not home.is_dir():
@@ -203,6 +221,7 @@ def _allocate(file: Path, size: int) -> None:
         try:
             os.posix_fallocate(stream.fileno(), 0, size)
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:
-                raise
-            stream.truncate(size)
+            raise LabError(
+                f"{size / 2**30:.1f} GiB cannot be taken from the disk below {file.parent} ({error.strerror}), and "
+                "might be missing later: set STALLMARK_HOME to a file system that can, such as ext4 or xfs."
+            ) from None

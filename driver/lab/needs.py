@@ -11,11 +11,6 @@ from pathlib import Path
 from stallmark.driver.engines.slow_device import NoCompiler, build
 from stallmark.driver.lab.errors import LabError
 
-_REMAINS = (
-    "without it, the embedded PostgreSQL still runs on the same array by way of its interposer (`device:` in a "
-    "scenario), which needs a C compiler only."
-)
-_NOTHING_REMAINS = "the emulated devices of the embedded PostgreSQL need it, too."
 _PROGRAMS = {
     "nbdkit": "nbdkit",
     "nbdfuse": "libnbd-bin, on Fedora nbdfuse",
@@ -56,8 +51,19 @@ def missing() -> str | None:
 def check() -> None:
     """Raises LabError if anything is missing: one sentence, with what remains possible."""
     if why := missing():
-        emulates = sys.platform.startswith("linux") and _compiler()
-        raise LabError(f"{why}; {_REMAINS if emulates else _NOTHING_REMAINS}")
+        raise LabError(f"{why}; {_remains()}")
+
+
+def _remains() -> str:
+    where = "the emulated devices of the embedded PostgreSQL (`device:` in a scenario)"
+    if not sys.platform.startswith("linux"):
+        return f"{where} need Linux, too."
+    if _compiler() is None:
+        return f"{where} need a C compiler, and none is on the PATH."
+    return (
+        "without a lab, the embedded PostgreSQL still runs on the same array by way of its interposer (`device:` in a "
+        "scenario), which needs a C compiler only."
+    )
 
 
 def _compiler() -> str | None:

@@ -53,7 +53,7 @@ def start_nbdkit(places: Places) -> None:
         env=_environment(),
     )
     if done.returncode != 0:
-        raise LabError(f"nbdkit did not start ({_last_line(done.stderr)}); nothing of the lab is left.")
+        raise LabError(f"nbdkit did not start ({_last_line(done.stderr)}).")
 
 
 def start_nbdfuse(places: Places) -> None:
@@ -72,7 +72,7 @@ def start_nbdfuse(places: Places) -> None:
     while not places.file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             said = _last_line(places.log.read_text(errors="replace"))
-            raise LabError(f"nbdfuse did not start ({said}); nothing of the lab is left.")
+            raise LabError(f"nbdfuse did not start ({said}).")
         time.sleep(0.02)
     _let_requests_through(places.mount)
 
@@ -93,7 +93,7 @@ def _let_requests_through(mount: Path) -> None:
         except OSError as error:
             raise LabError(
                 f"{connection / limit} cannot be set ({error.strerror}), and the array would never see more than 12 "
-                "I/Os at once; in a container: --privileged; nothing of the lab is left."
+                "I/Os at once; in a container: --privileged."
             ) from None
 
 
@@ -102,9 +102,7 @@ def attach_loop(places: Places) -> str:
     command = ["losetup", "--find", "--show", "--direct-io=on", str(places.file)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise LabError(
-            f"No loop device could be had ({_last_line(done.stderr)}); nothing of the lab is left."
-        )
+        raise LabError(f"No loop device could be had ({_last_line(done.stderr)}).")
     return done.stdout.strip()
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import pytest
 from array_model import READ, SYNC, WRITE, Array, library
 from array_oracle import Oracle
@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier, layout
 from stallmark.driver.engines.slow_device.counters import WINDOW_S, next_interval
-from stallmark.driver.engines.slow_device.shared import empty_flash, engage
+from stallmark.driver.engines.slow_device.shared import empty_flash, engage, exchange
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the array is emulated on Linux only"
@@ -189,18 +189,38 @@ def test_a_long_pause_is_one_cycle(array) -> None:
     assert tiered.counters.flash.bytes_up == 64 * KIB
 
 
-def test_arrays_may_be_exchanged_and_taken_away_under_a_stream_of_io(array) -> None:
+def test_arrays_may_be_exchanged_and_taken_away_under_streams_of_io(array) -> None:
     # A division by a number that has just become 0 would end this process.
-    device, ios = array(FIXED), 3_000_000
-    flash = [replace(FIXED, cache=FlashCache(MIB)), replace(FIXED, tier=FlashTier(MIB, cycle_s=0.01))]
-    stream = threading.Thread(target=device.stream, args=[ios])
-    stream.start()
-    while stream.is_alive():
-        for model in (None, *flash, None, FIXED, DISKS):
-            engage(device.device, model)
+    device, ios = array(FIXED), 1_500_000
+    caches = [replace(FIXED, cache=FlashCache(size)) for size in (MIB, 32 * MIB)]
+    tier = replace(FIXED, tier=FlashTier(MIB, cycle_s=0.01))
+    streams = device.streams(ios)
+    while any(stream.is_alive() for stream in streams):
+        for model in (tier, *caches, FIXED, DISKS, tier):
+            exchange(device.device, model)
+        engage(device.device, None)
     done = device.counters
-    assert (done.reads, done.syncs) == (ios // 3, ios // 3)
+    assert (done.reads, done.syncs) == (2 * ios // 3, 2 * ios // 3)
     assert done.spindle_reads > 0 and device.device.flash.reads.count > 0  # each of them had its turn
+
+
+def test_a_cache_is_as_full_as_it_has_blocks_also_when_it_is_exchanged(array) -> None:
+    device = array(FIXED)
+    streams = device.streams(300_000)
+    for size in [MIB, 2 * MIB] * 300:
+        exchange(device.device, replace(FIXED, cache=FlashCache(size)))
+    for stream in streams:
+        stream.join()
+    device.stream(1)
+    assert device.counters.flash.used_bytes == len(device.cached_blocks()) * 8192 > 0
+
+
+def test_of_two_who_miss_a_block_at_once_one_fills_the_cache(array) -> None:
+    device, ios = array(replace(FIXED, cache=FlashCache(256 * MIB))), 5_000
+    device.pair(ios)
+    blocks = device.cached_blocks()
+    assert len(blocks) == len(set(blocks)) == ios
+    assert device.counters.flash.used_bytes == ios * 8192
 
 
 # ---- Active set --------------------------------------------------------------------------------------------
@@ -224,6 +244,26 @@ def test_the_active_set_is_the_number_of_different_extents(folder: Path, interva
         everything |= touched
         active = next_interval(array.device.active, 0)
         assert (active.interval, active.run) == (len(touched), len(everything))
+
+
+def in_one_bucket(extents: int) -> list[int]:
+    """Extents of file 1 that share a bucket of the table (state.h's hash)."""
+    with np.errstate(over="ignore"):
+        x = np.uint64(0x9E3779B97F4A7C15) + np.arange(1 << 22, dtype=np.uint64)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bucket = (x ^ (x >> np.uint64(31))) & np.uint64(0xFFFFFFFF)
+    return [int(extent) for extent in np.flatnonzero(bucket % np.uint64(1 << 16) == 0)[:extents]]
+
+
+def test_of_extents_that_find_no_room_none_is_counted_twice(array) -> None:
+    device, extents = array(FIXED), in_one_bucket(40)
+    assert len(extents) == 40
+    for interval in range(3):
+        for extent in extents:
+            device.io(READ, extent * 64 * KIB, at=interval)
+        active = next_interval(device.device.active, interval)
+        assert (active.interval, active.run) == (layout.WAYS, layout.WAYS)
 
 
 def test_the_active_set_of_a_minute_is_that_of_the_last_full_one(array) -> None:

@@ -14,6 +14,7 @@ from stallmark.driver.collectors import block_devices
 from stallmark.driver.collectors.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
 from stallmark.driver.collectors.device import Device
 from stallmark.driver.engines.slow_device import ActiveSet, DeviceCounters, FlashCounters
+from stallmark.driver.engines.slow_device.shared import SharedState
 
 from .conftest import Cluster, ClusterEngine, one
 
@@ -180,6 +181,24 @@ def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
     assert (row["active_extents"], row["active_extents_60s"], row["active_extents_run"]) == (5, None, 7)
     assert emulated[1]["flash_reads"] is None  # it has no flash
     assert one(again, entity="data")["epoch"] != row["epoch"]
+
+
+def test_the_active_set_of_a_lab_begins_with_the_load_and_not_again_after_a_failure(
+    engine: ClusterEngine, tmp_path: Path, monkeypatch
+) -> None:
+    if reason := Device(engine).unavailable():
+        pytest.skip(reason)
+    active = SharedState.create(tmp_path / "state", [], 1).device(0).active
+    active.run.count = 1000  # what was restored
+    monkeypatch.setattr(
+        "stallmark.driver.collectors.device.behind", lambda device: (None, tmp_path / "state")
+    )
+    collector = Device(engine)
+    for found in (0, 7):  # its first sample, and the one after it was closed and opened again
+        with opened(collector):
+            [row] = collector.sample(0.0)
+        assert row["active_extents_run"] == found
+        active.run.count += 7 - found
 
 
 def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path: Path, monkeypatch) -> None:

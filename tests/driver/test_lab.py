@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stallmark.driver.engines.slow_device import DeviceModel, FlashCache
+from stallmark.driver.engines.slow_device.shared import SharedState
 from stallmark.driver.lab import Facts, LabError, behind, lab_of, needs, parts
 from stallmark.driver.lab.facts import RUNTIME, Places
-from stallmark.driver.lab.home import SMALLEST, Lab, labs
+from stallmark.driver.lab.home import SMALLEST, Lab, _allocate, labs
 
 MODEL = DeviceModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
@@ -67,14 +69,17 @@ def transfer(device: str, *, write: bool, byte: int) -> bytes:
 @real
 def test_a_lab_is_created_changed_and_destroyed(lab: Lab, home: Path) -> None:
     facts = lab.create(SMALLEST, MODEL)
-    assert facts.loop and lab.broken() is None and lab.path_ms() > 0
+    assert facts.loop and lab.broken() is None and lab.done().path_ms > 0
     assert lab_of(Path(facts.loop).name) == {"name": "one", **lab_of_model(facts)}
     written = transfer(facts.loop, write=True, byte=42)
+    before = lab.done().counters
+    assert before.write_bytes == 1 << 20 and before.syncs >= 1 and before.flash
     changed = lab.change(DeviceModel(spindles=2, read_ms=1, write_ms=1, sync_ms=0, mb_per_s=100))
     assert lab.facts == changed and changed.model.spindles == 2
     assert transfer(facts.loop, write=False, byte=0) == written
-    counters = lab.counters()
-    assert counters.read_bytes >= 1 << 20 and counters.write_bytes == 1 << 20 and counters.syncs >= 1
+    counters, _, waited_ms = lab.done()  # of the present array alone
+    assert counters.read_bytes >= 1 << 20 and counters.write_bytes == counters.syncs == 0
+    assert counters.flash is None and waited_ms != 0
     with pytest.raises(LabError, match=r"exists \(/dev/loop.*destroy one"):
         lab.create(SMALLEST, MODEL)
     lab.destroy()
@@ -94,7 +99,7 @@ def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(lab: Lab) 
             os.preadv(file, [block], number << 20)
     finally:
         os.close(file)
-    counters, waited_ms = lab.counters(), lab.waited_ms()
+    counters, _, waited_ms = lab.done()
     assert waited_ms is not None and waited_ms >= 4.5  # of the kernel's clock, and udev may have read, too
     assert counters.reads >= 20 and counters.read_ns / counters.reads / 1e6 >= 4.5
 
@@ -140,6 +145,59 @@ Lab(Path(sys.argv[1]), "one").create(SMALLEST, DeviceModel(1, 0, 0, 0, 1000))
     assert lab.create(SMALLEST, MODEL).loop
     lab.destroy()
     assert remains(home) == []
+
+
+@real
+def test_a_change_that_cannot_be_written_down_changes_nothing(lab: Lab, home: Path) -> None:
+    lab.create(SMALLEST, MODEL)
+    places = Places(home, "one")
+    in_the_way = places.published.with_suffix(".new")
+    in_the_way.mkdir()
+    try:
+        with pytest.raises(LabError, match=r"cannot be written \(.*the lab is as it was"):
+            lab.change(replace(MODEL, spindles=7))
+    finally:
+        in_the_way.rmdir()
+    assert SharedState.open(places.state).device(0).model.spindles == MODEL.spindles
+    assert [Facts.model_validate_json(file.read_bytes()) for file in (places.facts, places.published)] == [
+        lab.facts, lab.facts,
+    ]  # fmt: skip
+    assert lab.facts.model == MODEL
+
+
+def test_what_an_attempt_failed_of_is_said_also_when_it_cannot_be_cleared(
+    lab: Lab, home: Path, monkeypatch
+) -> None:
+    def fails(why: str) -> Callable[..., None]:
+        def fail(*_: object) -> None:
+            raise LabError(why)
+
+        return fail
+
+    monkeypatch.setattr(needs, "check", lambda: None)
+    monkeypatch.setattr(parts, "loops", lambda places: [])
+    monkeypatch.setattr(lab, "_start", fails("nbdkit did not start (no)."))
+    with pytest.raises(LabError, match=r"^nbdkit did not start \(no\)\.$"):
+        lab.create(SMALLEST, MODEL)
+    assert not Places(home, "one").folder.exists()
+    monkeypatch.setattr(lab, "_forget", fails("The mount cannot be unmounted."))
+    with pytest.raises(LabError) as error:
+        lab.create(SMALLEST, MODEL)
+    assert str(error.value) == (
+        "nbdkit did not start (no); what had been made of the lab is still there (The mount cannot be unmounted): "
+        "`stallmark lab destroy one` removes it."
+    )
+    monkeypatch.undo()
+    lab.destroy()
+
+
+def test_a_file_system_that_cannot_keep_the_room_free_is_refused(tmp_path: Path, monkeypatch) -> None:
+    def cannot(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "posix_fallocate", cannot)
+    with pytest.raises(LabError, match=r"cannot be taken from the disk .*not supported\).*STALLMARK_HOME"):
+        _allocate(tmp_path / "disk", SMALLEST)
 
 
 @real
@@ -196,12 +254,17 @@ def test_what_is_missing_is_said_with_what_remains(lab: Lab, home: Path, monkeyp
         with pytest.raises(LabError, match=f"A lab needs {program}, which is not installed .*apt install"):
             needs.check()
     monkeypatch.setattr(needs.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
-    with pytest.raises(
-        LabError, match=r"A lab needs a C compiler.*gcc libc6-dev\); the emulated devices .* too"
-    ):
+    without_compiler = r"; the emulated devices .* need a C compiler, and none is on the PATH\.$"
+    with pytest.raises(LabError, match=rf"^A lab needs a C compiler.*gcc libc6-dev\){without_compiler}"):
         needs.check()
+    with monkeypatch.context() as nobody:
+        nobody.setattr(os, "geteuid", lambda: 1000)
+        with pytest.raises(LabError, match=rf"only root may \(sudo\){without_compiler}"):
+            needs.check()
     monkeypatch.setattr(needs.sys, "platform", "darwin")
-    with pytest.raises(LabError, match=r"A lab needs Linux, and this is darwin; the emulated devices .* too"):
+    with pytest.raises(
+        LabError, match=r"A lab needs Linux, and this is darwin; the emulated devices .* need Linux, too"
+    ):
         needs.check()
 
 
@@ -215,7 +278,7 @@ def test_of_an_unreadable_lab_the_file_is_named(home: Path) -> None:
     places = Places(home, "one")
     places.folder.mkdir(parents=True)
     places.facts.write_text("{}")
-    with pytest.raises(LabError, match=r"lab\.json cannot be read"):
+    with pytest.raises(LabError, match=r"lab\.json cannot be read .*destroy one` removes the lab"):
         Lab(home, "one").facts  # noqa: B018
     places.facts.unlink()
 

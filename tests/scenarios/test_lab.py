@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
 from stallmark.driver.lab import Facts
+from stallmark.driver.lab.home import Done
 from stallmark.scenarios.cli import main
-from stallmark.scenarios.lab import DEFAULT, array, done, long_way, model_of, sentence
+from stallmark.scenarios.lab import DEFAULT, array, long_way, model_of, sentence, sentences
 
 GIB = 1 << 30
 TIERED = replace(DEFAULT, tier=FlashTier(GIB))
@@ -56,8 +57,9 @@ def test_it_is_called_emulated_wherever_it_is_named() -> None:
 
 @pytest.mark.parametrize(("late", "words"), [(5, "have."), (6, "have: this machine was too slow for it.")])
 def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: str) -> None:
-    said = list(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4))
+    said = list(sentences(Done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4)))
     assert said == [
+        "Since it was created, or last changed:",
         "100 reads, 5.00 ms each.",
         "0 writes.",
         "These times have in them what the way takes, 0.25 ms; the array waits that much less.",
@@ -66,9 +68,9 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
 
 
 @pytest.mark.parametrize(("waited_ms", "said"), [(None, False), (5.49, False), (5.51, True)])
-def test_who_waits_for_more_than_the_array_is_told_why(waited_ms: float | None, said: bool) -> None:
-    sentences = " ".join(done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms))
-    assert ("At the block device a read took 5.51 ms: the way was longer than measured" in sentences) == said
+def test_who_waits_for_longer_than_the_array_says_is_told(waited_ms: float | None, said: bool) -> None:
+    text = " ".join(sentences(Done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
+    assert ("At the block device a read took 5.51 ms: the way was longer than measured" in text) == said
 
 
 def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:
@@ -86,3 +88,18 @@ def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
         3,
         "Error: There is no lab one: `stallmark lab list` shows those that are there.\n",
     )
+
+
+def test_a_lab_that_cannot_be_read_is_not_in_the_way_of_others(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
+    facts = Facts(name="two", size=GIB, model=DEFAULT)
+    for name, text in [("one", "{}"), ("two", facts.model_dump_json())]:
+        folder = tmp_path / "lab" / name
+        folder.mkdir(parents=True)
+        (folder / "lab.json").write_text(text)
+    listed = CliRunner().invoke(main, ["lab", "list", "--json"])
+    one, two = json.loads(listed.output)
+    assert (one["name"], one["array"]) == ("one", None) and "`stallmark lab destroy one`" in one["broken"]
+    assert (two["size_bytes"], two["broken"]) == (GIB, "it was never completed")
+    words = " ".join(CliRunner().invoke(main, ["lab", "list"]).output.split())
+    assert "one (EMULATED), broken: " in words and "two (EMULATED), broken: it was never" in words

@@ -49,7 +49,8 @@ static void touch(struct active_set *set, uint64_t identity, uint64_t extent)
 				victim = slot, victims = then, age = its_age;
 		}
 		if (atomic_compare_exchange_strong(victim, &victims, now)) {
-			count(set, ~now, now);
+			/* One that was touched in the same interval leaves its count to us: none is counted twice. */
+			count(set, victims ? victims : ~now, now);
 			return;
 		}
 	}

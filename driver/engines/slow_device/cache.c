@@ -8,18 +8,20 @@
 
 struct where {
 	shared_u64 *bucket;
+	uint64_t generation;
 	uint64_t tag; /* with the generation, without the reference bit */
 	shared_u8 *hand; /* of the bucket: where the search for a victim begins */
 };
 
 static struct where where_of(struct device *device, uint64_t identity, uint64_t block)
 {
-	uint64_t mixed = hash(identity, block);
+	/* The generation first: a block of the array that was before must not be taken for one of this. */
+	uint64_t mixed = hash(identity, block), generation = device->flash.generation;
 	uint64_t slots = device->model.flash.size / BLOCK_BYTES;
 	uint64_t buckets = (slots < CACHE_SLOTS ? slots : CACHE_SLOTS) / WAYS;
-	uint64_t generation = (device->flash.generation & 0x7fff) << 1;
 	uint64_t bucket = (mixed & 0xffffffff) % buckets;
-	return (struct where){&device->block[bucket * WAYS], (mixed & TAG_MASK) | generation, &device->hand[bucket]};
+	return (struct where){&device->block[bucket * WAYS], generation, (mixed & TAG_MASK) | generation << 1,
+			      &device->hand[bucket]};
 }
 
 static bool is_empty(uint64_t slot, struct where where)
@@ -41,13 +43,19 @@ static bool find(struct where where)
 	return false;
 }
 
-/* The first slot from the hand on that is empty, or else has not been referenced since the hand last passed. */
+/* Takes a slot for a block, if it is still what it was, and nobody has emptied the flash before we looked. */
+static bool take(struct device *device, struct where where, shared_u64 *way, uint64_t slot)
+{
+	return where.generation == device->flash.generation && atomic_compare_exchange_strong(way, &slot, where.tag);
+}
+
+/* The first empty slot, or else the first from the hand on that has not been referenced since the hand last passed. */
 static void insert(struct device *device, struct where where)
 {
 	for (int way = 0; way < WAYS; way++) {
 		uint64_t slot = where.bucket[way];
-		if (is_empty(slot, where) && atomic_compare_exchange_strong(&where.bucket[way], &slot, where.tag)) {
-			device->flash.used_bytes += BLOCK_BYTES;
+		if (is_empty(slot, where) && take(device, where, &where.bucket[way], slot)) {
+			flash_use(device, where.generation, MORE, BLOCK_BYTES);
 			return;
 		}
 	}
@@ -57,11 +65,26 @@ static void insert(struct device *device, struct where where)
 		uint64_t slot = *way;
 		if (slot & REFERENCED) {
 			atomic_compare_exchange_strong(way, &slot, slot & ~REFERENCED);
-		} else if (atomic_compare_exchange_strong(way, &slot, where.tag)) {
+		} else if (!is_empty(slot, where) && take(device, where, way, slot)) {
 			*where.hand = (hand + 1) % WAYS;
 			device->flash.evictions++;
 			return;
 		}
+	}
+}
+
+/* Of two who missed the same block at once both have inserted it: the first in the bucket stays. */
+static void insert_once(struct device *device, struct where where)
+{
+	insert(device, where);
+	bool there = false;
+	for (int way = 0; way < WAYS; way++) {
+		uint64_t slot = where.bucket[way];
+		if ((slot & ~REFERENCED) != where.tag)
+			continue;
+		if (there && atomic_compare_exchange_strong(&where.bucket[way], &slot, 0))
+			flash_use(device, where.generation, MORE, -BLOCK_BYTES);
+		there = true;
 	}
 }
 
@@ -94,7 +117,7 @@ struct completion cache_serve(struct device *device, const struct request *reque
 	for (uint64_t block = first; block < end; block++) {
 		struct where where = where_of(device, request->identity, block);
 		if (!find(where))
-			insert(device, where);
+			insert_once(device, where);
 	}
 	fill(device, request, end - first - there, arrival);
 	return (struct completion){spindles_serve(device, request, arrival), false};

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from stallmark.driver.engines.slow_device import layout
 
@@ -40,7 +40,7 @@ class DeviceCounters:
     the nanoseconds its callers waited, queue included (for a sync, also the flushed bytes); the sum of all
     three is the integral of the queue depth over time. `busy_ns` is the modelled service alone, summed over
     the spindles. `late` counts the I/Os for which the real device took longer than the modelled one: if they
-    are many, it was not the model that was measured. `flash` is None if the device has never had any.
+    are many, it was not the model that was measured. `flash` is None while the device's model has none.
     """
 
     reads: int
@@ -62,15 +62,23 @@ class DeviceCounters:
 class ActiveSet:
     """How many extents of 64 KiB were read or written at least once.
 
-    Buffered files (the WAL) are not in it: which of their bytes a sync flushes is not known.
+    None is counted twice; of more than 32 GiB some may not be counted (model.h). Buffered files (the WAL) are not in
+    it: which of their bytes a sync flushes is not known.
     """
 
     interval: int  # since it was last asked for
     window: int | None  # in the last full minute; None before the first has ended
-    run: int  # since the device was engaged, or its flash emptied
+    run: int  # since the device was engaged, its flash emptied, or a load began on a lab's
 
 
 def counters_of(device: layout.Device) -> DeviceCounters:
+    """What the device, as it is now, has done."""
+    everything = all_counters_of(device)
+    return replace(everything, flash=None) if device.model.flash.use == layout.NO_FLASH else everything
+
+
+def all_counters_of(device: layout.Device) -> DeviceCounters:
+    """With those of flash that it had under an earlier model."""
     reads, writes, syncs = device.reads, device.writes, device.syncs
     return DeviceCounters(
         reads=reads.count,
@@ -85,7 +93,7 @@ def counters_of(device: layout.Device) -> DeviceCounters:
         late=device.late,
         spindle_reads=device.spindle_reads,
         spindle_writes=device.spindle_writes,
-        flash=None if device.model.flash.use == layout.NO_FLASH else _flash_counters(device.flash),
+        flash=_flash_counters(device.flash),
     )
 
 
@@ -102,6 +110,19 @@ def _flash_counters(flash: layout.Flash) -> FlashCounters:
         bytes_up=flash.bytes_up,
         bytes_down=flash.bytes_down,
     )
+
+
+def since(before: DeviceCounters, now: DeviceCounters) -> DeviceCounters:
+    """What a device has done from `before`, which has counters of flash, to `now`; how full it is, is as of now."""
+    flash = None
+    if now.flash and before.flash:
+        flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
+    return DeviceCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
+
+
+def _grown(before: DeviceCounters | FlashCounters, now: DeviceCounters | FlashCounters) -> dict[str, int]:
+    then = asdict(before)
+    return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
 
 
 def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:

@@ -20,7 +20,7 @@ from stallmark.driver.engines.slow_device.counters import (
 )
 from stallmark.driver.engines.slow_device.errors import SlowDeviceError, UnsupportedSystem
 from stallmark.driver.engines.slow_device.models import DeviceModel
-from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash, engage
+from stallmark.driver.engines.slow_device.shared import SharedState, empty_flash, engage, exchange
 
 CLUSTER = "data"
 """The device that stands for a cluster's data directory; these parts of it are slowed and counted:"""
@@ -98,11 +98,11 @@ class SlowDevices:
         is bare and when it gets the same model again; any other model finds it empty.
         """
         device = self._device(name)
-        if model is not None:
-            if self._last.setdefault(name, model) != model:
-                empty_flash(device)
+        if model is not None and self._last.setdefault(name, model) != model:
+            exchange(device, model)
             self._last[name] = model
-        engage(device, model)
+        else:
+            engage(device, model)
         self._models[name] = model
 
     def model(self, name: str) -> DeviceModel | None:

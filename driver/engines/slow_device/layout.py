@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctypes import Structure, c_char, c_uint8, c_uint64, sizeof
 
-MAGIC = int.from_bytes(b"STALLSD4", "little")
+MAGIC = int.from_bytes(b"STALLSD5", "little")
 MAX_DEVICES = 8
 MAX_PLACES = 16
 MAX_SPINDLES = 64
@@ -13,11 +13,11 @@ PATH_MAX = 4096
 BLOCK_BYTES = 8192
 """Of the cache: it has a slot for each."""
 CACHE_SLOTS = 1 << 22
-_WAYS = 16
+WAYS = 16
 ACTIVE_EXTENT_BYTES = 64 << 10
 _DIRTY_SLOTS = 1024
 _TIER_SLOTS = 1 << 17
-_ACTIVE_SLOTS = 1 << 18
+_ACTIVE_SLOTS = 1 << 20
 
 NO_FLASH, CACHE, TIER = range(3)
 
@@ -49,11 +49,17 @@ class _Spindle(Structure):
 
 class Flash(Structure):
     _fields_ = (
-        *_counts("generation", "next_cycle", "used_bytes"),
+        *_counts("generation", "next_cycle", "used"),
         ("reads", Tally),
         *_counts("writes", "busy_ns", "hits", "misses", "evictions", "bytes_up", "bytes_down"),
         ("_channel_free", c_uint64 * MAX_CHANNELS),
     )
+
+    @property
+    def used_bytes(self) -> int:
+        """What of it is filled; what an earlier generation left is gone."""
+        generation, used = divmod(int(self.used), 1 << 48)
+        return used if generation == self.generation else 0
 
 
 class _Extent(Structure):
@@ -87,7 +93,7 @@ class Device(Structure):
         ("active", ActiveSet),
         ("_extent", _Extent * _TIER_SLOTS),
         ("_block", c_uint64 * CACHE_SLOTS),
-        ("_hand", c_uint8 * (CACHE_SLOTS // _WAYS)),
+        ("_hand", c_uint8 * (CACHE_SLOTS // WAYS)),
     )
 
 

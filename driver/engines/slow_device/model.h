@@ -26,7 +26,13 @@
  *               end of each cycle a quarter of all heat is lost and the hottest extents move up, into free room or in
  *               exchange for one that has less than two thirds of their heat, at most so many bytes each way. Reading
  *               and writing them is booked at once, on spindles and channels.
- * Active set    Extents of 64 KiB that are read or written, each counted once in an interval.
+ * Active set    Extents of 64 KiB that are read or written, none counted twice in an interval. Of more than 32 GiB in
+ *               one, some may find no room in the table, and are not counted.
+ *
+ * Another array may be engaged under I/O: the device is bare first, then its flash is emptied, then it is the other
+ * (shared.py). What is on its way is served by the one, by the other or by neither. The fields are plain stores of
+ * another process, seen in their order on x86-64; other processors may show a new array before all of its fields
+ * for as long as that takes.
  */
 #ifndef STALLMARK_MODEL_H
 #define STALLMARK_MODEL_H
@@ -55,6 +61,9 @@ void device_count(struct device *, const struct request *, bool by_flash, uint64
 uint64_t book(shared_u64 *next_free, uint64_t arrival, uint64_t service);
 uint64_t spindles_serve(struct device *, const struct request *, uint64_t arrival);
 uint64_t flash_serve(struct device *, const struct request *, uint64_t arrival);
+enum filling { MORE, IN_ALL };
+/* So many bytes of that generation are on flash; fewer are a negative number of more. */
+void flash_use(struct device *, uint64_t generation, enum filling, uint64_t bytes);
 struct completion cache_serve(struct device *, const struct request *, uint64_t arrival);
 struct completion tier_serve(struct device *, const struct request *, uint64_t arrival);
 void active_set_touch(struct active_set *, const struct request *);

@@ -133,7 +133,10 @@ def _require_number(name: str, value: object, low: float, high: float) -> None:
 
 
 def write_model(target: layout.Model, model: DeviceModel | None) -> None:
-    """Into a device's shared state; None is the bare device, which keeps what it knows."""
+    """Into a device's shared state; None is the bare device, which keeps what it knows.
+
+    `spindles` last: until then it is bare. That others see these stores in their order is x86-64's doing (model.h).
+    """
     if model is None:
         target.spindles = 0
         return

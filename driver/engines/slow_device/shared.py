@@ -78,8 +78,15 @@ def engage(device: layout.Device, model: DeviceModel | None) -> None:
         restart_run(device.active, time.monotonic())
 
 
+def exchange(device: layout.Device, model: DeviceModel) -> None:
+    """Make another array of a device while it runs: with empty flash, and never its own under the old one's sizes."""
+    engage(device, None)
+    empty_flash(device)
+    engage(device, model)
+
+
 def empty_flash(device: layout.Device) -> None:
     """Nothing is on flash any more, and all extents are cold."""
     device.flash.generation = device.flash.generation % 0x7FFE + 1
-    device.flash.used_bytes = device.flash.next_cycle = 0
+    device.flash.next_cycle = 0
     restart_run(device.active, time.monotonic())

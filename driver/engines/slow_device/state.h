@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAGIC UINT64_C(0x3444534c4c415453) /* "STALLSD4", little-endian */
+#define MAGIC UINT64_C(0x3544534c4c415453) /* "STALLSD5", little-endian */
 
 enum {
 	MAX_DEVICES = 8,
@@ -25,7 +25,7 @@ enum {
 	WAYS = 16,                /* of each bucket of the three tables below */
 	CACHE_SLOTS = 1 << 22,    /* one for each block of 8 KiB: 32 GiB of flash */
 	TIER_SLOTS = 1 << 17,     /* extents that are not cold */
-	ACTIVE_SLOTS = 1 << 18,   /* extents of 64 KiB: 16 GiB touched */
+	ACTIVE_SLOTS = 1 << 20,   /* extents of 64 KiB: 64 GiB touched */
 };
 
 typedef _Atomic uint64_t shared_u64;
@@ -57,7 +57,7 @@ struct spindle {
 struct flash {
 	shared_u64 generation; /* what was written under an earlier one is gone; never 0 */
 	shared_u64 next_cycle; /* when extents migrate next */
-	shared_u64 used_bytes;
+	shared_u64 used;       /* bytes; the upper 16 bits are the generation in which they were written */
 	struct tally reads; /* of callers */
 	shared_u64 writes, busy_ns;
 	shared_u64 hits, misses, evictions;

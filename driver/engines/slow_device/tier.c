@@ -9,14 +9,9 @@
 #define COLD (HEAT_OF_AN_IO / 8) /* forgotten, if not on flash: one I/O, eight cycles ago */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
-static uint64_t generation_of(const struct device *device)
-{
-	return (device->flash.generation & 0x7fff) << 1;
-}
-
 static bool is_current(uint64_t tag, uint64_t generation)
 {
-	return (tag & ~TAG_MASK & ~ON_FLASH) == generation;
+	return (tag & ~TAG_MASK) >> 1 == generation;
 }
 
 /* The extent of an I/O's first byte; new ones take the place of the coldest in their bucket that is not on flash.
@@ -24,8 +19,8 @@ static bool is_current(uint64_t tag, uint64_t generation)
 static struct extent *find(struct device *device, const struct request *request)
 {
 	uint64_t bytes = device->model.flash.extent_bytes, offset = request->offset / bytes * bytes;
-	uint64_t mixed = hash(request->identity, offset), generation = generation_of(device);
-	uint64_t tag = (mixed & TAG_MASK) | generation;
+	uint64_t mixed = hash(request->identity, offset), generation = device->flash.generation;
+	uint64_t tag = (mixed & TAG_MASK) | generation << 1;
 	struct extent *bucket = &device->extent[(mixed & 0xffffffff) % (TIER_SLOTS / WAYS) * WAYS];
 	for (int tries = 0; tries < WAYS; tries++) {
 		struct extent *victim = NULL;
@@ -50,11 +45,19 @@ static struct extent *find(struct device *device, const struct request *request)
 	return NULL;
 }
 
-static void move(struct device *device, struct extent *extent, bool up, uint64_t arrival)
+struct candidate {
+	uint64_t heat, tag;
+	struct extent *extent;
+};
+
+/* False: it is no longer what it was in the survey, as somebody else was faster. */
+static bool move(struct device *device, const struct candidate *candidate, uint64_t arrival)
 {
-	uint64_t tag = extent->tag;
-	if (!(tag & ON_FLASH) != up || !atomic_compare_exchange_strong(&extent->tag, &tag, tag ^ ON_FLASH))
-		return; /* somebody else was faster */
+	struct extent *extent = candidate->extent;
+	uint64_t tag = candidate->tag;
+	bool up = !(tag & ON_FLASH);
+	if (!atomic_compare_exchange_strong(&extent->tag, &tag, tag ^ ON_FLASH))
+		return false;
 	uint64_t bytes = device->model.flash.extent_bytes;
 	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
 		uint64_t left = bytes - done;
@@ -66,12 +69,8 @@ static void move(struct device *device, struct extent *extent, bool up, uint64_t
 		flash_serve(device, &piece, arrival);
 	}
 	*(up ? &device->flash.bytes_up : &device->flash.bytes_down) += bytes;
+	return true;
 }
-
-struct candidate {
-	uint64_t heat;
-	struct extent *extent;
-};
 
 static int by_heat(const void *one, const void *other)
 {
@@ -82,22 +81,23 @@ static int by_heat(const void *one, const void *other)
 }
 
 /* Lists the extents with their heat and cools them: those on flash from the front, the others from the back. */
-static void survey(struct device *device, struct candidate *list, size_t *on_flash, size_t *below)
+static void survey(struct device *device, uint64_t generation, struct candidate *list, size_t *on_flash,
+		   size_t *below)
 {
-	uint64_t generation = generation_of(device);
 	*on_flash = *below = 0;
 	for (struct extent *extent = device->extent; extent < device->extent + TIER_SLOTS; extent++) {
 		uint64_t tag = extent->tag;
 		if (!is_current(tag, generation))
 			continue;
 		uint64_t heat = extent->heat;
-		extent->heat -= heat / 4;
+		while (!atomic_compare_exchange_weak(&extent->heat, &heat, heat - heat / 4))
+			; /* an I/O has heated it, or another extent has begun here with none */
 		if (tag & ON_FLASH)
-			list[(*on_flash)++] = (struct candidate){heat, extent};
+			list[(*on_flash)++] = (struct candidate){heat, tag, extent};
 		else if (heat < COLD)
 			atomic_compare_exchange_strong(&extent->tag, &tag, 0);
 		else
-			list[TIER_SLOTS - ++*below] = (struct candidate){heat, extent};
+			list[TIER_SLOTS - ++*below] = (struct candidate){heat, tag, extent};
 	}
 }
 
@@ -108,7 +108,8 @@ static void migrate(struct device *device, uint64_t arrival)
 	if (!list)
 		return;
 	size_t on_flash, below;
-	survey(device, list, &on_flash, &below);
+	uint64_t generation = device->flash.generation;
+	survey(device, generation, list, &on_flash, &below);
 	struct candidate *coldest = list, *end = list + on_flash;
 	struct candidate *hottest = list + TIER_SLOTS - 1, *last = list + TIER_SLOTS - below;
 	qsort(coldest, on_flash, sizeof *list, by_heat);
@@ -116,17 +117,16 @@ static void migrate(struct device *device, uint64_t arrival)
 
 	const struct flash_model *model = &device->model.flash;
 	uint64_t room = model->size / model->extent_bytes, moves = model->move / model->extent_bytes;
-	for (; moves && hottest >= last; moves--, hottest--) {
+	for (; moves && hottest >= last && device->flash.generation == generation; moves--, hottest--) {
 		if (on_flash >= room) {
 			if (coldest == end || 2 * hottest->heat <= 3 * coldest->heat)
 				break;
-			move(device, coldest++->extent, false, arrival);
-			on_flash--;
+			on_flash -= move(device, coldest++, arrival);
 		}
-		move(device, hottest->extent, true, arrival);
-		on_flash++;
+		if (on_flash < room)
+			on_flash += move(device, hottest, arrival);
 	}
-	device->flash.used_bytes = on_flash * model->extent_bytes;
+	flash_use(device, generation, IN_ALL, on_flash * model->extent_bytes);
 	free(list);
 }
 

@@ -33,6 +33,17 @@ def test_what_an_emulated_device_counted(tmp_path):
     assert step.device == "EMULATED 8 spindles, 8 ms + 64 MiB flash cache"
 
 
+def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
+    folder = with_flash(
+        make_run(tmp_path / "run", Truth(database_bytes=40 << 30)), active_extents=(33 << 30) // EXTENT
+    )
+    run = summarise_run(Record(folder), "run1")
+    active = run.steps[0].active
+    assert active and active.counted_bytes is None and 0 < active.at_most_bytes <= 40 << 30
+    assert active.minute_bytes == pytest.approx(16.5 * (1 << 30), rel=0.01)  # which is known
+    assert np.nanmax(run.series.line("active_bytes")) < 33 << 30
+
+
 def test_a_tier_moves_what_a_cache_evicts(tmp_path):
     step = step_of(with_flash(make_run(tmp_path / "run", Truth(measured_s=30)), kind="tier"))
     flash = step.flash
