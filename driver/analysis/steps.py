@@ -68,17 +68,18 @@ def summarise_step(
     cpu = cpu_busy(over(io.host, interval))
     if cpu is None and state:
         cpu = state.cpu_busy_share
-    busy = _device_busy(over(io.data_device, interval), device_of(manifest, "data"))
-    wal_busy = _device_busy(over(io.wal_device, interval), device_of(manifest, "wal"))
+    devices = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
+    spindles = {role: _spindles(delta, device_of(manifest, role)) for role, delta in devices.items()}
+    busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
     verdict = device_verdict(
         wait_share,
-        data_busy=busy if "spindles" in device_of(manifest, "data") else None,
-        wal_busy=wal_busy if "spindles" in device_of(manifest, "wal") else None,
+        data_busy=busy if spindles["data"] else None,
+        wal_busy=wal_busy if spindles["wal"] else None,
         cpu_busy=cpu,
         wal_apart=io.wal_device is not None,
         device_share=device_share_of_stall(io, interval),
     )
-    late = [_late(over(device, interval)) for device in (io.data_device, io.wal_device)]
+    late = [_late(device) for device in devices.values()]
     bound = driver_bound(load, interval, arrivals)
     pool = (manifest.get("memory") or {}).get("reached_bytes")
     size = (manifest.get("database") or {}).get("bytes_before")
@@ -264,13 +265,19 @@ def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | N
     return delta["read_stall_ms"] / delta.seconds
 
 
-def _device_busy(device: Delta | None, described: Mapping[str, Any]) -> float | None:
+def _spindles(device: Delta | None, described: Mapping[str, Any]) -> int | None:
+    """Of an emulated device that counted for itself; None where the kernel did: of a real one, and of a lab's to
+    all but root."""
+    counted = "spindles" in described or (device is not None and "late" in device.values)
+    return (described.get("lab") or described).get("spindles") if counted else None
+
+
+def _device_busy(device: Delta | None, spindles: int | None) -> float | None:
     """An emulated device counts service time summed over its spindles, a real one time with anything under
     way."""
     if device is None or device.broken or "busy_ms" not in device.values:
         return None
-    spindles = described.get("spindles") or 1
-    return min(1.0, device["busy_ms"] / 1000 / device.seconds / spindles)
+    return min(1.0, device["busy_ms"] / 1000 / device.seconds / (spindles or 1))
 
 
 def _late(device: Delta | None) -> float | None:

@@ -1,5 +1,7 @@
 """Data and log are each on an emulated device or on a real one, and each is called what it is."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from comparisons import made, template, with_step
 from flash_records import EMULATED as DISKS
@@ -36,6 +38,19 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
     [step] = on(tmp_path / "run", SDA, {"name": "loop0", "lab": {"name": "array"} | DISKS}).steps
     assert step.emulated_roles == ("wal",) and step.device.startswith("EMULATED log on")
+
+
+def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(tmp_path):
+    """Its spindles' service times are added up; counted by the kernel it is time with anything under way."""
+    own, lab = (make_run(tmp_path / name, Truth()) for name in ("own", "lab"))
+    described = {"name": "loop0", "lab": {"name": "array"} | DISKS}
+    changed(lab, device={"emulated": True, "data": described, "wal": described})
+    counters = pq.read_table(lab / "device.parquet")
+    late = pa.array([0] * counters.num_rows)  # what no kernel counts
+    pq.write_table(counters.append_column("late", late), lab / "device.parquet")
+    as_own, as_lab = (summarise([Record(folder)]).steps[0] for folder in (own, lab))
+    assert as_lab.device_busy_share == as_own.device_busy_share and 0 < (as_lab.device_busy_share or 0) < 1
+    assert as_lab.device_verdict == as_own.device_verdict
 
 
 @pytest.mark.parametrize(
