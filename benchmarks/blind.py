@@ -5,7 +5,7 @@
 LOAD is bank (2 minutes a round) or brokerage (7, and its transactions differ so much that their reads scatter more).
 
 Disks alone, with a flash read cache and with a flash tier, their speeds and sizes drawn and their names shuffled: A, B
-and C. A round runs each once, every other round in reverse order; another call with the same FOLDER adds rounds.
+and C. A round runs each once, every other round in reverse order, each round with inputs of its own.
 Then everything that tells which array it was is taken out of copies of the records: the device's own counters, its
 model, the scenario. What is left is what there is of an array that nobody can look into: the database's side. From it
 come the order of the arrays, their read times in 95 % intervals over rounds, the reads per transaction, and the cause.
@@ -105,57 +105,48 @@ def drawn(seed: int, load: str) -> dict[str, Any]:
     }
 
 
-def scenario(truth: dict[str, Any], backwards: bool) -> dict[str, Any]:
+def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
     log = {"spindles": 1, "read_ms": 1, "write_ms": 0, "sync_ms": 2, "mb_per_s": 150}
-    variants = [
-        {"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
-    ]
     return {
         **{"name": "blind", "title": "Blind", "answers": "Which?", "needs": "-", "takes": "-"},
         **LOADS[truth["load"]],
         **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
-        "variants": variants[::-1] if backwards else variants,
+        **{"repeats": rounds, "order": "abba"},
+        "variants": [
+            {"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
+        ],
     }
 
 
 def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
-    """Returns the truth, which stays sealed in the folder until everything was judged."""
+    """Returns the truth, which stays sealed in the folder until all was judged. What was run is not run again."""
     folder.mkdir(parents=True, exist_ok=True)
-    sealed = folder / "sealed.json"
-    if not sealed.exists():
-        sealed.write_text(json.dumps(drawn(secrets.randbits(64), load)))
-    truth: dict[str, Any] = json.loads(sealed.read_text())
-    if truth["load"] != load:
-        sys.exit(f"{folder} has rounds of the {truth['load']}: name another folder for the {load}.")
-    done = len(experiments(folder))
-    for number_ in range(done, done + rounds):
-        document, traces = folder / "blind.yaml", folder / "traces" / "new"
-        document.write_text(json.dumps(scenario(truth, backwards=number_ % 2 == 1)))
-        shutil.rmtree(traces, ignore_errors=True)
-        command = [sys.executable, "-m", "benchmarks.io_trace", "run", str(document)]
-        finished = subprocess.run(
-            [*command, "--out", str(folder / "runs")],
-            env=os.environ | {FOLDER: str(traces)},
-            capture_output=True,
-            text=True,
-        )
-        document.unlink()
-        if finished.returncode:
-            sys.exit(f"Round {number_ + 1} failed:\n{finished.stderr}")
-        traces.rename(traces.parent / max((folder / "runs").glob("*-blind")).name)
-        print(f"round {number_ + 1} done", flush=True)
+    sealed, traces = folder / "sealed.json", folder / "traces"
+    if sealed.exists():
+        if not (traces / "all").is_dir():
+            sys.exit(f"The rounds in {folder} did not come to their end: name another folder.")
+        truth: dict[str, Any] = json.loads(sealed.read_text())
+        return truth
+    truth = drawn(secrets.randbits(64), load)
+    sealed.write_text(json.dumps(truth))
+    document = folder / "blind.yaml"
+    document.write_text(json.dumps(scenario(truth, rounds)))
+    command = [sys.executable, "-m", "benchmarks.io_trace", "run", str(document)]
+    finished = subprocess.run(
+        [*command, "--out", str(folder / "runs")],
+        env=os.environ | {FOLDER: str(traces / "new")},
+        capture_output=True,
+        text=True,
+    )
+    document.unlink()
+    if finished.returncode:
+        sys.exit(f"The rounds failed:\n{finished.stderr}")
+    (traces / "new").rename(traces / "all")
     return truth
 
 
-def experiments(folder: Path) -> list[Path]:
-    """Of the rounds that came to their end."""
-    return [
-        one for one in sorted((folder / "runs").glob("*-blind")) if (folder / "traces" / one.name).is_dir()
-    ]
-
-
 def manifests(folder: Path) -> list[Path]:
-    return [manifest for one in experiments(folder) for manifest in sorted(one.glob("*/manifest.json"))]
+    return sorted((folder / "runs").glob("*-blind/*/manifest.json"))
 
 
 def redacted(folder: Path) -> Path:
@@ -199,7 +190,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
         manifest = json.loads(path.read_text())
         letter, [step] = manifest["variant"]["name"], manifest["steps"]
         began = datetime.fromisoformat(manifest["started"]).timestamp()
-        load = read_trace(folder / "traces" / manifest["experiment"], began, began + step["end_s"])
+        load = read_trace(folder / "traces" / "all", began, began + step["end_s"])
         array = DeviceChoice.model_validate(truth["arrays"][letter])
         model = array.resolve(manifest["database"]["bytes_before"])
         replay = partial(_replayed, model, load, began, step["measure_s"], step["end_s"])
@@ -301,12 +292,9 @@ def causes(runs: Sequence[RunSummary]) -> bool:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument(
-        "rounds", type=int, nargs="?", default=4, help="more; 0: only judge those that are there"
-    )
+    parser.add_argument("rounds", type=int, nargs="?", default=4)
     parser.add_argument("load", choices=LOADS, nargs="?", default="bank")
     given = parser.parse_args()
-    hidden = run(given.folder, given.rounds, given.load)
-    if len(experiments(given.folder)) < REPLICATES:
-        sys.exit(f"{REPLICATES} rounds are needed for a verdict: call again with {given.folder}.")
-    sys.exit(0 if judge(given.folder, hidden) else 1)
+    if given.rounds < REPLICATES:
+        sys.exit(f"{REPLICATES} rounds are needed for a verdict.")
+    sys.exit(0 if judge(given.folder, run(given.folder, given.rounds, given.load)) else 1)

@@ -42,6 +42,8 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
     assert array.read_text() == "disks" and disks["before"]["output"] == "pool 0: no flash"
     assert disks["status"] == "complete" and len(disks["precondition"]["rounds_ms"]) == 1
     page = (shared.newest() / "report.html").read_text()
+    assert disks["ended"]["before"] == "cache"
+    assert "The experiment ended before “cache”: The operator said" in page
     assert "pool 0: no flash" in page and "was filled and overwritten at random" in page
     shared.nothing_left()
 

@@ -79,7 +79,7 @@ def test_probes_that_scatter_are_said_to_tell_nothing_and_hold_nothing_up(sound)
 def test_probes_that_the_arrays_memory_could_hold_prove_nothing(sound):
     def on_array(run, **array):
         probes = [probe_result(rate, emulated=False) for rate in (1000, 1010)]
-        real = with_manifest(with_step(run, emulated=False), device={"emulated": False}, array=array)
+        real = with_manifest(with_step(run, emulated_roles=()), device={"emulated": False}, array=array)
         return probed(real, *probes)
 
     runs = made(sound, **QUIET)

@@ -33,7 +33,7 @@ def brokerage_runs(tmp_path_factory) -> ExperimentSummary:
             variant=name,
             sequence=number,
             seed=number + 1,
-            emulated_roles=(),
+            emulated=False,
             device={"name": name},
             brokerage=brokerage,
         )
