@@ -65,6 +65,10 @@ class Replay:
         for _ in self._oracle.clock.run():
             if self._oracle.clock.now >= self._end:
                 break
+        if self._end <= measure:
+            sys.exit(
+                "Somebody in the replay was out of work before measuring began: nothing can be predicted."
+            )
         within = [(took, flash) for ended, took, flash in self._reads if measure <= ended < self._end]
         took, flash = (np.array(part, dtype=float) for part in zip(*within, strict=True))
         rate = len(within) / (self._end - measure)

@@ -125,6 +125,7 @@ def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
     if sealed.exists():
         if not (traces / "all").is_dir():
             sys.exit(f"The rounds in {folder} did not come to their end: name another folder.")
+        print(f"Judging again what was run in {folder}.")
         truth: dict[str, Any] = json.loads(sealed.read_text())
         return truth
     truth = drawn(secrets.randbits(64), load)

@@ -89,8 +89,10 @@ class AnyRun(ABC):
             self._probe(writer, "before")
             reason = self._drive(writer)
             if reason is None:
-                self._probe(writer, "after")
-                self._check(writer)
+                try:
+                    self._probe(writer, "after")
+                finally:
+                    self._check(writer)
         except Stopped as stopped:
             reason = str(stopped)
             raise

@@ -91,6 +91,7 @@ class Runner:
         loaded = self._prepare_database()
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
+        storage.refuse_sizes(loaded.loaded_bytes or 0)
         turns = self._scenario.turns()
         if self._gathering:
             self._gathering = replace(self._gathering, facts=facts_of(self._engine))
@@ -104,7 +105,7 @@ class Runner:
                     if number == 1:
                         raise
                     because = str(failed).rstrip(".")
-                    with suppress(OSError):  # why it ended is said in any case
+                    with suppress(OSError, StallmarkError):  # why it ended is said in any case
                         note_end(last, turn.variant.name, because)
                     if isinstance(failed, Stopped):
                         raise

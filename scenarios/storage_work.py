@@ -42,12 +42,17 @@ class StorageWork:
             if why := probe.can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
             self._folder(key, choice.folder)
-            size = choice.size.size_bytes
-            if size and size < probe.LEAST_BYTES:
-                raise StallmarkError(
-                    f"{key}.size: {size / 2**20:.0f} MiB are gone over in a moment: name more than the array has of "
-                    f"memory, at least {probe.LEAST_BYTES // 2**20} MiB."
-                )
+            if size := choice.size.size_bytes:
+                _refuse_small(key, size)
+
+    def refuse_sizes(self, loaded_bytes: int) -> None:
+        """What can be known of files that are as large as a share of the data, once these are there."""
+        for key, choice in (("probe", self._scenario.probe), ("precondition", self._scenario.precondition)):
+            if choice:
+                size = choice.size.resolve(loaded_bytes)
+                _refuse_small(key, size)
+                folder = self._folder(key, choice.folder)
+                probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def make(self, variant: Variant) -> dict[str, Any]:
         """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
@@ -142,3 +147,11 @@ class StorageWork:
                 f"lie: name a folder on the same storage that this machine can write to ({key}: {{folder: …}})."
             )
         return data / PROBE_FOLDER
+
+
+def _refuse_small(key: str, size_bytes: int) -> None:
+    if size_bytes < probe.LEAST_BYTES:
+        raise StallmarkError(
+            f"{key}.size: {size_bytes / 2**20:.0f} MiB are gone over in a moment: name more than the array has of "
+            f"memory, at least {probe.LEAST_BYTES // 2**20} MiB."
+        )

@@ -7,7 +7,7 @@ compared. Everything else that decides a figure must be the same.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stallmark.driver.analysis.devices import array_in_words, device_name
+from stallmark.driver.analysis.devices import array_in_words, data_device_name
 from stallmark.driver.analysis.io import device_of
 from stallmark.driver.analysis.thresholds import POOL_REACHED
 from stallmark.driver.analysis.words import number, size
@@ -30,7 +30,7 @@ def by_intent(manifest: Mapping[str, Any]) -> list[str]:
     reached = (manifest.get("memory") or {}).get("reached_bytes")
     said = [f"buffer pool {size(reached)}"] if reached else []
     if device_of(manifest, "data"):
-        said.append(f"data on {device_name(manifest)}")
+        said.append(f"data on {data_device_name(manifest)}")
     said += [f"array: {one}" for one in array_in_words(manifest)]
     if (log := device_of(manifest, "wal")) and log != device_of(manifest, "data"):
         said.append(f"log on {_device(log)}")

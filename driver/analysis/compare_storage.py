@@ -75,7 +75,11 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[str, Drift]]:
     between = [
         (
             f"from {named(run)} to {named(later)}",
-            drift(probes["before"], again["before"], dram_of(run.manifest)),
+            drift(
+                probes["before"],
+                again["before"],
+                max((size for one in (run, later) if (size := dram_of(one.manifest))), default=None),
+            ),
         )
         for (run, probes), (later, again) in pairwise(probed)
         if "before" in probes and "before" in again

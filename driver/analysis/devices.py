@@ -18,17 +18,19 @@ class Flash(NamedTuple):
 
 
 def device_name(manifest: Mapping[str, Any]) -> str:
-    """Of the data: "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model.
+    """As `data_device_name`; where the log alone is emulated: "EMULATED log on 1 spindle, 2 ms; data on vda"."""
+    data = data_device_name(manifest)
+    if is_emulated(manifest) and not is_data_emulated(manifest):
+        return f"EMULATED log on {_spindles(_model(manifest, 'wal'))}; data on {data}"
+    return data
 
-    Where the log alone is emulated: "EMULATED log on 1 spindle, 2 ms; data on vda".
-    """
+
+def data_device_name(manifest: Mapping[str, Any]) -> str:
+    """ "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
     if is_data_emulated(manifest):
         return f"EMULATED {_spindles(_model(manifest))}{''.join(f' + {one}' for one in flash_of(manifest))}"
     device = device_of(manifest, "data")
-    real = " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
-    if is_emulated(manifest):
-        return f"EMULATED log on {_spindles(_model(manifest, 'wal'))}; data on {real}"
-    return real
+    return " ".join(str(device[part]) for part in ("name", "model") if device.get(part)) or "unknown device"
 
 
 def flash_of(manifest: Mapping[str, Any]) -> list[Flash]:

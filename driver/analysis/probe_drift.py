@@ -112,21 +112,25 @@ def _verdict(low: float | None, high: float | None) -> str:
 
 
 def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of PROBE_BATCHES parts of each, as equally long as they can be, of the windows that both have; of as many
-    parts as there are windows where there are fewer."""
+    """Rates of PROBE_BATCHES parts of each, as equally long as they can be, of the windows that both have; of fewer
+    where there are fewer windows, or where nothing would have ended in one."""
     first, second = dict(before.windows), dict(after.windows)
     common = sorted(first.keys() & second.keys())
 
-    def parts(rates: dict[float, float]) -> np.ndarray:
-        several = np.array_split([rates[t] for t in common], min(PROBE_BATCHES, len(common)) or 1)
-        return np.array([part.mean() for part in several if len(part)])
+    def parts(rates: dict[float, float], several: int) -> np.ndarray:
+        split = np.array_split([rates[t] for t in common], several)
+        return np.array([part.mean() for part in split])
 
-    return parts(first), parts(second)
+    for several in range(min(PROBE_BATCHES, len(common)), 1, -1):
+        one, other = parts(first, several), parts(second, several)
+        if (one > 0).all() and (other > 0).all():
+            return one, other
+    return np.empty(0), np.empty(0)
 
 
 def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
-    """How far the logarithm of the ratio may be off; None for too few parts, or one in which nothing ended."""
-    if len(before) < 2 or not (before > 0).all() or not (after > 0).all():
+    """How far the logarithm of the ratio may be off; None for too few parts."""
+    if len(before) < 2:
         return None
     low, high = paired(np.log(before), np.log(after)).interval(confidence)
     return float((high - low) / 2)

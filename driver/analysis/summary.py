@@ -289,6 +289,8 @@ class ExperimentSummary:
         result = asdict(self)
         for run in result["runs"]:
             del run["series"]
+            for step in run["steps"]:
+                step["emulated"] = bool(step["emulated_roles"])
             for counter in (counter for source in run["foreign"] for counter in source["counters"]):
                 del counter["t"], counter["values"]
         return result

@@ -40,7 +40,7 @@ says."""
 
 ACTIVE_COUNTED = 32 << 30
 """Bytes. An emulated device counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
-one bucket in 250 is wholly so, and fewer than one extent in a thousand went uncounted; beyond, a count says too
+one bucket in 270 overflows, and fewer than one extent in a thousand goes uncounted; beyond, a count says too
 little."""
 
 GAP_S = 3.0

@@ -78,7 +78,7 @@ class Places:
                 draft.chmod(0o644)
             except OSError as error:
                 raise LabError(
-                    f"{draft} cannot be written ({error.strerror}), and the lab is as it was: make room, and do the "
+                    f"{draft} cannot be written ({error.strerror}), and nothing has changed: make room, and do the "
                     "same again."
                 ) from None
         for draft, target in zip(drafts, targets, strict=True):

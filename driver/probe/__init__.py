@@ -3,7 +3,7 @@
 from stallmark.driver.analysis.probe_result import Asked, ProbeResult, ProbeStep
 from stallmark.driver.probe.measuring import behind, measure, result, short
 from stallmark.driver.probe.patterns import OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
-from stallmark.driver.probe.probe_file import LEAST_BYTES, ProbeFile, own_file
+from stallmark.driver.probe.probe_file import LEAST_BYTES, ProbeFile, own_file, refuse_little_space
 from stallmark.driver.probe.tool import can_probe
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "find_patterns",
     "measure",
     "own_file",
+    "refuse_little_space",
     "result",
     "short",
     "steps_of",

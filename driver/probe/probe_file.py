@@ -63,7 +63,7 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
-            _refuse_little_space(folder, size_bytes)
+            refuse_little_space(folder, size_bytes)
             _fill(path, size_bytes)
         except OSError as error:
             raise StallmarkError(
@@ -112,7 +112,8 @@ def _mark() -> bytes:
     return text.encode().ljust(SKIP_BYTES, b"\0")
 
 
-def _refuse_little_space(folder: Path, size_bytes: int) -> None:
+def refuse_little_space(folder: Path, size_bytes: int) -> None:
+    """Raises StallmarkError where a file of that size would leave the file system of a folder too full."""
     space = shutil.disk_usage(folder)
     room = space.free - round(_SPARE * space.total)
     if size_bytes > room:

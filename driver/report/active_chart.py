@@ -61,7 +61,8 @@ def _is_drawn(run: RunSummary) -> bool:
 
 
 def _is_counted(run: RunSummary) -> bool:
-    return any(step.active and step.active.counted_bytes is not None for step in run.steps)
+    found = [step.active for step in run.steps if step.active]
+    return bool(found) and all(one.counted_bytes is not None for one in found)
 
 
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:

@@ -6,8 +6,8 @@ from typing import Any
 
 from stallmark.driver.analysis.active_set_summary import ActiveSet, FlashUse
 from stallmark.driver.analysis.compare_sides import variant
-from stallmark.driver.analysis.devices import device_name
-from stallmark.driver.analysis.io import is_emulated
+from stallmark.driver.analysis.devices import data_device_name
+from stallmark.driver.analysis.io import is_data_emulated
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.report import units
 from stallmark.driver.report.charts import emulated_label
@@ -149,5 +149,5 @@ def _fits(one: ActiveSet, room: int | None) -> bool:
 
 
 def _device(manifest: Mapping[str, Any]) -> str:
-    name = device_name(manifest)
-    return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_emulated(manifest) else name
+    name = data_device_name(manifest)
+    return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_data_emulated(manifest) else name

@@ -90,18 +90,18 @@ def test_a_lab_is_created_changed_and_destroyed(lab: Lab, home: Path) -> None:
 
 @real
 def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(lab: Lab) -> None:
-    model = DeviceModel(spindles=64, read_ms=5, write_ms=5, sync_ms=0, mb_per_s=1000)
+    model = DeviceModel(spindles=64, read_ms=3, write_ms=3, sync_ms=0, mb_per_s=1000)
     loop = str(lab.create(SMALLEST, model).loop)
     block = mmap.mmap(-1, 8192)
     file = os.open(loop, os.O_RDONLY | os.O_DIRECT)
     try:
-        for number in range(20):
-            os.preadv(file, [block], number << 20)
+        for number in range(200):  # so many that what udev reads of a new device is nothing beside them
+            os.preadv(file, [block], (number % 60) << 20)
     finally:
         os.close(file)
     counters, _, waited_ms = lab.done()
-    assert waited_ms is not None and waited_ms >= 4.5  # of the kernel's clock, and udev may have read, too
-    assert counters.reads >= 20 and counters.read_ns / counters.reads / 1e6 >= 4.5
+    assert waited_ms is not None and waited_ms >= 2.5  # it is counted in whole ms
+    assert counters.reads >= 200 and counters.read_ns / counters.reads / 1e6 >= 2.5
 
 
 def lab_of_model(facts: Facts) -> dict:
@@ -154,7 +154,7 @@ def test_a_change_that_cannot_be_written_down_changes_nothing(lab: Lab, home: Pa
     in_the_way = places.published.with_suffix(".new")
     in_the_way.mkdir()
     try:
-        with pytest.raises(LabError, match=r"cannot be written \(.*the lab is as it was"):
+        with pytest.raises(LabError, match=r"cannot be written \(.*nothing has changed"):
             lab.change(replace(MODEL, spindles=7))
     finally:
         in_the_way.rmdir()

@@ -159,6 +159,13 @@ def test_too_little_to_go_over_is_refused_before_anybody_is_asked(work, key):
     with pytest.raises(StallmarkError, match=rf"{key}.size: 16 MiB are gone over .*at least 32 MiB"):
         work(**{key: {"size": "16MiB"}}).refuse_impossible()
     work(precondition={"size": "1 %"}).refuse_impossible()
+    work(**{key: {"size": "1 %"}}).refuse_sizes(4 << 30)
+    with pytest.raises(StallmarkError, match=rf"{key}.size: 20 MiB are gone over"):
+        work(**{key: {"size": "1 %"}}).refuse_sizes(2000 << 20)
+    with pytest.raises(
+        StallmarkError, match=r"too little for a probe's file of .*: (give it at most|make room)"
+    ):
+        work(**{key: {"size": "100 %"}}).refuse_sizes(1 << 50)
 
 
 def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):

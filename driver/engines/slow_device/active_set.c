@@ -1,5 +1,5 @@
 /*
- * Which extents are touched: in the sampler's interval, in its longer window, and since the device was engaged.
+ * Which extents are touched: in the sampler's interval, in its longer window, and since the run began.
  * A slot holds the tag of an extent and the marks of the three in which it was last touched; who finds an older mark
  * writes the new one by compare-and-swap, and counts it. Marks wrap: an extent that was last touched exactly as many
  * marks ago is overlooked.

@@ -9,6 +9,7 @@ from flash_records import REAL, changed, on_array
 from synthetic import MIB, Truth, make_run
 
 from stallmark.driver.analysis.compare import compare_runs
+from stallmark.driver.analysis.devices import data_device_name
 from stallmark.driver.analysis.experiment import summarise
 from stallmark.driver.analysis.summary import ExperimentSummary
 from stallmark.driver.record import Record
@@ -33,6 +34,8 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
     # What is said of the data's device is of a real one: nobody counted, and there is an array's DRAM.
     assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
     assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
+    assert data_device_name(experiment.runs[0].manifest) == "sda Disk"
+    assert experiment.as_json()["runs"][0]["steps"][0]["emulated"] is True
 
 
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):

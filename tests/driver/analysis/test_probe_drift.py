@@ -154,6 +154,12 @@ def test_without_windows_nothing_is_known():
     )
 
 
-def test_a_probe_in_which_nothing_ended_for_a_while_is_no_proof():
-    stalled = probe(step(1, 200, seconds=2.5, scatter=(0.0, 2.0, 1.0)))
+def test_a_window_in_which_nothing_ended_is_put_together_with_others():
+    stalled = probe(step(8, 600, scatter=(0.0, *[1.05] * 19)))
+    assert drift(probe(step(8, 1000)), stalled).verdict == DRIFTED
+    assert drift(stalled, stalled).verdict == SAME
+
+
+def test_a_probe_in_which_nothing_ended_for_half_of_it_is_no_proof():
+    stalled = probe(any_step(1, 200, seconds=5, scatter=(*[0.0] * 11, *[2.0] * 9)))
     assert drift(stalled, stalled).verdict == UNKNOWN
