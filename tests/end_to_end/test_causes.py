@@ -29,7 +29,7 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary
         for read_ms in (SLOW_MS, FAST_MS)
     ]
     scenario = tool.scenario(
-        variants=variants, start_cache="prefilled", reset="continue", warm_up="1s", measure="4s"
+        variants=variants, start_cache="prefilled", reset="continue", warm_up="3s", measure="2s"
     )
     code, said = tool.run("run", scenario)
     assert code in (0, 4), said
