@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.io_trace import READ, SYNC, Process
+from benchmarks.io_trace import READ, Process
 
 from stallmark.driver.engines.slow_device import DeviceModel
 
@@ -109,10 +109,7 @@ class _Replayed:
             self._note(operation, self._oracle.clock.now - begun, by_flash)
             self.go_on()
 
-        if operation == SYNC:
-            by_flash = self._oracle.sync(offset, done)
-        else:
-            by_flash = self._oracle.submit(operation == READ, offset, size, done)
+        by_flash = self._oracle.submit(operation, offset, size, done)
 
 
 def _places(processes: Sequence[Process], unit: int, chance: random.Random) -> dict[int, int]:

@@ -15,6 +15,7 @@ from stallmark.driver.engines.slow_device import PROBE_FOLDER
 from stallmark.driver.lab import lab_of
 from stallmark.scenarios import hooks
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
 from stallmark.scenarios.show import Show
 
 OVERWRITERS = 8
@@ -36,9 +37,7 @@ class StorageWork:
                 self._refuse_emulated_twice(variant)
             if variant.before:
                 hooks.refuse_impossible(variant.name, variant.before)
-        for key, choice in (("probe", self._scenario.probe), ("precondition", self._scenario.precondition)):
-            if choice is None:
-                continue
+        for key, choice in self._files():
             if why := probe.can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
             self._folder(key, choice.folder)
@@ -47,12 +46,18 @@ class StorageWork:
 
     def refuse_sizes(self, loaded_bytes: int) -> None:
         """What can be known of files that are as large as a share of the data, once these are there."""
-        for key, choice in (("probe", self._scenario.probe), ("precondition", self._scenario.precondition)):
-            if choice:
-                size = choice.size.resolve(loaded_bytes)
-                _refuse_small(key, size)
-                folder = self._folder(key, choice.folder)
-                probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
+        for key, choice in self._files():
+            size = choice.size.resolve(loaded_bytes)
+            _refuse_small(key, size)
+            folder = self._folder(key, choice.folder)
+            probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
+
+    def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
+        """What the scenario asks for that needs a file of its own, by its key."""
+        if self._scenario.probe:
+            yield "probe", self._scenario.probe
+        if self._scenario.precondition:
+            yield "precondition", self._scenario.precondition
 
     def make(self, variant: Variant) -> dict[str, Any]:
         """Make the storage that of the variant, after another one or at the beginning; returns what the record says of

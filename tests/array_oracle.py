@@ -160,20 +160,18 @@ class Oracle:
             self.by_flash.append(by_flash)
             self._ask(requests, draw)
 
-        by_flash = (
-            self.sync(offset, done)
-            if operation == SYNC
-            else self.submit(operation == READ, offset, size, done)
-        )
+        by_flash = self.submit(operation, offset, size, done)
 
-    def submit(self, read: bool, offset: int, size: int, done: Callable[[], None]) -> bool:
+    def submit(self, operation: int, offset: int, size: int, done: Callable[[], None]) -> bool:
         """An I/O that arrives now; returns whether flash serves it. `done` is called when it has ended."""
-        job = Job(read, offset, size, done)
+        if operation == SYNC:
+            return self._sync(offset, done)
+        job = Job(operation == READ, offset, size, done)
         by_flash = self._on_flash(job)
         (self._channel(offset) if by_flash else self._spindle(offset)).take(job)
         return by_flash
 
-    def sync(self, offset: int, done: Callable[[], None]) -> bool:
+    def _sync(self, offset: int, done: Callable[[], None]) -> bool:
         """A barrier where that offset is: at its spindle, or on the tier's flash."""
         job = Job(False, offset, 0, done, sync=True)
         tier = self.model.tier

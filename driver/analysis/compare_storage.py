@@ -68,23 +68,23 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[str, Drift]]:
     probed = [(run, probes) for run in runs if (probes := probes_of(run))]
     named = name_of if len(set(map(experiment, runs))) > 1 else lambda run: run.folder
     within = [
-        (f"during {named(run)}", drift(probes["before"], probes["after"], dram_of(run.manifest)))
+        (f"during {named(run)}", drift(probes["before"], probes["after"], _most_dram(run)))
         for run, probes in probed
         if {"before", "after"} <= probes.keys()
     ]
     between = [
         (
             f"from {named(run)} to {named(later)}",
-            drift(
-                probes["before"],
-                again["before"],
-                max((size for one in (run, later) if (size := dram_of(one.manifest))), default=None),
-            ),
+            drift(probes["before"], again["before"], _most_dram(run, later)),
         )
         for (run, probes), (later, again) in pairwise(probed)
         if "before" in probes and "before" in again
     ]
     return [*within, *between]
+
+
+def _most_dram(*runs: RunSummary) -> int | None:
+    return max((size for run in runs if (size := dram_of(run.manifest))), default=None)
 
 
 def warming_up(runs: Sequence[RunSummary]) -> bool:
