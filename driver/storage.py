@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.collectors.block_devices import NoBlockDevice, device_behind
+from stallmark.driver.block_devices import NoBlockDevice, device_behind
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.lab import lab_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.collectors.block_devices import SYS_BLOCK, NoBlockDevice, device_behind
+from stallmark.driver.block_devices import SYS_BLOCK, NoBlockDevice, device_behind
 from stallmark.driver.engines.errors import StallmarkError
 
 ANSWER_WITHIN_S = 120

@@ -8,7 +8,7 @@ from typing import Any
 from stallmark.driver import probe
 from stallmark.driver.analysis.precondition import preconditioned, steady
 from stallmark.driver.analysis.probe_result import Asked
-from stallmark.driver.collectors.block_devices import NoBlockDevice, device_behind
+from stallmark.driver.block_devices import NoBlockDevice, device_behind
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import PROBE_FOLDER

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stallmark.driver.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.driver.collectors.base import Collector, Row
-from stallmark.driver.collectors.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.driver.engines.base import Engine
 from stallmark.driver.engines.slow_device import (
     EXTENT_BYTES,

@@ -10,10 +10,10 @@ import mmap
 import os
 import random
 import time
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from stallmark.driver.block_devices import described, read_counters
 from stallmark.driver.engines.slow_device import DeviceModel, layout
 from stallmark.driver.engines.slow_device.shared import empty_flash, engage
 
@@ -34,9 +34,9 @@ class Waits(NamedTuple):
 
 
 def waits_for(block_device: str) -> Waits:
-    """As the kernel counts them (Documentation/block/stat.rst)."""
-    fields = (Path("/sys/block") / Path(block_device).name / "stat").read_text().split()
-    return Waits(int(fields[0]), int(fields[3]))
+    """As the kernel counts them."""
+    counted = read_counters(described(os.stat(block_device).st_rdev))
+    return Waits(counted.reads, counted.read_ms)
 
 
 def measure_path(device: layout.Device, block_device: str, size: int) -> None:

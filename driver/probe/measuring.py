@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from stallmark.driver.analysis.devices import device_name
 from stallmark.driver.analysis.probe_result import Asked, ProbeResult, ProbeStep
-from stallmark.driver.collectors.block_devices import InMemory, NoBlockDevice, device_behind
+from stallmark.driver.block_devices import InMemory, NoBlockDevice, device_behind
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.lab import lab_of
 from stallmark.driver.probe.patterns import SHORT_STEPS

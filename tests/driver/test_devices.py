@@ -10,8 +10,8 @@ from collecting import opened
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.collectors import block_devices
-from stallmark.driver.collectors.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
+from stallmark.driver import block_devices
+from stallmark.driver.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
 from stallmark.driver.collectors.device import Device
 from stallmark.driver.engines.slow_device import ActiveSet, DeviceCounters, FlashCounters
 from stallmark.driver.engines.slow_device.shared import SharedState

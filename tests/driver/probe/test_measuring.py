@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark.driver.analysis.probe_record import read_probe, summarise_probes
-from stallmark.driver.collectors.block_devices import InMemory
+from stallmark.driver.block_devices import InMemory
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.driver.engines.slow_device import DeviceModel, SlowDevices
 from stallmark.driver.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short

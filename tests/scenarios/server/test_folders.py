@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.collectors.block_devices import BlockDevice
+from stallmark.driver.block_devices import BlockDevice
 from stallmark.driver.engines.errors import StallmarkError
 from stallmark.scenarios import container
 from stallmark.scenarios.container import DeviceLimits

@@ -90,7 +90,7 @@ def device_behind(directory: Path) -> BlockDevice:
     number = os.stat(directory).st_dev
     if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
         return _behind_mount(directory, _mount_of(directory))
-    return _described(number)
+    return described(number)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
         raise NoBlockDevice(
             f"{directory} is on {mount.file_system}, which is no block device of this machine."
         )
-    device = _described(source.st_rdev)
+    device = described(source.st_rdev)
     if (members := _btrfs_members(device.name)) > 1:
         raise NoBlockDevice(
             f"{directory} is on a {mount.file_system} file system spread over {members} devices."
@@ -154,7 +154,8 @@ def _sys(number: int) -> Path:
     return SYS_BLOCK / f"{os.major(number)}:{os.minor(number)}"
 
 
-def _described(number: int) -> BlockDevice:
+def described(number: int) -> BlockDevice:
+    """Of that device number (st_dev of what is on it, st_rdev of its node)."""
     folder = _sys(number).resolve()
     is_partition = (folder / "partition").exists()
     disk = folder.parent if is_partition else folder
