@@ -11,6 +11,7 @@ from stallmark.driver.report import (
     comparison_words,
     environment,
 )
+from stallmark.driver.report.active_chart import active_figures
 from stallmark.driver.report.charts import Figure
 from stallmark.driver.report.file import write_whole
 from stallmark.driver.report.html import banner, page
@@ -32,7 +33,8 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         for number, pair in enumerate(found.pairs)
         if pair.primary.ratio is not None
     ]
-    figures: list[Figure] = [*bars, *([over_time] if over_time else []), *ratios]
+    active = active_figures(experiment)
+    figures: list[Figure] = [*bars, *([over_time] if over_time else []), *ratios, *active]
     return page(
         "comparison.html",
         figures,
@@ -43,6 +45,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         bars=bars,
         over_time=over_time,
         ratios=ratios,
+        active=active,
         key_items=_key(found),
         tables=comparison_tables,
         words=comparison_words,
