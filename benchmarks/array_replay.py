@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.io_trace import READ, Process
 
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.storage.emulator import DeviceModel
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from array_oracle import STRIPE, Oracle
@@ -66,9 +66,7 @@ class Replay:
             if self._oracle.clock.now >= self._end:
                 break
         if self._end <= measure:
-            sys.exit(
-                "Somebody in the replay was out of work before measuring began: nothing can be predicted."
-            )
+            sys.exit("Somebody in the replay was out of work before measuring began: nothing can be predicted.")
         within = [(took, flash) for ended, took, flash in self._reads if measure <= ended < self._end]
         took, flash = (np.array(part, dtype=float) for part in zip(*within, strict=True))
         rate = len(within) / (self._end - measure)
@@ -86,11 +84,7 @@ class _Replayed:
     """A process: one I/O at a time."""
 
     def __init__(
-        self,
-        oracle: Oracle,
-        jobs: zip,
-        note: Callable[[int, float, bool], None],
-        out_of_work: Callable[[], None],
+        self, oracle: Oracle, jobs: zip, note: Callable[[int, float, bool], None], out_of_work: Callable[[], None]
     ):
         self._oracle, self._jobs, self._note, self._out_of_work = oracle, jobs, note, out_of_work
 

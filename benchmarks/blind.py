@@ -41,14 +41,14 @@ from benchmarks.array_replay import Predicted, Replay
 from benchmarks.io_trace import FOLDER, Process, read_trace
 from scipy import stats
 
-from stallmark.driver.analysis.compare import compare_runs
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import RunSummary, StepSummary
-from stallmark.driver.analysis.thresholds import REPLICATES
-from stallmark.driver.analysis.words import listed, number
-from stallmark.driver.engines.slow_device import DeviceModel
-from stallmark.driver.record import find_records
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.record.reader import find_records
 from stallmark.scenarios.device_choice import DeviceChoice
+from stallmark.stats.thresholds import REPLICATES
+from stallmark.storage.emulator import DeviceModel
+from stallmark.wording import listed, number
 
 READS_APART = 0.05
 """Relative: how far physical reads per transaction may lie apart, of arrays under one database and pool."""
@@ -66,10 +66,7 @@ FLASH_MS = 0.5, 1.5
 """Drawn from: what is shorter than a process needs to wake up cannot be emulated by letting it sleep."""
 
 LOADS: dict[str, dict[str, Any]] = {
-    "bank": {
-        "workload": {"name": "bank", "scale": {"branches": 20}},
-        **{"warm_up": "14s", "measure": "15s"},
-    },
+    "bank": {"workload": {"name": "bank", "scale": {"branches": 20}}, **{"warm_up": "14s", "measure": "15s"}},
     "brokerage": {
         "workload": {"name": "brokerage", "scale": {"customers": 5000, "days": 0.2}},
         **{"warm_up": "60s", "measure": "45s"},
@@ -112,9 +109,7 @@ def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
         **LOADS[truth["load"]],
         **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
         **{"repeats": rounds, "order": "abba"},
-        "variants": [
-            {"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
-        ],
+        "variants": [{"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()],
     }
 
 
@@ -233,9 +228,7 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
     """Say what was recovered from the redacted records, then the truth; whether all of it was right."""
     runs = found(redacted(folder))
     steps = of_variant(runs)
-    read_ms = {
-        name: interval([s.data_io.read_ms or 0 for s in same if s.data_io]) for name, same in steps.items()
-    }
+    read_ms = {name: interval([s.data_io.read_ms or 0 for s in same if s.data_io]) for name, same in steps.items()}
     tps = {name: interval([s.result_tps for s in same]) for name, same in steps.items()}
     reads = {name: interval([s.reads_per_transaction or 0 for s in same])[0] for name, same in steps.items()}
     order = sorted(tps, key=lambda name: -tps[name][0])

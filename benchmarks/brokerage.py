@@ -28,14 +28,15 @@ import psycopg
 from benchmarks.recorded import Recorded, record
 from psycopg import pq
 
-from stallmark.driver.drive import Drive
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.programs import binary
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.engines.postgres.embedded.programs import binary
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
+from stallmark.storage.emulator import DeviceModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 15, 5
@@ -100,8 +101,7 @@ def statements(transaction: Recorded) -> list[str]:
         return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
     return [
-        f"SELECT * FROM brokerage.{frame}({', '.join(map(literal, values))})"
-        for frame, values in transaction.calls
+        f"SELECT * FROM brokerage.{frame}({', '.join(map(literal, values))})" for frame, values in transaction.calls
     ]
 
 
@@ -222,9 +222,7 @@ def mix(rounds: int) -> None:
                 f"bare loop {figures[False][0]:,.0f} TPS {figures[False][1]:.1f} µs, {above[-1]:.1f} µs above",
                 flush=True,
             )
-        print(
-            f"mix: executor CPU above the bare loop, median {statistics.median(above):.1f} µs a transaction"
-        )
+        print(f"mix: executor CPU above the bare loop, median {statistics.median(above):.1f} µs a transaction")
     finally:
         engine.close()
 
@@ -232,9 +230,7 @@ def mix(rounds: int) -> None:
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """USERS threads in two plain processes, each on a core, that send the recorded calls and read the answers' rows."""
     argv = [sys.executable, "-m", "benchmarks.brokerage", "loop", engine.conninfo("bare")]
-    processes = [
-        subprocess.Popen([*argv, str(index)], stdout=subprocess.PIPE, text=True) for index in range(2)
-    ]
+    processes = [subprocess.Popen([*argv, str(index)], stdout=subprocess.PIPE, text=True) for index in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)
     return count / max(float(result[2]) for result in results), sum(
@@ -304,9 +300,7 @@ def loop(conninfo: str, index: int) -> None:
 def run(users: int, warm_up_s: int, measure_s: int, variants: str) -> subprocess.Popen:
     scenario = WORK / "benchmark.yaml"
     scenario.parent.mkdir(parents=True, exist_ok=True)
-    scenario.write_text(
-        SCENARIO.format(users=users, warm_up_s=warm_up_s, measure_s=measure_s, variants=variants)
-    )
+    scenario.write_text(SCENARIO.format(users=users, warm_up_s=warm_up_s, measure_s=measure_s, variants=variants))
     return subprocess.Popen(
         ["stallmark", "run", scenario, "--json", "--out", WORK / "runs"],
         stdout=subprocess.PIPE,

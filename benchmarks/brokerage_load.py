@@ -20,7 +20,7 @@ from benchmarks.load import SEED
 
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.plan import Batch
-from stallmark.schema.brokerage import METADATA
+from stallmark.schema.brokerage.tables import METADATA
 
 MEASURED_UNITS = 3  # of each population, in `memory`
 
@@ -62,8 +62,7 @@ def unit(units: int) -> None:
         seconds.append(time.process_time() - started)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(
-        f"{units} load units: {statistics.median(seconds):.2f} CPU seconds each, peak {peak / 1e6:.0f} MB",
-        flush=True,
+        f"{units} load units: {statistics.median(seconds):.2f} CPU seconds each, peak {peak / 1e6:.0f} MB", flush=True
     )
 
 

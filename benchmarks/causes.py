@@ -16,11 +16,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.analysis.cause import explain
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.points import Point, points
-from stallmark.driver.analysis.words import number
-from stallmark.driver.record import find_records
+from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.points import Point, points
+from stallmark.record.reader import find_records
+from stallmark.wording import number
 
 REPEATS = 3
 
@@ -56,39 +56,21 @@ def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
             }
         )
     )
-    command = [
-        sys.executable,
-        "-m",
-        "stallmark.scenarios.cli",
-        "run",
-        str(scenario),
-        "--out",
-        str(folder / "runs"),
-    ]
-    subprocess.run(
-        command, check=False, stdout=subprocess.DEVNULL
-    )  # a run that is marked exits with another code
+    command = [sys.executable, "-m", "stallmark.cli.main", "run", str(scenario), "--out", str(folder / "runs")]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL)  # a run that is marked exits with another code
     return max((folder / "runs").glob(f"*-{scenario.stem}"))
 
 
 def tell(found: Sequence[Point]) -> None:
     for point in found:
-        open_laws = {
-            law.name for step in point.steps if step.cause for law in step.cause.laws if law.closed is False
-        }
-        print(
-            f"  {point.first.variant}: {number(point.tps)} TPS; laws that do not close: {open_laws or 'none'}"
-        )
+        open_laws = {law.name for step in point.steps if step.cause for law in step.cause.laws if law.closed is False}
+        print(f"  {point.first.variant}: {number(point.tps)} TPS; laws that do not close: {open_laws or 'none'}")
     for a, b in combinations(found, 2):
         cause = explain(a.steps, b.steps, paired=True)
         print(f"  {a.first.variant} → {b.first.variant}: {cause.sentence}")
         for one in cause.evidence:
             if one.name == "read time (device)":
-                ends = (
-                    f" ({one.low:.2f} to {one.high:.2f})"
-                    if one.low is not None and one.high is not None
-                    else ""
-                )
+                ends = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
                 print(f"    read time of the device changed by {one.change:.2f} ms{ends}")
         for test in cause.predictions:
             print(

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 from day_record import TPS, USERS, write, write_record
 
-from stallmark.driver import hdr
+from stallmark.record import histogram as hdr
 from stallmark.transactions import find_workload
 
 POOL = 60  # different histograms for each number of transactions: making them takes longer than writing them
@@ -45,9 +45,7 @@ def measure(folder: Path, seconds: int) -> None:
             make(folder / name, name, seconds, seed)
     stored = sum(file.stat().st_size for file in folder.glob("[AB]/*"))
     began = time.perf_counter()
-    child = psutil.Popen(
-        [sys.executable, __file__, "--compare", str(folder)], stdout=subprocess.PIPE, text=True
-    )
+    child = psutil.Popen([sys.executable, __file__, "--compare", str(folder)], stdout=subprocess.PIPE, text=True)
     peak = 0
     while child.poll() is None:
         peak = max(peak, sum(map(_memory, [child, *_children(child)])))
@@ -78,9 +76,9 @@ def _memory(process: psutil.Process) -> int:
 
 
 def compare(folder: Path) -> None:
-    from stallmark.driver.analysis.compare import compare_runs
-    from stallmark.driver.report.comparison import write_comparison
-    from stallmark.scenarios.summaries import summarise_folders
+    from stallmark.analysis.compare.compare import compare_runs
+    from stallmark.cli.summaries import summarise_folders
+    from stallmark.report.comparison.page import write_comparison
 
     began = time.perf_counter()
     experiment = summarise_folders([folder])
@@ -101,11 +99,7 @@ def make(folder: Path, variant: str, seconds: int, seed: int) -> None:
     """The record of day_record.py, with the brokerage's transactions in place of its one."""
     write_record(folder, seconds)
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest |= {
-        "variant": {"name": variant},
-        "sequence": seed,
-        "started": f"2025-11-2{seed}T00:00:00.000+00:00",
-    }
+    manifest |= {"variant": {"name": variant}, "sequence": seed, "started": f"2025-11-2{seed}T00:00:00.000+00:00"}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     rng = np.random.default_rng(seed)
     cards = {kind.name: number for kind, number in find_workload("brokerage").deck.items()}

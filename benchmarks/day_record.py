@@ -19,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.driver import hdr
-from stallmark.driver.record import ROWS_AT_ONCE, TABLES, RecordWriter
+from stallmark.record import histogram as hdr
+from stallmark.record.schema import ROWS_AT_ONCE, TABLES
+from stallmark.record.writer import RecordWriter
 
 USERS, TPS, SERVER_ROWS, SEED = 30, 500, 20, 1
 IO_COUNTS = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
@@ -62,8 +63,8 @@ def measure(folder: Path, seconds: int) -> None:
 
 
 def summarise_record(folder: Path) -> None:
-    from stallmark.driver.analysis.experiment import summarise
-    from stallmark.driver.record import find_records
+    from stallmark.analysis.experiment import summarise
+    from stallmark.record.reader import find_records
 
     began = time.perf_counter()
     step = summarise(find_records([folder])).steps[0]
@@ -126,11 +127,7 @@ def write_record(folder: Path, seconds: int) -> None:
     write(
         folder,
         "collector_cost",
-        {
-            "t": np.repeat(t, len(costs)),
-            "collector": costs * seconds,
-            "cpu_us": np.full(len(costs) * seconds, 300),
-        },
+        {"t": np.repeat(t, len(costs)), "collector": costs * seconds, "cpu_us": np.full(len(costs) * seconds, 300)},
     )
     slow = {"t": t[::5], "epoch": ["start 2"] * len(t[::5])}
     write(folder, "user_io", _entities(rng, slow, {"pid": list(range(USERS))}, [*IO_COUNTS[:6], "hits"]))
@@ -180,13 +177,7 @@ def _histogram(rng: np.random.Generator) -> bytes:
 
 def _manifest(seconds: int) -> dict:
     device = {"spindles": 40, "read_ms": 8.0, "write_ms": 4.0, "sync_ms": 1.0, "mb_per_s": 200}
-    step = {
-        "name": f"{USERS} users",
-        "users": USERS,
-        "begin_s": 0.0,
-        "measure_s": 60.0,
-        "end_s": seconds - 1.0,
-    }
+    step = {"name": f"{USERS} users", "users": USERS, "begin_s": 0.0, "measure_s": 60.0, "end_s": seconds - 1.0}
     return {
         "scenario": {"name": "day", "title": "A day"},
         "variant": {"name": "day"},

@@ -22,14 +22,15 @@ from pathlib import Path
 
 from psycopg import pq
 
-from stallmark.driver.drive import Drive
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.programs import binary
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.engines.postgres.embedded.programs import binary
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
+from stallmark.storage.emulator import DeviceModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
@@ -94,14 +95,7 @@ def pgbench(engine: EmbeddedEngine, script: Path, *options: str) -> tuple[float,
 
 def bare_loop(engine: EmbeddedEngine) -> tuple[float, float]:
     """USERS threads in two plain processes around `PGconn.exec_prepared`, and nothing else."""
-    argv = [
-        sys.executable,
-        __file__,
-        "loop",
-        engine.conninfo("bare"),
-        str(USERS // 2),
-        str(SECONDS + WARM_UP_S),
-    ]
+    argv = [sys.executable, __file__, "loop", engine.conninfo("bare"), str(USERS // 2), str(SECONDS + WARM_UP_S)]
     processes = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     results = [process.communicate()[0].split() for process in processes]
     count = sum(int(result[0]) for result in results)
@@ -175,10 +169,7 @@ def main(mode: str, rounds: int) -> None:
             options = ["-M", "prepared"]
         ratios, extra = [], []
         for round_number in range(rounds):
-            contestants = [
-                lambda: stallmark(engine, work / "record"),
-                lambda: pgbench(engine, script, *options),
-            ]
+            contestants = [lambda: stallmark(engine, work / "record"), lambda: pgbench(engine, script, *options)]
             if round_number % 2:  # neither always finds the fresher tables
                 theirs, ours = contestants[1](), contestants[0]()
             else:
@@ -193,9 +184,7 @@ def main(mode: str, rounds: int) -> None:
             print(f"ratio {ratios[-1]:.3f}", flush=True)
         print(f"{mode}: median ratio to pgbench {statistics.median(ratios):.3f}")
         if extra:
-            print(
-                f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction"
-            )
+            print(f"executor CPU above the bare loop: median {statistics.median(extra):.1f} µs per transaction")
     finally:
         engine.close()
 

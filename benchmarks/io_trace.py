@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.driver.engines.slow_device import SlowDevices, build
-from stallmark.scenarios.cli import main
+from stallmark.cli.main import main
+from stallmark.storage.emulator import SlowDevices, build
 
 READ, WRITE, SYNC = range(3)
 FOLDER = "STALLMARK_TRACE"

@@ -25,14 +25,8 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from stallmark.driver.engines.slow_device import (
-    DeviceCounters,
-    DeviceModel,
-    FlashCache,
-    FlashTier,
-    SlowDevices,
-)
-from stallmark.driver.lab.home import Lab
+from stallmark.storage.block_device.lifecycle import Lab
+from stallmark.storage.emulator import DeviceCounters, DeviceModel, FlashCache, FlashTier, SlowDevices
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from array_oracle import READ, Oracle
@@ -109,11 +103,7 @@ def expected(kind: str, outstanding: int) -> Point:
 
 
 def measured(kind: str, outstanding: int, home: Home, seconds: float) -> Point:
-    more = (
-        [f"--random_distribution=zoned:{HOT[0]}/{HOT[1]}:{100 - HOT[0]}/{100 - HOT[1]}"]
-        if kind == "tier"
-        else []
-    )
+    more = [f"--random_distribution=zoned:{HOT[0]}/{HOT[1]}:{100 - HOT[0]}/{100 - HOT[1]}"] if kind == "tier" else []
     before = home.counters()
     done = home.fio(
         "--rw=randread", "--bs=8k", "--norandommap", "--randrepeat=0", "--time_based", f"--runtime={seconds}",
@@ -129,9 +119,7 @@ def compare(home: Home, seconds: float) -> None:
     print(f"{'':8}{'outst.':>6}{'model ms':>10}{'seen ms':>10}{'ratio':>8}{'flash':>8}{'seen':>8}{'late':>8}")
     for kind, model in ARRAYS.items():
         home.change(model)
-        if (
-            model.cache
-        ):  # everything read once, in its order: what does not fit leaves again, all blocks alike
+        if model.cache:  # everything read once, in its order: what does not fit leaves again, all blocks alike
             home.fio("--rw=read", "--bs=64k", "--ioengine=psync")
         elif model.tier:
             measured(kind, 16, home, 40 * model.tier.cycle_s)
@@ -210,16 +198,12 @@ def cost() -> None:
                 ) as devices:
                     extra = devices.environment() if model else {}
                     command = [sys.executable, "-c", READER, str(file)]
-                    done = subprocess.run(
-                        command, env=os.environ | extra, capture_output=True, text=True, check=True
-                    )
+                    done = subprocess.run(command, env=os.environ | extra, capture_output=True, text=True, check=True)
                     print(f"{name:16} {float(done.stdout):8.0f} ns of CPU per read", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["interposer", "device", "cost"])
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     given = parser.parse_args()

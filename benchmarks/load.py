@@ -19,13 +19,13 @@ import psutil
 import pyarrow as pa
 import pyarrow.csv
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders import crew
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch, Plan
 from stallmark.schema import deploy
-from stallmark.schema.bank import METADATA
+from stallmark.schema.bank.tables import METADATA
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 SEED = 1
@@ -67,9 +67,7 @@ def _print(rows: int, copied: dict[int, list[float]], loaded: dict[int, list[tup
         )
     best = [
         (min(c), min(s for s, _ in pair), min(s for _, s in pair))
-        for c, pair in zip(
-            zip(*copied.values(), strict=True), zip(*loaded.values(), strict=True), strict=True
-        )
+        for c, pair in zip(zip(*copied.values(), strict=True), zip(*loaded.values(), strict=True), strict=True)
     ]
     _line(
         "best",

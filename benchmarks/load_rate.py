@@ -16,8 +16,8 @@ import pyarrow.csv
 import sqlalchemy as sa
 from benchmarks.load import SEED, _loaders, _peak_bytes
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders import crew
 from stallmark.loaders.plan import Batch, Plan, loader_for
 from stallmark.schema import deploy
@@ -80,9 +80,7 @@ def _ready_files(
 
 
 def _empty(engine: Engine, metadata: sa.MetaData) -> None:
-    engine.execute(
-        f"TRUNCATE {', '.join(table.fullname for table in metadata.sorted_tables)}, stallmark.ledger"
-    )
+    engine.execute(f"TRUNCATE {', '.join(table.fullname for table in metadata.sorted_tables)}, stallmark.ledger")
     engine.execute("CHECKPOINT")
 
 

@@ -25,13 +25,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from stallmark.driver.collectors import ON_REQUEST, collectors_for
-from stallmark.driver.engines.mssql.bulk import BulkCopyWriter
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.mssql.session import MssqlSession
+from stallmark.collectors import ON_REQUEST, collectors_for
+from stallmark.collectors.sampler import Sampler
 from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
-from stallmark.driver.record import Record, RecordWriter
-from stallmark.driver.sampler import Sampler
+from stallmark.engines.mssql.bulk import BulkCopyWriter
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.session import MssqlSession
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 
 USERS, SECONDS = 30, 8
 WATCHED_S = 30
@@ -101,9 +102,7 @@ def bulk(engine: MssqlEngine, writers: int) -> float:
             "id": pa.array(np.arange(ROWS)),
             "account": pa.array(rng.integers(0, 1000, ROWS, np.int32)),
             "name": names,
-            "amount": pa.array(rng.integers(0, 10**6, ROWS))
-            .cast(pa.decimal128(21, 2))
-            .cast(pa.decimal128(12, 2)),
+            "amount": pa.array(rng.integers(0, 10**6, ROWS)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(12, 2)),
             "at": pa.array(rng.integers(0, 2**50, ROWS)).cast(pa.timestamp("us")),
         }
     )
@@ -158,18 +157,14 @@ def main(mode: str, rounds: int) -> None:
             for _ in range(rounds):
                 for name, sql in STATEMENTS.items():
                     found[name].append(calls(engine, sql))
-                    print(
-                        f"{name}: {found[name][-1][0]:,.0f} calls/s, {found[name][-1][1]:.1f} µs", flush=True
-                    )
+                    print(f"{name}: {found[name][-1][0]:,.0f} calls/s, {found[name][-1][1]:.1f} µs", flush=True)
             for name, results in found.items():
                 rate, cpu = (statistics.median(column) for column in zip(*results, strict=True))
                 print(f"median {name}: {rate:,.0f} calls/s, {cpu:.1f} µs of client CPU per call")
         else:
             for writers in (1, 2):
                 rates = [bulk(engine, writers) for _ in range(rounds)]
-                print(
-                    f"{writers} writers: median {statistics.median(rates) / writers / 1e6:.2f} M rows/s and writer"
-                )
+                print(f"{writers} writers: median {statistics.median(rates) / writers / 1e6:.2f} M rows/s and writer")
 
 
 if __name__ == "__main__":

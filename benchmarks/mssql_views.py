@@ -13,16 +13,10 @@ from tds.datatypes import BIGINT, BIT, FLOAT, INT, MAX, nvarchar
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.collectors import ON_REQUEST, REGISTRY
-from stallmark.driver.collectors.base import Collector
+from stallmark.collectors import ON_REQUEST, REGISTRY
+from stallmark.collectors.base import Collector
 
-_TYPES = {
-    pa.int64(): BIGINT,
-    pa.int32(): INT,
-    pa.float64(): FLOAT,
-    pa.bool_(): BIT,
-    pa.string(): nvarchar(4000),
-}
+_TYPES = {pa.int64(): BIGINT, pa.int32(): INT, pa.float64(): FLOAT, pa.bool_(): BIT, pa.string(): nvarchar(4000)}
 _TEXT = nvarchar(4000)
 _START = "start 2026-03-01T10:00:00.123"
 
@@ -37,10 +31,7 @@ def _as_declared(collector: type[Collector], values: Sequence[tuple]) -> Rows:
 
 def _views() -> dict[str, Rows]:
     """By words of the query."""
-    kinds = {
-        kind.name: kind
-        for kind in (*REGISTRY["mssql"], *(k for ks in ON_REQUEST["mssql"].values() for k in ks))
-    }
+    kinds = {kind.name: kind for kind in (*REGISTRY["mssql"], *(k for ks in ON_REQUEST["mssql"].values() for k in ks))}
     wait = [(name, BIGINT) for name in ("waits", "wait_ms", "signal_ms", "max_ms")]
     clock = [("server_time", FLOAT), ("epoch", _TEXT)]
     slots = "".join(f'<Slot count="{90000 - n}"><value>{n}</value></Slot>' for n in range(250))
@@ -60,59 +51,37 @@ def _views() -> dict[str, Rows]:
         ),
         "dm_os_wait_stats": _rows(
             [*clock, ("wait_type", _TEXT), *wait],
-            [
-                (1.5e9, _START, f"PREEMPTIVE_OS_WAIT_TYPE_{n}", 10**6 + n, 10**9, 10**7, 900)
-                for n in range(1000)
-            ],
+            [(1.5e9, _START, f"PREEMPTIVE_OS_WAIT_TYPE_{n}", 10**6 + n, 10**9, 10**7, 900) for n in range(1000)],
         ),
         "dm_exec_session_wait_stats": _rows(
             [*clock, ("session", _TEXT), ("wait_type", _TEXT), *wait],
             [
-                (
-                    1.5e9,
-                    _START,
-                    f"{session} since 2026-03-02T09:00:00.123",
-                    f"PAGEIOLATCH_{n}",
-                    1000,
-                    9000,
-                    30,
-                    45,
-                )
+                (1.5e9, _START, f"{session} since 2026-03-02T09:00:00.123", f"PAGEIOLATCH_{n}", 1000, 9000, 30, 45)
                 for session in range(51, 81)
                 for n in range(25)
             ],
         ),
         "dm_os_performance_counters AS counters": _as_declared(
             kinds["performance"],
-            [
-                (1.5e9, _START, "Buffer Manager", f"Page lookups/sec {n}", "", 272696576, 10**12)
-                for n in range(55)
-            ],
+            [(1.5e9, _START, "Buffer Manager", f"Page lookups/sec {n}", "", 272696576, 10**12) for n in range(55)],
         ),
         "dm_exec_procedure_stats": _as_declared(
-            kinds["procedures"],
-            [(1.5e9, "plan cache", f"brokerage.frame_{n}", plan, *(10**9,) * 7) for n in range(40)],
+            kinds["procedures"], [(1.5e9, "plan cache", f"brokerage.frame_{n}", plan, *(10**9,) * 7) for n in range(40)]
         ),
         "dm_io_pending_io_requests": _as_declared(
             kinds["pending_io"], [(1.5e9, f"0x{n:016x}", "disk", True, 3, 12) for n in range(20)]
         ),
         "dm_os_schedulers": _as_declared(kinds["schedulers"], [(1.5e9, 64, 900, 40, 5, 0, 120)]),
-        "dm_db_log_space_usage": _as_declared(
-            kinds["log_space"], [(1.5e9, 1 << 36, 1 << 30, 1 << 29, "LOG_BACKUP")]
-        ),
+        "dm_db_log_space_usage": _as_declared(kinds["log_space"], [(1.5e9, 1 << 36, 1 << 30, 1 << 29, "LOG_BACKUP")]),
         "dm_db_file_space_usage": _as_declared(
             kinds["tempdb"], [(1.5e9, n, 8 << 30, 4 << 30, 0, 1 << 20, 1 << 20, 1 << 20) for n in range(8)]
         ),
         "dm_os_buffer_descriptors": _as_declared(
-            kinds["buffer_pool"],
-            [(1.5e9, "bank", n, "DATA_PAGE", 9000, 40, 0, 8500, 10**8) for n in range(200)],
+            kinds["buffer_pool"], [(1.5e9, "bank", n, "DATA_PAGE", 9000, 40, 0, 8500, 10**8) for n in range(200)]
         ),
         "dm_xe_session_targets": _rows(
             [*clock, ("session", _TEXT), ("dropped", BIGINT), ("histogram", nvarchar(MAX))],
-            [
-                (1.5e9, "session 1", name, 0, histogram)
-                for name in ("stallmark_reads", "stallmark_log_writes")
-            ],
+            [(1.5e9, "session 1", name, 0, histogram) for name in ("stallmark_reads", "stallmark_log_writes")],
         ),
         "query_store_runtime_stats AS": _as_declared(
             kinds["query_store"],
@@ -141,10 +110,7 @@ def _views() -> dict[str, Rows]:
         ),
         "sp_readerrorlog": _rows(
             [(name, _TEXT) for name in ("LogDate", "ProcessInfo", "Text")],
-            [
-                (f"2026-03-02 09:00:00.{n}", "spid9s", "a line that holds the offset of something")
-                for n in range(20)
-            ],
+            [(f"2026-03-02 09:00:00.{n}", "spid9s", "a line that holds the offset of something") for n in range(20)],
         ),
         r"SERVERPROPERTY\('ProductVersion'\)": _rows(
             [("v", _TEXT), ("l", _TEXT), ("e", _TEXT), ("n", INT), ("b", _TEXT)],

@@ -16,14 +16,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stallmark.driver.collectors import collectors_for
-from stallmark.driver.drive import Drive
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.collectors import collectors_for
+from stallmark.collectors.sampler import Sampler
+from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
-from stallmark.driver.record import Record, RecordWriter
-from stallmark.driver.sampler import Sampler
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
@@ -62,14 +63,9 @@ def collectors(rounds: int) -> None:
             order = (False, True) if number % 2 else (True, False)  # neither is always first
             tps = {observed: _tps(engine, observed) for observed in order}
             ratios.append(tps[True] / tps[False])
-            print(
-                f"round {number + 1}: {tps[True]:,.0f} with, {tps[False]:,.0f} without, {ratios[-1]:.3f}",
-                flush=True,
-            )
+            print(f"round {number + 1}: {tps[True]:,.0f} with, {tps[False]:,.0f} without, {ratios[-1]:.3f}", flush=True)
         middle, low, high = statistics.median(ratios), min(ratios), max(ratios)
-        print(
-            f"collectors: TPS with / without, median {middle:.3f} of {rounds} rounds ({low:.3f} to {high:.3f})"
-        )
+        print(f"collectors: TPS with / without, median {middle:.3f} of {rounds} rounds ({low:.3f} to {high:.3f})")
     finally:
         engine.close()
 
@@ -104,18 +100,14 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
 
 
 def device() -> None:
-    print(
-        "users spindles injected ms   server ms  device ms   reads Δ   read bytes Δ   write bytes Δ   host CPU"
-    )
+    print("users spindles injected ms   server ms  device ms   reads Δ   read bytes Δ   write bytes Δ   host CPU")
     for users, spindles, read_ms in ((1, 8, 2.0), (1, 8, 8.0), (8, 8, 4.0), (30, 8, 4.0)):
         scenario = WORK / "device.yaml"
         scenario.parent.mkdir(parents=True, exist_ok=True)
         scenario.write_text(DEVICE_SCENARIO.format(users=users, spindles=spindles, read_ms=read_ms))
         argv = ["stallmark", "run", scenario, "--json", "--out", WORK / "runs"]
         environment = os.environ | {"STALLMARK_HOME": str(WORK / "home")}
-        done = subprocess.run(
-            argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
-        )
+        done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         step = json.loads(done.stdout)["runs"][0]["steps"][0]
         server, own = step["data_io"], step["device_io"]
         injected = f"{read_ms + 8192 / 150e3:.2f}" if users == 1 else "queued"

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver import own_io
+from stallmark.driver import transaction_io as own_io
 from stallmark.driver.deck import Dealer
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
 from stallmark.driver.executor import SWITCH_INTERVAL_S
 from stallmark.driver.pacing import Arrivals, ThinkTime
 from stallmark.driver.virtual_user import VirtualUser
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import find_workload
@@ -81,9 +81,7 @@ def look(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
         [statistics.median(column) for column in zip(*side, strict=True)] for side in zip(*pairs, strict=True)
     )
     looks = (own_io.RUN + 1) / own_io.RUN / own_io.one_in(len(workload.transactions))
-    print(
-        f"a transaction: {cpu:.0f} µs of CPU, {wall:.0f} µs; a look: {cpu_with - cpu:.0f} and {wall_with - wall:.0f}"
-    )
+    print(f"a transaction: {cpu:.0f} µs of CPU, {wall:.0f} µs; a look: {cpu_with - cpu:.0f} and {wall_with - wall:.0f}")
     print(f"{looks:.4f} looks per transaction: {looks * (cpu_with / cpu - 1):.2%} of its CPU, ", end="")
     print(f"{looks * (wall_with / wall - 1):.2%} of its time")
 
@@ -122,9 +120,7 @@ def load(workload: Workload, every: int) -> None:
         for user in users:
             user.join()
     tps, cpu = (statistics.median(column) for column in zip(*ratios, strict=True))
-    print(
-        f"one in {every}, median of {ROUNDS} rounds: TPS {tps:.3f}, CPU per transaction {cpu:.3f} of that without"
-    )
+    print(f"one in {every}, median of {ROUNDS} rounds: TPS {tps:.3f}, CPU per transaction {cpu:.3f} of that without")
 
 
 if __name__ == "__main__":

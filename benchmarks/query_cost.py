@@ -15,13 +15,14 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from stallmark.driver.analysis.query_figures import geometric_mean
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.postgres_queries import PostgresQueries
+from stallmark.analysis.queries.figures import geometric_mean
 from stallmark.driver.query_streams import Clock, Query, QueryDrive
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.parameters import parameters
 from stallmark.transactions.warehouse.queries import QUERIES, text
@@ -75,10 +76,7 @@ def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
         drive.finish()
         writer.close()
     rows = Record(folder).table("queries").sort_by("position").to_pylist()
-    return [
-        (after["started_s"] - before["started_s"] - before["seconds"]) * 1000
-        for before, after in pairwise(rows)
-    ]
+    return [(after["started_s"] - before["started_s"] - before["seconds"]) * 1000 for before, after in pairwise(rows)]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stallmark.driver.deck import Dealer
-from stallmark.driver.engines.base import Engine, Isolation, Session
+from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Surroundings, Transaction
 

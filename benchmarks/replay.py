@@ -6,7 +6,7 @@ Whoever calls it has the same work done by the server in the same order.
 import random
 from typing import ClassVar
 
-from stallmark.driver.engines.base import Session
+from stallmark.engines.base import Session
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 

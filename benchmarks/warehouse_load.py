@@ -16,7 +16,7 @@ from benchmarks import load_rate
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.warehouse import LOADER
 from stallmark.loaders.warehouse.generator import generated
-from stallmark.schema.warehouse import METADATA
+from stallmark.schema.warehouse.tables import METADATA
 
 
 def rate(factor: float = 1, repeats: int = 3) -> None:

@@ -10,9 +10,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.own_io import OwnIOLooks
+from stallmark.driver.transaction_io import OwnIOLooks
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 MOST_RETRIES = 10
@@ -106,9 +106,7 @@ class Client(threading.Thread):
                 return transaction.execute(self._session, inputs), attempt
             except CallFailed as error:
                 again = error.kind.retryable and attempt < MOST_RETRIES and not self._stopping.is_set()
-                self._report_failure(
-                    Failure(transaction.name, time.monotonic_ns(), error, given_up=not again)
-                )
+                self._report_failure(Failure(transaction.name, time.monotonic_ns(), error, given_up=not again))
                 if error.kind is ErrorClass.CONNECTION_LOST or (self._session and self._session.is_lost):
                     self._reconnect(error)
                 if not again:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.attendants import Agenda, Attendant, Task
+from stallmark.driver.background import Agenda, Attendant, Task
 from stallmark.driver.client import Client, Failure
 from stallmark.driver.deck import Dealer
-from stallmark.driver.engines import open_engine
+from stallmark.driver.messages import Channel, Closed, inherited_channel
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.tally import (
     ENDED,
@@ -33,7 +33,7 @@ from stallmark.driver.tally import (
     user_rows,
 )
 from stallmark.driver.virtual_user import VirtualUser
-from stallmark.driver.wire import Channel, Closed, inherited_channel
+from stallmark.engines import open_engine
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Surroundings
 
@@ -220,14 +220,7 @@ class Executor:
             rows[second] |= {"running": running * part / SECOND_NS, "cpu_us": spent // 1000}
         self._reported_ns, self._cpu_ns = now, cpu
         return [
-            {
-                "second": second,
-                "machine": self._machine,
-                "executor": self._number,
-                "running": 0.0,
-                "cpu_us": 0,
-            }
-            | row
+            {"second": second, "machine": self._machine, "executor": self._number, "running": 0.0, "cpu_us": 0} | row
             for second, row in rows.items()
         ]
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from stallmark.driver.drive import Interrupted
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.queries import Answer, Measures, QuerySession
-from stallmark.driver.record import RecordWriter
+from stallmark.driver.controller import Interrupted
+from stallmark.engines.base import Engine
+from stallmark.engines.queries import Answer, Measures, QuerySession
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.record.writer import RecordWriter
 
 FAREWELL_S = 30.0
 TICK_S = 0.2
@@ -135,9 +135,7 @@ class QueryDrive:
         self.finish()
         return began, self._ended
 
-    def begin(
-        self, phase: str, streams: Sequence[tuple[int, Sequence[Step]]], *, over_and_over: bool = False
-    ) -> float:
+    def begin(self, phase: str, streams: Sequence[tuple[int, Sequence[Step]]], *, over_and_over: bool = False) -> float:
         """Start streams, each a number and its steps, and return when, in seconds of the run."""
         self._phase, self._done, self._failed = phase, 0, 0
         for number, steps in streams:
@@ -237,9 +235,7 @@ def _interrupt(done: _Done) -> None:
     if done.error is None:
         return
     if done.error.kind.fatal:
-        raise Interrupted(
-            f"the server lost data: {done.error.message} ({done.error.code}); check its storage"
-        )
+        raise Interrupted(f"the server lost data: {done.error.message} ({done.error.code}); check its storage")
     if done.error.kind in _LOST:
         raise Interrupted(f"stream {done.stream} lost the server in {done.step.name}: {done.error.message}")
     if isinstance(done.step, Refreshing):

@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver import hdr
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
-from stallmark.driver.engines.base import OwnIO
+from stallmark.engines.base import OwnIO
+from stallmark.record import histogram as hdr
 
 SECOND_NS = 1_000_000_000
 USER_SUMS = ("busy_us", "think_us", "lag_us")
 
 SAMPLE = np.dtype(
-    [
-        (name, np.int64)
-        for name in ("transaction", "scheduled", "started", "ended", "free_since", "outcome", "retries")
-    ]
+    [(name, np.int64) for name in ("transaction", "scheduled", "started", "ended", "free_since", "outcome", "retries")]
 )
 """A client's sample; times are monotonic ns."""
 
@@ -77,9 +74,7 @@ def user_rows(samples: np.ndarray, start_ns: int) -> dict[int, dict[str, Any]]:
 def agenda_rows(attended: np.ndarray, waiting: dict[int, int], start_ns: int) -> list[dict[str, Any]]:
     """Per second: how many tasks were taken up and how late, in µs. `waiting`: due and not taken, by second. Keys as in
     the record's `agenda` table."""
-    rows: dict[int, dict[str, Any]] = defaultdict(
-        lambda: {"taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 0}
-    )
+    rows: dict[int, dict[str, Any]] = defaultdict(lambda: {"taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 0})
     for second, count in waiting.items():
         rows[second]["waiting"] = count
     for second, group in _by_second(attended, start_ns):
@@ -94,18 +89,14 @@ def own_io_rows(looks: Iterable[tuple], names: Sequence[str], start_ns: int) -> 
     for index, ended, *io in looks:
         groups[(ended - start_ns) // SECOND_NS, index].append(OwnIO(*io))
     return [
-        {"second": second, "transaction": names[index], "sampled": len(group)}
-        | summed([io._asdict() for io in group])
+        {"second": second, "transaction": names[index], "sampled": len(group)} | summed([io._asdict() for io in group])
         for (second, index), group in groups.items()
     ]
 
 
 def summed(rows: Sequence[dict[str, Any]], names: Sequence[str] = OwnIO._fields) -> dict[str, int | None]:
     """By column; None where one of the rows has none."""
-    return {
-        name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows)
-        for name in names
-    }
+    return {name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows) for name in names}
 
 
 def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:

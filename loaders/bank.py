@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale, rows_of_batch
 from stallmark.loaders.text import Filler
-from stallmark.schema.bank_scale import ACCOUNTS_PER_BRANCH, MOST_BRANCHES, TELLERS_PER_BRANCH
+from stallmark.schema.bank.scale import ACCOUNTS_PER_BRANCH, MOST_BRANCHES, TELLERS_PER_BRANCH
 
 BATCH_ROWS = 100_000
 
@@ -47,11 +47,7 @@ class BankLoader(Loader):
 def branches(seed: int, first: int, rows: int) -> pa.Table:
     """`rows` branches from row number `first`, counted from 0."""
     return pa.table(
-        {
-            "bid": _numbers(first, rows),
-            "bbalance": _zeros(rows),
-            "filler": _filler(seed, 88).column(first, rows),
-        }
+        {"bid": _numbers(first, rows), "bbalance": _zeros(rows), "filler": _filler(seed, 88).column(first, rows)}
     )
 
 

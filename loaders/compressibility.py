@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed
 
 PAGES = 512  # sampled
 SECTOR = 512  # bytes

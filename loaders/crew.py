@@ -16,8 +16,8 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import IO, Any
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Scale
 
 _NOTHING = "Nothing of this batch was kept; the same build again continues with what is missing."
@@ -64,9 +64,7 @@ def load(
                 if not worker.batches:  # it was done, and waited for the others
                     raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
-                raise StallmarkError(
-                    f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}"
-                )
+                raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
             loaded = Loaded(worker.batches.popleft(), answer["rows"], answer["bytes"])
             if following := next(waiting, None):
                 worker.give(following)

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch
 from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import DATABASE, LEDGER

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import humanize
 import sqlalchemy as sa
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.loaders import compressibility, crew, ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, Loader, Part, Plan, Scale, checked_seed, loader_for
@@ -91,9 +91,7 @@ def of_others(engine: Engine, workload: Workload) -> str | None:
     """One thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None where
     there is none that this login may see."""
     ours = {schema for metadata in (workload.metadata, OWN_TABLES) for schema in deploy.schemas_of(metadata)}
-    others = sorted(
-        f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours
-    )
+    others = sorted(f"{schema}.{one}" for schema, one in engine.schemas_in_use().items() if schema not in ours)
     return others[0] if others else None
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 
 LARGEST_SEED = 2**63 - 1 - 1000  # signed in the identity row, with room for a loader's own streams beside it
 

@@ -18,9 +18,9 @@ from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, TextIO
 
-from stallmark.driver.engines import open_engine, sql_file
-from stallmark.driver.engines.base import BulkWriter, Engine
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
+from stallmark.engines import open_engine, sql_file
+from stallmark.engines.base import BulkWriter, Engine
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, loader_for
 
 # Literals, because a bulk writer takes no parameters; group names are ours.
@@ -51,9 +51,7 @@ def main() -> None:
         _say({"failed": str(error)})
 
 
-def load(
-    engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]
-) -> Iterator[dict[str, Any]]:
+def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]) -> Iterator[dict[str, Any]]:
     """Load batch after batch; yields rows and bytes of each, 0 for one that somebody else has loaded, and first of
     all whether what fails is rolled back."""
     coming = _begun_ahead(lambda batch: loader.batch(seed, scale, batch), batches)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from stallmark.scenarios.units import Size
+from stallmark.quantities import Size
 
 SIZES = ("dram", "flash_cache", "flash_tier")
 _SECRET = re.compile(r"passw|secret|token|pwd", re.IGNORECASE)
@@ -23,9 +23,7 @@ def _words(given: Any) -> Any:
     if isinstance(given, bool):
         return _WORDS[given]
     if isinstance(given, float):
-        raise ValueError(
-            f'it is read as the number {given:g}: put it in quotes ("2.10"), or its zeros are lost'
-        )
+        raise ValueError(f'it is read as the number {given:g}: put it in quotes ("2.10"), or its zeros are lost')
     return str(given) if isinstance(given, int) else given
 
 

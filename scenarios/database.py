@@ -24,20 +24,12 @@ database:
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    ByteSize,
-    Field,
-    PlainSerializer,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, ByteSize, Field, PlainSerializer, TypeAdapter, ValidationError, model_validator
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
+from stallmark.quantities import PoolSize, Seconds
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import PoolSize, Seconds
-from stallmark.schema import placement
+from stallmark.schema.placement import design as placement
 
 _BYTES = TypeAdapter(ByteSize)
 
@@ -153,9 +145,7 @@ class DatabaseChoice(Part):
             raise StallmarkError("target_recovery_time is whole seconds on the server: write it so.")
         return placement.Design(
             files=_files(self.files),
-            filegroups=tuple(
-                placement.Filegroup(group.name, _files(group.files)) for group in self.filegroups
-            ),
+            filegroups=tuple(placement.Filegroup(group.name, _files(group.files)) for group in self.filegroups),
             log=_files(self.log),
             tables=tuple(group.design() for group in self.tables),
             tempdb=self.tempdb.design() if self.tempdb else None,

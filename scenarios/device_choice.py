@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.errors import StallmarkError
+from stallmark.quantities import Pool, Seconds
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Pool, Seconds
+from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier
 
 _ANY_DATA = 1024**3
 """Bytes of a database that is not known yet: what does not depend on it is checked all the same."""

@@ -6,26 +6,26 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from stallmark.driver.analysis.comparison_summary import PRIMARIES
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import checked_seed, loader_for
+from stallmark.quantities import Pool, Seconds
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.device_choice import Devices
-from stallmark.scenarios.hooks import Hook
+from stallmark.scenarios.hook import Hook
 from stallmark.scenarios.part import Part
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.queries import QueriesChoice, StreamsBeside
 from stallmark.scenarios.raw import RawScenario
+from stallmark.scenarios.run_order import Order, Turn, turns
 from stallmark.scenarios.service_level import ServiceLevelChoice
-from stallmark.scenarios.turns import Order, Turn, turns
-from stallmark.scenarios.units import Pool, Seconds
 from stallmark.scenarios.variants import VariantName, refuse_twins
 from stallmark.scenarios.warm_up import UntilSteady, WarmUp
 from stallmark.schema.deploy import schemas_of
+from stallmark.storage.emulator import DeviceModel
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.mix import attendants_each, deck_of
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, streams_for

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Pool, PoolSize, Seconds
 
 BEFORE_AND_AFTER = "before and after"
 

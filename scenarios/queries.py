@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from stallmark.quantities import Seconds
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Seconds
 from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
 
@@ -43,18 +43,14 @@ class QueriesChoice(Part):
     @classmethod
     def _in_the_table(cls, given: int | None) -> int | None:
         if given and given > MOST_STREAMS:
-            raise ValueError(
-                f"the order of queries is known for {MOST_STREAMS} streams at most, not for {given}"
-            )
+            raise ValueError(f"the order of queries is known for {MOST_STREAMS} streams at most, not for {given}")
         return given
 
     @field_validator("only")
     @classmethod
     def _known(cls, given: list[int] | None) -> list[int] | None:
         if unknown := [query for query in given or () if query not in QUERIES]:
-            raise ValueError(
-                f"there is no query {unknown[0]}: write numbers from {QUERIES[0]} to {QUERIES[-1]}"
-            )
+            raise ValueError(f"there is no query {unknown[0]}: write numbers from {QUERIES[0]} to {QUERIES[-1]}")
         return _once(given)
 
     @field_validator("dop")
@@ -68,9 +64,7 @@ class QueriesChoice(Part):
             if getattr(self, name) and self.run != "each":
                 raise ValueError(f"{name} belongs to `run: each`: remove it, or write that")
         if self.streams and self.run not in ("throughput", "both"):
-            raise ValueError(
-                "streams belong to `run: throughput` or `run: both`: remove them, or write one of these"
-            )
+            raise ValueError("streams belong to `run: throughput` or `run: both`: remove them, or write one of these")
         if self.refresh and self.run == "each":
             raise ValueError("refresh belongs to a power or throughput run: remove it")
         return self

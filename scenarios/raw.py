@@ -15,14 +15,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from stallmark.driver.analysis.probe_result import Asked
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe import OUTSTANDING, find_patterns, steps_of
-from stallmark.driver.probe.patterns import MOST_OUTSTANDING
+from stallmark.errors import StallmarkError
+from stallmark.quantities import Pool, PoolSize, Seconds
+from stallmark.record.probe import Asked
 from stallmark.scenarios.device_choice import DeviceChoice
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Pool, PoolSize, Seconds
 from stallmark.scenarios.variants import VariantName, refuse_twins
+from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
@@ -96,9 +96,7 @@ class RawScenario(Part):
     @model_validator(mode="before")
     @classmethod
     def _no_database(cls, data: Any) -> Any:
-        if isinstance(data, dict) and (
-            found := [key for key in ("workload", "users", "queries") if key in data]
-        ):
+        if isinstance(data, dict) and (found := [key for key in ("workload", "users", "queries") if key in data]):
             raise ValueError(
                 f"{found[0]} belongs to a database, and `raw` probes storage without one: remove one of the two"
             )

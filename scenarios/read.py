@@ -10,10 +10,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.complaints import Keys, sentences
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import SHIPPED, QueryScenario, Scenario, model_for
 from stallmark.scenarios.raw import RawScenario
+from stallmark.scenarios.validation_errors import Keys, sentences
 
 
 def shipped() -> list[str]:
@@ -31,9 +31,7 @@ def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario 
     return scenario
 
 
-def read_any_scenario(
-    name_or_path: str, overrides: Sequence[str] = ()
-) -> Scenario | QueryScenario | RawScenario:
+def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario | RawScenario:
     """`overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`."""
     path = _locate(name_or_path)
     document = _load(path)

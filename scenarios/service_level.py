@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from stallmark.driver.analysis.slo import PERCENTILES, declared
+from stallmark.analysis.validity.service_level import PERCENTILES, declared
+from stallmark.quantities import Seconds
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Seconds
 
 
 class ReadLimit(Part):

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from stallmark.driver.plan import Patience
+from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.part import Part
-from stallmark.scenarios.units import Seconds, write_duration
 
 
 class UntilSteady(Part):
@@ -34,6 +34,5 @@ def _kind(given: Any) -> str:
 
 
 WarmUp = Annotated[
-    Annotated[Seconds, Field(ge=0), Tag("duration")] | Annotated[UntilSteady, Tag("until steady")],
-    Discriminator(_kind),
+    Annotated[Seconds, Field(ge=0), Tag("duration")] | Annotated[UntilSteady, Tag("until steady")], Discriminator(_kind)
 ]

@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSchema, Index
 
-from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.schema import size, violations
-from stallmark.schema.present_keys import name_of, present, table_of
+from stallmark.schema.keys import name_of, present, table_of
 
 Item = TypeVar("Item")
 OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
@@ -128,9 +128,7 @@ def finish(
         table = table_of(item)
         return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
 
-    keys, foreign_keys = (
-        [item for item in items if not is_there(item)] for items in (parts.keys, parts.foreign_keys)
-    )
+    keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (parts.keys, parts.foreign_keys))
     step("keys and indexes")
     everywhere(lambda items: _add(engine, items), keys)
     # Before foreign keys are checked: without them PostgreSQL looks each of the warehouse's lineitems up in an index.

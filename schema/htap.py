@@ -4,7 +4,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stallmark.schema import brokerage, warehouse
+from stallmark.schema.brokerage import tables as brokerage
+from stallmark.schema.warehouse import tables as warehouse
 
 
 def _together(*parts: sa.MetaData) -> sa.MetaData:

@@ -4,17 +4,7 @@
 batch, written in the transaction of the batch itself, so that a killed load loses and doubles nothing.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Float,
-    Integer,
-    MetaData,
-    String,
-    Table,
-)
+from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Float, Integer, MetaData, String, Table
 
 METADATA = MetaData(schema="stallmark")
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 from sqlalchemy.schema import Constraint, Index
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema.present_keys import table_of
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.schema.keys import table_of
 
 SHOWN_ROWS = 3
 
@@ -24,16 +24,10 @@ def named(engine: Engine, connection: sa.Connection, item: Constraint | Index) -
     except sa.exc.DBAPIError as error:
         if engine.failure(error.orig or error).code not in _VIOLATED:
             raise
-        said = (
-            _orphans(connection, item)
-            if isinstance(item, sa.ForeignKeyConstraint)
-            else _doubles(connection, item)
-        )
+        said = _orphans(connection, item) if isinstance(item, sa.ForeignKeyConstraint) else _doubles(connection, item)
         if said is None:
             raise
-        raise StallmarkError(
-            f"{said}: mend them and build again, or drop the database and build it anew."
-        ) from None
+        raise StallmarkError(f"{said}: mend them and build again, or drop the database and build it anew.") from None
 
 
 def _orphans(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> str | None:

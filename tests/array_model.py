@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.driver.engines.slow_device import build, layout
-from stallmark.driver.engines.slow_device.counters import DeviceCounters, counters_of
-from stallmark.driver.engines.slow_device.models import DeviceModel
-from stallmark.driver.engines.slow_device.shared import empty_flash, engage
+from stallmark.storage.emulator import build, layout
+from stallmark.storage.emulator.counters import DeviceCounters, counters_of
+from stallmark.storage.emulator.models import DeviceModel
+from stallmark.storage.emulator.shared import empty_flash, engage
 
 READ, WRITE, SYNC = range(3)
 NS = 1e9
@@ -60,12 +60,7 @@ __attribute__((visibility("default"))) uint64_t device_bytes(void) { return size
 def library(folder: Path) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(build.library("model", {"exports.c": _EXPORTS}, build.MODEL, folder)))
     loaded.serve.restype = loaded.device_bytes.restype = ctypes.c_uint64
-    loaded.serve.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_int,
-        *[ctypes.c_uint64] * 4,
-        ctypes.POINTER(ctypes.c_int),
-    ]
+    loaded.serve.argtypes = [ctypes.c_void_p, ctypes.c_int, *[ctypes.c_uint64] * 4, ctypes.POINTER(ctypes.c_int)]
     loaded.stream.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
     loaded.pair.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64)]
     return loaded
@@ -129,9 +124,7 @@ class Array:
         filled = np.flatnonzero((slots & np.uint64(0xFFFE)) == self.device.flash.generation << 1)
         return [(int(slot) // layout.WAYS, int(slots[slot]) >> 1) for slot in filled]
 
-    def closed(
-        self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int, int]]
-    ) -> list[Served]:
+    def closed(self, outstanding: int, requests: int, draw: Callable[[], tuple[int, int, int]]) -> list[Served]:
         """So many clients, each of which asks again as soon as it is served; `draw` gives operation, offset, bytes."""
         clients = [0.0] * outstanding
         served = []

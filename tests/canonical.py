@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import sqlalchemy as sa
 
-from stallmark.driver.engines.base import Engine
+from stallmark.engines.base import Engine
 
 
 def checksums(engine: Engine, metadata: sa.MetaData) -> dict[str, tuple[int, int]]:

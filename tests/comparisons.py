@@ -13,9 +13,9 @@ from typing import Any
 
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise_run
-from stallmark.driver.analysis.summary import RunSummary, StepSummary
-from stallmark.driver.record import Record
+from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.record.reader import Record
 
 
 def template(folder: Path, **truth: Any) -> RunSummary:
@@ -23,9 +23,7 @@ def template(folder: Path, **truth: Any) -> RunSummary:
     return summarise_run(Record(make_run(folder / "template", Truth(**truth))), "run1")
 
 
-def made(
-    template: RunSummary, order: str = "", experiment: str = "e1", **tps: Sequence[float]
-) -> list[RunSummary]:
+def made(template: RunSummary, order: str = "", experiment: str = "e1", **tps: Sequence[float]) -> list[RunSummary]:
     """Runs of the sides named, in the order of the letters (alternating without one), each of its throughput."""
     rounds = range(max(map(len, tps.values())))
     letters = list(order) or [side for number in rounds for side in tps if number < len(tps[side])]
@@ -50,13 +48,7 @@ def one_run(
     started = f"2025-11-21T{number // 60:02d}:{number % 60:02d}:00+00:00"
     step = template.steps[0]
     of_run = replace(
-        step,
-        key=folder,
-        run=folder,
-        variant=variant,
-        repeat=repeat,
-        tps=tps,
-        latency_mean_ms=step.users / tps * 1000,
+        step, key=folder, run=folder, variant=variant, repeat=repeat, tps=tps, latency_mean_ms=step.users / tps * 1000
     )
     return replace(template, folder=folder, started=started, manifest=manifest, steps=[of_run])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
@@ -17,14 +17,7 @@ hypothesis.settings.load_profile("stallmark")
 BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
 
-LONG = (
-    "end_to_end/test_readme",
-    "end_to_end",
-    "test_browser",
-    "test_build",
-    "test_selftest",
-    "test_every_text",
-)
+LONG = ("end_to_end/test_readme", "end_to_end", "test_browser", "test_build", "test_selftest", "test_every_text")
 """Parts of the names of files whose tests take longest, those first that take most."""
 
 

@@ -43,11 +43,7 @@ class Container:
             "Id": self.name,
             "Name": f"/{self.name}",
             "State": {"Status": self.status, "OOMKilled": self.out_of_memory},
-            "Config": {
-                "Labels": self.body.get("Labels") or {},
-                "Tty": False,
-                "Image": self.body.get("Image"),
-            },
+            "Config": {"Labels": self.body.get("Labels") or {}, "Tty": False, "Image": self.body.get("Image")},
             "HostConfig": self.body.get("HostConfig") or {},
             "Image": self.body.get("Image"),
         }
@@ -110,11 +106,7 @@ class Engine:
                 raise Answer(201, {"Id": name, "Warnings": []})
             case "GET", ["containers", "json"]:
                 [label] = json.loads(asked.query["filters"])["label"]
-                return [
-                    {"Id": name}
-                    for name, each in self.containers.items()
-                    if label in (each.body["Labels"] or {})
-                ]
+                return [{"Id": name} for name, each in self.containers.items() if label in (each.body["Labels"] or {})]
             case method, ["containers", name, *what]:
                 return self._container(method, self._found(self.containers, name, "container"), what, asked)
             case "POST", ["volumes", "create"]:
@@ -194,13 +186,7 @@ def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
                 for line in [*(json.dumps(each).encode() + b"\r\n" for each in answer), b""]:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                 return
-            raw = (
-                b""
-                if answer is None
-                else answer
-                if isinstance(answer, bytes)
-                else json.dumps(answer).encode()
-            )
+            raw = b"" if answer is None else answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             if status != 204:
                 self.send_header("Content-Length", str(len(raw)))
             self.end_headers()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from synthetic import EMULATED, MIB
 
-from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
+from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 
 EXTENT = 65536
 FLASH_MS = 0.5
@@ -58,9 +58,7 @@ def with_flash(
         found = np.full(rows, np.nan) if values is None else np.where(data, values, np.nan)
         table = table.append_column(name, pa.array(found, from_pandas=True))
     pq.write_table(table, path)
-    return changed(
-        folder, device={"emulated": True, "data": EMULATED | {kind: {"size": size}}, "wal": EMULATED}
-    )
+    return changed(folder, device={"emulated": True, "data": EMULATED | {kind: {"size": size}}, "wal": EMULATED})
 
 
 def _shares(folder: Path, t: np.ndarray, hit_share: float, later_share: float | None) -> np.ndarray:
@@ -83,6 +81,4 @@ def probe_result(iops: float, emulated: bool = True, spread: float = 0.01) -> Pr
     """One step at 8 outstanding, whose rate goes up and down by `spread` in some seconds."""
     windows = tuple((0.25 * n, iops * (1 + spread * math.sin(n / 5))) for n in range(1, 41))
     step = ProbeStep(READS, 8, 10.0, round(iops * 10), round(iops * 10) * 8192, 8000 / iops, (), windows)
-    return ProbeResult(
-        "fio-3.33", "psync", emulated, None, "/data", 256 * MIB, "2025-11-21T10:00:00+00:00", (step,)
-    )
+    return ProbeResult("fio-3.33", "psync", emulated, None, "/data", 256 * MIB, "2025-11-21T10:00:00+00:00", (step,))

@@ -11,16 +11,13 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from stallmark.driver.analysis.interval import recorded_seconds
-from stallmark.driver.analysis.load import read_load
-from stallmark.driver.record import Record
+from stallmark.analysis.read.load import read_load
+from stallmark.record.reader import Record, recorded_seconds
 
 Write = Callable[[Path, Sequence[datetime], np.ndarray], Path]
 
 
-def disk_of(
-    folder: Path, every: int = 1, clock_s: float = 0.0, around_s: int = 0
-) -> tuple[list[datetime], np.ndarray]:
+def disk_of(folder: Path, every: int = 1, clock_s: float = 0.0, around_s: int = 0) -> tuple[list[datetime], np.ndarray]:
     """Instants and read latencies in seconds of a disk whose latency rises where the run's TPS falls.
 
     A sample every `every` seconds, at the end of its interval, by a clock that is `clock_s` fast; `around_s` more
@@ -87,8 +84,6 @@ def iostat(path: Path, ends: Sequence[datetime], latency: np.ndarray, zone: str 
 def array_csv(path: Path, ends: Sequence[datetime], latency: np.ndarray) -> Path:
     rows = ["Time,Read Response Time (ms),Total IO Rate (IO/s),Cache Hits (%)"]
     for end, value in zip(ends, latency, strict=True):
-        rows.append(
-            f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ},{value * 1000:.3f},{5000 + value:.1f},{90 - value:.2f}"
-        )
+        rows.append(f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ},{value * 1000:.3f},{5000 + value:.1f},{90 - value:.2f}")
     path.write_text("\n".join(rows) + "\n")
     return path

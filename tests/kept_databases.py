@@ -20,9 +20,9 @@ from typing import Any
 import sqlalchemy as sa
 
 import stallmark
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.workload import Workload
 
@@ -37,9 +37,7 @@ _KIND = {"postgresql": "FUNCTION", "mssql": "PROCEDURE"}
 
 
 @contextmanager
-def kept_database(
-    server: MssqlEngine | None, workload: Workload, scale: Mapping, seed: int
-) -> Iterator[Engine]:
+def kept_database(server: MssqlEngine | None, workload: Workload, scale: Mapping, seed: int) -> Iterator[Engine]:
     """Without procedures. `server`: beside the database it names; None: embedded."""
     where = "embedded" if server is None else hashlib.sha256(server.where.encode()).hexdigest()[:8]
     with _place(server, f"{workload.name}_{where}", _key(workload, scale, seed)) as place:

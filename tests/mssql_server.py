@@ -12,7 +12,7 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import METADATA as OWN
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stallmark.driver.analysis.probe_result import Pattern, ProbeResult, ProbeStep
+from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 
 READ = Pattern("8k-random-read", "read", "random", 8192)
 STREAM = Pattern("256k-sequential-read", "read", "sequential", 262144)
@@ -35,17 +35,11 @@ def step(
     return ProbeStep(pattern, outstanding, seconds, ios, ios * pattern.block_bytes, mean, histogram, windows)
 
 
-def probe(
-    *steps: ProbeStep, emulated: bool = False, how: str = "libaio", file_bytes: int = 2**30
-) -> ProbeResult:
-    return ProbeResult(
-        "fio-3.33", how, emulated, "vda", "/mnt/array", file_bytes, "2026-11-22T08:00:00+00:00", steps
-    )
+def probe(*steps: ProbeStep, emulated: bool = False, how: str = "libaio", file_bytes: int = 2**30) -> ProbeResult:
+    return ProbeResult("fio-3.33", how, emulated, "vda", "/mnt/array", file_bytes, "2026-11-22T08:00:00+00:00", steps)
 
 
-def of_disks(
-    disks: float, service_ms: float, depths: Sequence[int] = (1, 2, 4, 8, 16, 32)
-) -> list[ProbeStep]:
+def of_disks(disks: float, service_ms: float, depths: Sequence[int] = (1, 2, 4, 8, 16, 32)) -> list[ProbeStep]:
     """Disks hit at random, with exponential service: n / (n + c − 1) of all that they can do."""
     most = disks / service_ms * 1000
     return [step(n, most * n / (n + disks - 1)) for n in depths]

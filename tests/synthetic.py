@@ -20,19 +20,9 @@ from typing import Any
 from synthetic_brokerage import Brokerage
 from synthetic_rows import BLOCK, COLLECTOR_TABLES, Tables, histogram
 
-from stallmark.driver.record import RecordWriter
+from stallmark.record.writer import RecordWriter
 
-__all__ = [
-    "BLOCK",
-    "EMULATED",
-    "MIB",
-    "Brokerage",
-    "Step",
-    "Truth",
-    "histogram",
-    "make_experiment",
-    "make_run",
-]
+__all__ = ["BLOCK", "EMULATED", "MIB", "Brokerage", "Step", "Truth", "histogram", "make_experiment", "make_run"]
 
 MIB = 1 << 20
 EMULATED = {"spindles": 8, "read_ms": 8.0, "write_ms": 4.0, "sync_ms": 2.0, "mb_per_s": 200}
@@ -99,9 +89,7 @@ class Truth:
     falls_at: float | None = None  # the same, unannounced: the epoch stays
     cut_at: float | None = None  # the tool was killed: streams without end, status running
     off: tuple[str, ...] = ()  # collectors that measured nothing
-    brokerage: Brokerage | None = (
-        None  # its transactions instead of the bank's; `tps` are then those of users
-    )
+    brokerage: Brokerage | None = None  # its transactions instead of the bank's; `tps` are then those of users
     seed: int = 1
 
     @property
@@ -181,10 +169,7 @@ def user_ramp_truth() -> Truth:
 
 
 def make_run(
-    folder: Path,
-    truth: Truth,
-    scenario: str = "buffer-pool",
-    tables: Callable[[Truth, RecordWriter], Tables] = Tables,
+    folder: Path, truth: Truth, scenario: str = "buffer-pool", tables: Callable[[Truth, RecordWriter], Tables] = Tables
 ) -> Path:
     """Write one record into the new `folder` and return it; `tables` draws its seconds (synthetic_shapes.py)."""
     writer = RecordWriter(folder, _manifest(truth, scenario))
@@ -250,11 +235,7 @@ def _manifest(truth: Truth, scenario: str) -> dict[str, Any]:
             "version": "18.4",
             "settings": {"shared_buffers": f"{truth.pool_bytes // MIB}MB", "block_size": str(BLOCK)},
         },
-        "memory": {
-            "configured_bytes": truth.pool_bytes,
-            "reached_bytes": truth.pool_bytes,
-            "original": "128MB",
-        },
+        "memory": {"configured_bytes": truth.pool_bytes, "reached_bytes": truth.pool_bytes, "original": "128MB"},
         "database": {
             "bytes_before": truth.database_bytes,
             "bytes_after": int(truth.database_bytes * (1 + truth.growth_share)),

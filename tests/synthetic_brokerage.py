@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver import hdr
 from stallmark.driver.deck import Dealer
+from stallmark.record import histogram as hdr
 
 CARDS = {
     "trade_order": 101,
@@ -36,9 +36,7 @@ EXECUTORS = 2
 class Brokerage:
     """A healthy market, unless told otherwise. Rates are per second, shares of one."""
 
-    skipped: dict[str, float] = field(
-        default_factory=dict
-    )  # share of its cards that never became a transaction
+    skipped: dict[str, float] = field(default_factory=dict)  # share of its cards that never became a transaction
     lost_results: float = 0.0  # share of the Trade-Results that never come
     late_s: float = 0.004
     waiting_more: float = 0.0  # tasks more in the queue with each second
@@ -132,9 +130,7 @@ class Trading:
             ],
         }
 
-    def _row(
-        self, second: int, name: str, n: int, rolled_back: int, aborted: int, mean_us: float
-    ) -> dict[str, Any]:
+    def _row(self, second: int, name: str, n: int, rolled_back: int, aborted: int, mean_us: float) -> dict[str, Any]:
         mean_us = self._truth.latency_s.get(name, mean_us / 1e6) * 1e6
         values = np.array([self._rng.lognormvariate(0.0, 0.5) for _ in range(n)])
         values = np.maximum(1, values * mean_us / values.mean()).astype(np.int64)

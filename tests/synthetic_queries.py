@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.record import RecordWriter
+from stallmark.record.writer import RecordWriter
 
 DISKS = {"emulated": True, "data": {"spindles": 8, "read_ms": 4.0}}
 GAP_S = 0.0005  # between two queries
@@ -86,9 +86,7 @@ def make_query_run(
     return folder
 
 
-def _streams(
-    phase: str, streams: int, refresh: bool, dops: Sequence[int | None], only: Sequence[int]
-) -> list:
+def _streams(phase: str, streams: int, refresh: bool, dops: Sequence[int | None], only: Sequence[int]) -> list:
     queries = [f"Q{number}" for number in only]
     if phase == "power":
         return [(0, ["RF1", *queries, "RF2"] if refresh else queries, None)]

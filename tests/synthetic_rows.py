@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from synthetic_brokerage import CARDS, Brokerage, Trading
 
-from stallmark.driver import hdr
-from stallmark.driver.record import RecordWriter
+from stallmark.record import histogram as hdr
+from stallmark.record.writer import RecordWriter
 
 if TYPE_CHECKING:
     from synthetic import Truth
@@ -36,9 +36,7 @@ COLLECTOR_TABLES: dict[str, pa.Schema] = {
     ),
     "wal": _schema(
         **_CLOCK,
-        **_counters(
-            ["records", "full_page_images", "bytes", "buffers_full", "writes", "syncs", "write_ms", "sync_ms"]
-        ),
+        **_counters(["records", "full_page_images", "bytes", "buffers_full", "writes", "syncs", "write_ms", "sync_ms"]),
     ),
     "waits": pa.schema(
         [
@@ -56,9 +54,7 @@ COLLECTOR_TABLES: dict[str, pa.Schema] = {
         own=pa.bool_(),
         **_counters(["commits", "rollbacks", "blocks_read", "blocks_hit", "deadlocks", "temp_bytes"]),
     ),
-    "checkpoints": _schema(
-        **_CLOCK, **_counters(["timed", "requested", "write_ms", "sync_ms", "buffers_written"])
-    ),
+    "checkpoints": _schema(**_CLOCK, **_counters(["timed", "requested", "write_ms", "sync_ms", "buffers_written"])),
     "host": _schema(
         user_s=pa.float64(),
         system_s=pa.float64(),
@@ -355,11 +351,7 @@ def _wal(total: dict[str, float], truth: "Truth") -> dict[str, Any]:
 
 def _databases(total: dict[str, float]) -> list[dict[str, Any]]:
     idle = dict.fromkeys(["commits", "rollbacks", "blocks_read", "blocks_hit", "deadlocks", "temp_bytes"], 0)
-    own = {
-        "commits": int(total["transactions"]),
-        "blocks_read": int(total["reads"]),
-        "blocks_hit": int(total["hits"]),
-    }
+    own = {"commits": int(total["transactions"]), "blocks_read": int(total["reads"]), "blocks_hit": int(total["hits"])}
     return [
         {"database": "stallmark", "own": True} | idle | own,
         {"database": "other", "own": False} | idle | {"blocks_read": int(total["foreign"])},
@@ -390,10 +382,7 @@ def _devices(total: dict[str, float], truth: "Truth") -> list[dict[str, Any]]:
         }
 
     if truth.emulated:
-        return [
-            row("data", "data", reads, writes, 0, total["read_stall_ms"]),
-            row("wal", "wal", 0, syncs, syncs, 0.0),
-        ]
+        return [row("data", "data", reads, writes, 0, total["read_stall_ms"]), row("wal", "wal", 0, syncs, syncs, 0.0)]
     name = truth.device["name"]
     return [row(f"data: {name}", "data+wal", reads, writes + syncs, syncs, total["read_stall_ms"])]
 

@@ -14,7 +14,7 @@ import numpy as np
 from synthetic import Truth, make_run
 from synthetic_rows import Tables
 
-from stallmark.driver.record import RecordWriter
+from stallmark.record.writer import RecordWriter
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,7 @@ class Shape:
     """ln TPS(t) = ln tps + trend_per_s · t + elasticity · (ln read time(t − lag_s) − ln read_ms) + scatter; the
     logarithm of the read time is autoregressive (`phi`) with standard deviation `swing`."""
 
-    trend_per_s: float = (
-        0.0  # of ln TPS and, with the opposite sign, of the read time: they go together for no reason
-    )
+    trend_per_s: float = 0.0  # of ln TPS and, with the opposite sign, of the read time: they go together for no reason
     phi: float = 0.0
     swing: float = 0.1
     lag_s: int = 0

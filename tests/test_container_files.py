@@ -14,9 +14,9 @@ import pytest
 from docker.utils import exclude_paths
 from ruamel.yaml import YAML
 
-from stallmark.scenarios.cli import main
-from stallmark.scenarios.server import LICENCE
-from stallmark.scenarios.server_order import EDITIONS, SHARE_OF_SQL_SERVER, Order
+from stallmark.cli.main import main
+from stallmark.cli.server.order import EDITIONS, SHARE_OF_SQL_SERVER, Order
+from stallmark.cli.server.server import LICENCE
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -34,9 +34,7 @@ def read(path: Path) -> Any:
     ids=lambda value: value.name if isinstance(value, Path) else "",
 )
 def test_the_file_keeps_to_its_schema(path: Path, schema: str):
-    pytest.importorskip(
-        "check_jsonschema", reason="The package check-jsonschema is not here: pip install it."
-    )
+    pytest.importorskip("check_jsonschema", reason="The package check-jsonschema is not here: pip install it.")
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -47,16 +45,12 @@ def test_the_file_keeps_to_its_schema(path: Path, schema: str):
 
 def instructions() -> list[tuple[str, str]]:
     text = re.sub(r"(?m)^\s*#.*\n", "", (ROOT / "Dockerfile").read_text()).replace("\\\n", " ")
-    return [
-        (word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line)
-    ]
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in text.splitlines() if line)]
 
 
 def context() -> set[str]:
     """What the build sees, as the `docker` package works it out from .dockerignore."""
-    patterns = [
-        line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] not in ("#", "")
-    ]
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] not in ("#", "")]
     return {str(path) for path in exclude_paths(str(ROOT), patterns)}
 
 
@@ -89,13 +83,9 @@ def test_hadolint_has_nothing_to_say():
 
 def test_compose_takes_licence_and_password_from_the_user():
     server = read(COMPOSE)["services"]["sqlserver"]
-    assert (
-        server["environment"]["ACCEPT_EULA"].startswith("${ACCEPT_EULA:?") and LICENCE in COMPOSE.read_text()
-    )
+    assert server["environment"]["ACCEPT_EULA"].startswith("${ACCEPT_EULA:?") and LICENCE in COMPOSE.read_text()
     assert server["environment"]["MSSQL_SA_PASSWORD"].startswith("${SQLCMDPASSWORD:?")
-    assert not re.search(r"-P\b|://[^/@\s]*:[^/@\s]*@", COMPOSE.read_text()), (
-        "a password in a command line or a URL"
-    )
+    assert not re.search(r"-P\b|://[^/@\s]*:[^/@\s]*@", COMPOSE.read_text()), "a password in a command line or a URL"
 
 
 def with_defaults(value: str) -> str:
@@ -113,9 +103,7 @@ def test_compose_starts_the_same_server_as_the_command():
     assert int(environment["MSSQL_MEMORY_LIMIT_MB"]) == int(4096 * SHARE_OF_SQL_SERVER)
     assert with_defaults(server["mem_limit"]) == with_defaults(server["memswap_limit"]) == "4g"
     assert [with_defaults(port) for port in server["ports"]] == ["127.0.0.1:1433:1433"]
-    assert services["driver"]["environment"]["STALLMARK_SERVER"].startswith(
-        "mssql://sa@sqlserver:1433/stallmark?"
-    )
+    assert services["driver"]["environment"]["STALLMARK_SERVER"].startswith("mssql://sa@sqlserver:1433/stallmark?")
 
 
 def test_compose_workers_find_the_driver_and_the_same_server():
@@ -145,9 +133,7 @@ def jobs(name: str) -> dict[str, Any]:
 
 
 def test_every_supported_python_is_tested():
-    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(
-        ">="
-    )
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
     pythons = jobs("test.yml")["test"]["strategy"]["matrix"]["python"]
     assert pythons[0] == oldest and pythons == [f"3.{minor}" for minor in range(11, 11 + len(pythons))]
 
@@ -170,8 +156,7 @@ def commands() -> list[list[str]]:
     text = "\n".join(path.read_text() for path in [*WORKFLOWS, COMPOSE, ROOT / "README.md"])
     text = re.sub(r"\\\n\s*", " ", text)
     found = re.findall(
-        r"(?m)(?:\.venv/bin/stallmark|run --rm (?:--use-aliases )?(?:stallmark|driver)|^stallmark) ([^|#\n]*)",
-        text,
+        r"(?m)(?:\.venv/bin/stallmark|run --rm (?:--use-aliases )?(?:stallmark|driver)|^stallmark) ([^|#\n]*)", text
     )
     return [re.sub(r"\$\{\{.*?\}\}", "2022", each).split("  ")[0].split() for each in found]
 
@@ -195,7 +180,5 @@ def test_the_scripts_are_shell(path: Path):
         for step in job["steps"]:
             if script := step.get("run"):
                 script = re.sub(r"\$\{\{.*?\}\}", "x", script)
-                checked = subprocess.run(
-                    ["bash", "-n"], input=script, capture_output=True, text=True, check=False
-                )
+                checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
                 assert checked.returncode == 0, checked.stderr

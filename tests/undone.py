@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from stallmark.driver.engines.base import Isolation, Session
+from stallmark.engines.base import Isolation, Session
 
 _numbers = count()
 

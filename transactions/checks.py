@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from stallmark.driver.engines.base import Engine
+from stallmark.engines.base import Engine
 from stallmark.schema import deploy
-from stallmark.schema.present_keys import defects
+from stallmark.schema.keys import defects
 from stallmark.transactions.workload import Condition, Workload
 
 EXAMPLES = 3

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import floor, gcd, lcm, sqrt
 from typing import TypeVar
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.transactions.workload import Workload
 
 MOST_CARDS = 1_000

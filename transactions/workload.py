@@ -20,8 +20,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Session
+from stallmark.engines import sql_file
+from stallmark.engines.base import Session
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
@@ -159,9 +159,7 @@ class Workload:
 
     def procedures(self, dialect: str) -> str:
         """What is deployed for all transactions, in batches."""
-        return "\nGO\n".join(
-            sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions
-        )
+        return "\nGO\n".join(sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
         """The calls of their frames; one that several have, once."""

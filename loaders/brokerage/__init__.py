@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.brokerage import counts, customers, fixed, market, words
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
-from stallmark.schema.brokerage_population import TRADES_PER_DAY, UNIT, Population
+from stallmark.schema.brokerage.population import TRADES_PER_DAY, UNIT, Population
 
 CUSTOMERS, DAYS, COMPRESSIBILITY = 5_000, 1.0, 2.0  # unless the scale says otherwise
 MOST_CUSTOMERS, MOST_DAYS = 10_000_000, 300
@@ -27,9 +27,7 @@ class BrokerageLoader(Loader):
     def scale(self, given: Scale) -> dict[str, Any]:
         wanted = {"customers": CUSTOMERS, "days": DAYS, "compressibility": COMPRESSIBILITY, **given}
         if unknown := set(given) - {"customers", "days", "compressibility"}:
-            raise StallmarkError(
-                f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`."
-            )
+            raise StallmarkError(f"The brokerage's scale has no {sorted(unknown)[0]!r}: it is `customers: N, days: D`.")
         number = wanted["customers"]
         if type(number) is not int or number % UNIT or not UNIT <= number <= MOST_CUSTOMERS:
             raise StallmarkError(

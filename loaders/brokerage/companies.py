@@ -16,7 +16,7 @@ from stallmark.loaders.brokerage.prose import short
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     Population,
     address_key_of_company,
     company_key,
@@ -84,9 +84,7 @@ def company_names(seed: int, company: Ints) -> pa.StringArray:
     first_combination = whole(seed, "first company's name", np.zeros(1, np.int64), combinations)
     number, form = np.divmod((first_combination + company * _SPREAD) % combinations, len(forms))
     one, other = np.divmod(number, len(families))
-    return pc.binary_join_element_wise(
-        chosen(families, one), chosen(families, other), chosen(forms, form), " "
-    )
+    return pc.binary_join_element_wise(chosen(families, one), chosen(families, other), chosen(forms, form), " ")
 
 
 def security_names(seed: int, security: Ints) -> pa.StringArray:
@@ -137,9 +135,7 @@ def _financials(seed: int, company: Ints) -> pa.Table:
     shares = _shares(seed, owner)
     diluted = shares + shares // 10
     # Revenue from 1 million to 1 billion dollars; what is in the balance sheet follows in steps of a percent.
-    revenue = (1_000 + whole(seed, "revenue", number, 999_000)) * 100_000 + whole(
-        seed, "cents", number, 100_000
-    )
+    revenue = (1_000 + whole(seed, "revenue", number, 999_000)) * 100_000 + whole(seed, "cents", number, 100_000)
     margin = whole(seed, "margin", number, 3_000) - 500  # hundredths of a percent
     earned = revenue * margin // 10_000
     assets = revenue * (100 + whole(seed, "assets", number, 400)) // 100

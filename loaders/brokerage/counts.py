@@ -7,7 +7,7 @@ are what to expect, for the disk estimate and for progress; what holdings come t
 
 from collections.abc import Callable, Mapping
 
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     BROKERS,
     COMPANIES,
     EXCHANGES,

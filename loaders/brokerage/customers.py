@@ -14,7 +14,7 @@ from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.loaders.text import digits
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     MOST_WATCHED,
     TAX_ID_DIGITS,
     UNIT,
@@ -35,16 +35,7 @@ from stallmark.schema.draw import percent, whole
 
 TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
 _RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
-_KINDS_OF_ACCOUNT = (
-    "Savings",
-    "Retirement",
-    "Education",
-    "Household",
-    "Travel",
-    "Reserve",
-    "Growth",
-    "Income",
-)
+_KINDS_OF_ACCOUNT = ("Savings", "Retirement", "Education", "Household", "Travel", "Reserve", "Growth", "Income")
 _OLDEST, _YOUNGEST = np.datetime64("1920-01-01"), np.datetime64("1987-01-01")
 
 
@@ -56,10 +47,7 @@ def customers(seed: int, population: Population, unit: int) -> Iterator[Piece]:
     yield "brokerage.customer", _customers(seed, customer, address_key)
     yield "brokerage.customer_taxrate", _tax_rates(seed, customer)
     yield "brokerage.account_permission", _permissions(seed, population, customer)
-    yield (
-        "brokerage.watch_list",
-        pa.table({"wl_id": customer_key(customer), "wl_c_id": customer_key(customer)}),
-    )
+    yield ("brokerage.watch_list", pa.table({"wl_id": customer_key(customer), "wl_c_id": customer_key(customer)}))
     yield "brokerage.watch_item", _watch_items(seed, population, customer)
 
 
@@ -75,9 +63,7 @@ def broker_names(seed: int, broker: Ints) -> pa.StringArray:
 def account_names(seed: int, account_key: Ints) -> pa.StringArray:
     """The owner's name and what the account is for."""
     kind = whole(seed, "kind of account", account_key, len(_KINDS_OF_ACCOUNT))
-    return pc.binary_join_element_wise(
-        names(seed, owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " "
-    )
+    return pc.binary_join_element_wise(names(seed, owner_of(account_key)), chosen(_KINDS_OF_ACCOUNT, kind), " ")
 
 
 def tax_status_of(seed: int, account_key: Ints) -> Ints:

@@ -8,8 +8,8 @@ import pyarrow as pa
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import Population
-from stallmark.schema.brokerage_prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
+from stallmark.schema.brokerage.population import Population
+from stallmark.schema.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, moment, price_cents
 from stallmark.schema.columns import chosen, decimals
 from stallmark.schema.draw import bits
 from stallmark.schema.hashing import Numbers

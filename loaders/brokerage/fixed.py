@@ -10,16 +10,10 @@ from stallmark.loaders.brokerage.counts import FIXED_ROWS
 from stallmark.loaders.brokerage.taxes import tax_rate_table
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import EXCHANGES, Population, address_key_of_exchange
+from stallmark.schema.brokerage.population import EXCHANGES, Population, address_key_of_exchange
 from stallmark.schema.columns import chosen, decimals
 
-STATUSES = {
-    "ACTV": "Active",
-    "CMPT": "Completed",
-    "CNCL": "Canceled",
-    "PNDG": "Pending",
-    "SBMT": "Submitted",
-}
+STATUSES = {"ACTV": "Active", "CMPT": "Completed", "CNCL": "Canceled", "PNDG": "Pending", "SBMT": "Submitted"}
 # Identifier, name, whether it sells, whether at the market's price. The tables below have them in this order.
 TRADE_TYPES = (
     ("TMB", "Market-Buy", False, True),
@@ -137,9 +131,7 @@ def _exchanges(population: Population) -> pa.Table:
             "ex_num_symb": np.bincount(exchange_of(np.arange(population.securities))).astype(np.int32),
             "ex_open": np.full(EXCHANGES, OPEN, np.int32),
             "ex_close": np.full(EXCHANGES, CLOSE, np.int32),
-            "ex_desc": [
-                f"{name}, where orders are taken from 9:00 to 17:00, Monday to Friday" for name in names
-            ],
+            "ex_desc": [f"{name}, where orders are taken from 9:00 to 17:00, Monday to Friday" for name in names],
             "ex_ad_id": _EXCHANGE_KEYS,
         }
     )

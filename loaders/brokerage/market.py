@@ -8,7 +8,7 @@ from stallmark.loaders.brokerage.companies import companies, securities
 from stallmark.loaders.brokerage.daily_market import Days, daily_market, last_trade
 from stallmark.loaders.brokerage.news import news
 from stallmark.loaders.plan import Piece
-from stallmark.schema.brokerage_population import COMPANIES, SECURITIES, Population
+from stallmark.schema.brokerage.population import COMPANIES, SECURITIES, Population
 
 _SECURITIES = 137  # of a piece: 180,000 rows of their days
 

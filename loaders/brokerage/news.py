@@ -12,7 +12,7 @@ from stallmark.loaders.brokerage.people import people
 from stallmark.loaders.brokerage.prose import prose, short
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import KEY, company_key
+from stallmark.schema.brokerage.population import KEY, company_key
 from stallmark.schema.columns import chosen
 from stallmark.schema.draw import whole
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.schema.arrays import Bools, Floats, Ints
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     MOST_HELD,
     UNIT,
     Population,
@@ -21,14 +21,7 @@ from stallmark.schema.brokerage_population import (
     held_by,
     security_of,
 )
-from stallmark.schema.brokerage_prices import (
-    DAY_S,
-    HIGH_CENTS,
-    LOW_CENTS,
-    PERIOD_S,
-    price_cents,
-    second_reached,
-)
+from stallmark.schema.brokerage.prices import DAY_S, HIGH_CENTS, LOW_CENTS, PERIOD_S, price_cents, second_reached
 from stallmark.schema.hashing import Numbers, below, hashed, unit
 
 # Trade types by number, in the order of `fixed.TRADE_TYPES`, and how many of 100 orders.
@@ -118,9 +111,7 @@ class OrderBook:
             cash=_percent(what, 4) >= MARGIN_PERCENT,
             placed=placed,
             submitted=submitted,
-            completed=_whole_ms(
-                submitted + np.minimum(ANSWER_MOST_S, ANSWER_LEAST_S - np.log1p(-unit(when)))
-            ),
+            completed=_whole_ms(submitted + np.minimum(ANSWER_MOST_S, ANSWER_LEAST_S - np.log1p(-unit(when)))),
         )
 
     def _bits(self, stream: int, number: Ints) -> Numbers:
@@ -139,9 +130,7 @@ def _limits(security: Ints, kind: Ints, placed: Floats, away: Ints) -> tuple[Int
 
 def _percent(bits: Numbers, shift: int) -> Ints:
     """From 0 to 99, of 14 bits."""
-    return (((bits >> np.uint64(shift)) & np.uint64(0x3FFF)) * np.uint64(100) >> np.uint64(14)).astype(
-        np.int64
-    )
+    return (((bits >> np.uint64(shift)) & np.uint64(0x3FFF)) * np.uint64(100) >> np.uint64(14)).astype(np.int64)
 
 
 def _whole_ms(second: Floats) -> Floats:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from stallmark.loaders.text import strings
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import TICKER_LETTERS, company_of, is_preferred, ticker_numbers
+from stallmark.schema.brokerage.population import TICKER_LETTERS, company_of, is_preferred, ticker_numbers
 from stallmark.schema.columns import chosen
 
 _FIFTH = ("", *ascii_uppercase[1:])  # before the four, where so many companies need one

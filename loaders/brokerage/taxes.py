@@ -37,7 +37,5 @@ def ids() -> pa.StringArray:
 
 def tax_rate_table() -> pa.Table:
     names = [f"Federal tax, bracket {number + 1}" for number in range(_OF_COUNTRY)]
-    names += [
-        f"{state} tax, bracket {number + 1}" for _, state in words.states() for number in range(_OF_STATE)
-    ]
+    names += [f"{state} tax, bracket {number + 1}" for _, state in words.states() for number in range(_OF_STATE)]
     return pa.table({"tx_id": ids(), "tx_name": names, "tx_rate": decimals(RATES, 6, 5)})

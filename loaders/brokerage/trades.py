@@ -7,13 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.companies import security_names
-from stallmark.loaders.brokerage.customers import (
-    account_names,
-    broker_names,
-    names,
-    tax_rate_of,
-    tax_status_of,
-)
+from stallmark.loaders.brokerage.customers import account_names, broker_names, names, tax_rate_of, tax_status_of
 from stallmark.loaders.brokerage.fixed import (
     BAND_ENDS,
     CHARGE_CENTS,
@@ -27,7 +21,7 @@ from stallmark.loaders.brokerage.simulation import STRETCH, Completed, Simulatio
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.loaders.plan import Piece
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     ACCOUNTS,
     BROKERS,
     UNIT,
@@ -37,7 +31,7 @@ from stallmark.schema.brokerage_population import (
     customer_key,
     tier_of,
 )
-from stallmark.schema.brokerage_prices import moment
+from stallmark.schema.brokerage.prices import moment
 from stallmark.schema.columns import chosen, decimals
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere

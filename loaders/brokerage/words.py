@@ -83,9 +83,7 @@ def vocabulary() -> tuple[str, ...]:
     business = (word for words in (*Company.bsWords, *Company.catch_phrase_words) for word in words)
     return tuple(
         _pool(
-            word.lower()
-            for word in (*Lorem.word_list, *business)
-            if word.isalpha() and len(word) <= MOST_LETTERS
+            word.lower() for word in (*Lorem.word_list, *business) if word.isalpha() and len(word) <= MOST_LETTERS
         ).to_pylist()
     )
 

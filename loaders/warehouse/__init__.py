@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
 from stallmark.loaders.warehouse import generator
-from stallmark.schema import warehouse_scale as sizes
 from stallmark.schema.arrays import Ints
-from stallmark.schema.warehouse_refresh import order_keys
+from stallmark.schema.warehouse import scale as sizes
+from stallmark.schema.warehouse.refresh import order_keys
 
 PIECE_ROWS = 100_000
 # And all that goes with them: eight batches at 1, of 1.1 million rows and 150 MB each. Each costs one start of the

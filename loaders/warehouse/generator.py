@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema.warehouse_generator import NAME, found
+from stallmark.errors import StallmarkError
+from stallmark.schema.warehouse.generator import NAME, found
 
 VARIED = (
     *("s_suppkey", "s_name", "s_address", "s_phone", "s_acctbal", "s_comment"),

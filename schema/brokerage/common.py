@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, DateTime, MetaData, Numeric, String
 from sqlalchemy.dialects.mssql import DATETIME2
 
-from stallmark.schema.placement import GROWING
+from stallmark.schema.placement.design import GROWING
 
 METADATA = MetaData(
     schema="brokerage",

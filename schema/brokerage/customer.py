@@ -1,15 +1,6 @@
 """Customers, their accounts, and what they watch."""
 
-from sqlalchemy import (
-    CHAR,
-    CheckConstraint,
-    Date,
-    ForeignKey,
-    Index,
-    PrimaryKeyConstraint,
-    SmallInteger,
-    Table,
-)
+from sqlalchemy import CHAR, CheckConstraint, Date, ForeignKey, Index, PrimaryKeyConstraint, SmallInteger, Table
 
 from stallmark.schema.brokerage.common import METADATA, amount, column, key, symbol, text
 

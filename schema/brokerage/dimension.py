@@ -4,12 +4,7 @@ from sqlalchemy import CHAR, CheckConstraint, ForeignKey, Numeric, Table
 
 from stallmark.schema.brokerage.common import METADATA, column, key, text
 
-STATUS_TYPE = Table(
-    "status_type",
-    METADATA,
-    column("st_id", CHAR(4), primary_key=True),
-    text("st_name", 10, 8),
-)
+STATUS_TYPE = Table("status_type", METADATA, column("st_id", CHAR(4), primary_key=True), text("st_name", 10, 8))
 TAXRATE = Table(
     "taxrate",
     METADATA,
@@ -19,11 +14,7 @@ TAXRATE = Table(
     CheckConstraint("tx_rate >= 0 AND tx_rate < 1", name="tx_rate"),
 )
 ZIP_CODE = Table(
-    "zip_code",
-    METADATA,
-    text("zc_code", 12, 5, primary_key=True),
-    text("zc_town", 80, 12),
-    text("zc_div", 80, 2),
+    "zip_code", METADATA, text("zc_code", 12, 5, primary_key=True), text("zc_town", 80, 12), text("zc_div", 80, 2)
 )
 ADDRESS = Table(
     "address",

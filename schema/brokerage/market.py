@@ -29,12 +29,7 @@ def _article(article: Article, compiler: Any, **options: Any) -> str:
     return "TEXT STORAGE EXTERNAL"
 
 
-SECTOR = Table(
-    "sector",
-    METADATA,
-    column("sc_id", CHAR(2), primary_key=True),
-    text("sc_name", 30, 15),
-)
+SECTOR = Table("sector", METADATA, column("sc_id", CHAR(2), primary_key=True), text("sc_name", 30, 15))
 INDUSTRY = Table(
     "industry",
     METADATA,

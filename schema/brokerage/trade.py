@@ -1,28 +1,8 @@
 """Trades, their states, and the money that they move."""
 
-from sqlalchemy import (
-    CHAR,
-    Boolean,
-    CheckConstraint,
-    Date,
-    ForeignKey,
-    Index,
-    Integer,
-    PrimaryKeyConstraint,
-    Table,
-)
+from sqlalchemy import CHAR, Boolean, CheckConstraint, Date, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table
 
-from stallmark.schema.brokerage.common import (
-    GROWS,
-    METADATA,
-    MOMENT,
-    amount,
-    column,
-    key,
-    price,
-    symbol,
-    text,
-)
+from stallmark.schema.brokerage.common import GROWS, METADATA, MOMENT, amount, column, key, price, symbol, text
 
 TRADE_TYPE = Table(
     "trade_type",

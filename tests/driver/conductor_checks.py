@@ -1,6 +1,6 @@
 """Checks of the conductor, run by test_conductor.py in a process of their own: Locust patches its process."""
 
-from stallmark.driver import conductor  # isort: skip  (patches the process: before everything else)
+from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches the process: before everything else)
 
 import random
 import time
@@ -12,11 +12,11 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.stats import StatsEntry
 
-from stallmark.driver import hdr
-from stallmark.driver.joining import STALLMARK, Gathering
-from stallmark.driver.load_machines import Master, NotTogether
+from stallmark.driver.cluster.join import STALLMARK, Gathering
+from stallmark.driver.cluster.master import Master, NotTogether
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
+from stallmark.record import histogram as hdr
 
 
 def plan(users: list[int], ramp_s: float) -> Plan:
@@ -29,13 +29,7 @@ def test_this_process_is_patched():
 
 @pytest.mark.parametrize(
     ("users", "ramp_s", "rates"),
-    [
-        ([30], 10, [3]),
-        ([30], 0, [30]),
-        ([30], 0.5, [30]),
-        ([1, 11, 5], 5, [0.2, 2, 1.2]),
-        ([5, 5], 5, [1, 0.2]),
-    ],
+    [([30], 10, [3]), ([30], 0, [30]), ([30], 0.5, [30]), ([1, 11, 5], 5, [0.2, 2, 1.2]), ([5, 5], 5, [1, 0.2])],
 )
 def test_users_are_there_when_the_ramp_ends(users, ramp_s, rates):
     steps = plan(users, ramp_s)
@@ -144,9 +138,7 @@ class Net:
         self.delivered: list[tuple[str, dict]] = []
         self.sent: list[tuple[str, str, dict]] = []
         gathering = Gathering(count, "127.0.0.1", 0, FACTS, within_s)
-        self.master = Master(
-            environment, gathering, lambda kind, **fields: self.delivered.append((kind, fields))
-        )
+        self.master = Master(environment, gathering, lambda kind, **fields: self.delivered.append((kind, fields)))
         self.master.server.send_to_client = self._send
 
     def _send(self, message: Message) -> None:
@@ -244,6 +236,4 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
     here.together()
     here.say("a", 2, "users", running=4)
     here.say("c", 2, "users", running=2)
-    assert here.sent[-3:] == [
-        (id, "elsewhere", {"users": users}) for id, users in zip("abc", (2, 6, 4), strict=True)
-    ]
+    assert here.sent[-3:] == [(id, "elsewhere", {"users": users}) for id, users in zip("abc", (2, 6, 4), strict=True)]

@@ -14,10 +14,10 @@ import psycopg
 import pytest
 from waiting import eventually
 
-from stallmark.driver.collectors.base import Row
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.collectors.base import Row
 from stallmark.driver.plan import Plan
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
 
 from .driving import Load
 
@@ -48,9 +48,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix=f"stallmark-test-{major}-"))
         self.data = self.folder / "data"
         # PostgreSQL refuses to be root
-        self.prefix = (
-            ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
-        )
+        self.prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"] if os.getuid() == 0 else []
         self.server: subprocess.Popen | None = None
         initdb = [self.binaries / "initdb", "-U", "stallmark", "--auth=trust", "--no-sync", "-D", self.data]
         subprocess.run([*self.prefix, *initdb], check=True, capture_output=True)

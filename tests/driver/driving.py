@@ -7,11 +7,12 @@ from typing import Any
 
 import psutil
 
-from stallmark.driver.drive import Drive, Interrupted, Progress
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.driver.controller import Drive, Interrupted, Progress
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 
 
 def order(bank: EmbeddedEngine) -> dict[str, Any]:

@@ -18,13 +18,11 @@ from array_oracle import Oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier, layout
-from stallmark.driver.engines.slow_device.counters import WINDOW_S, next_interval
-from stallmark.driver.engines.slow_device.shared import empty_flash, engage, exchange
+from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier, layout
+from stallmark.storage.emulator.counters import WINDOW_S, next_interval
+from stallmark.storage.emulator.shared import empty_flash, engage, exchange
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the array is emulated on Linux only"
-)
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the array is emulated on Linux only")
 
 MIB = 1 << 20
 KIB = 1 << 10
@@ -227,10 +225,7 @@ def test_of_two_who_miss_a_block_at_once_one_fills_the_cache(array) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 64), st.integers(1, 40)), max_size=40),
-        max_size=5,
-    )
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 64), st.integers(1, 40)), max_size=40), max_size=5)
 )
 def test_the_active_set_is_the_number_of_different_extents(folder: Path, intervals) -> None:
     array, everything = Array(FIXED, folder), set()

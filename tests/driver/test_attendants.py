@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from waiting import eventually
 
 from stallmark.driver import client
-from stallmark.driver.attendants import Agenda, Attendant, Task
+from stallmark.driver.background import Agenda, Attendant, Task
 from stallmark.driver.client import COMMITTED, GIVEN_UP, Failure
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
 from stallmark.driver.tally import SAMPLE, SECOND_NS, agenda_rows, as_table
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 TRANSACTION, SCHEDULED, STARTED, ENDED, FREE, OUTCOME, RETRIES = range(len(SAMPLE.names))
@@ -240,7 +240,7 @@ def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_it_says_so_when_it_passes_on_nothing_any_more(agenda, monkeypatch):
     assert agenda.works()
-    monkeypatch.setattr("stallmark.driver.attendants.heapq.heappop", lambda heap: 1 / 0)
+    monkeypatch.setattr("stallmark.driver.background.heapq.heappop", lambda heap: 1 / 0)
     agenda.post(Deliver, (), 0.0)
     eventually(lambda: not agenda.works())
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.slow_device import DeviceModel
-from stallmark.driver.lab import Facts, behind, lab_of
-from stallmark.driver.lab.beneath import beneath
-from stallmark.driver.lab.facts import Places
+from stallmark.storage.block_device import Facts, behind, lab_of
+from stallmark.storage.block_device.beneath import beneath
+from stallmark.storage.block_device.facts import Places
+from stallmark.storage.emulator import DeviceModel
 
 MODEL = DeviceModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
 
@@ -26,8 +26,8 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (device / "partition").write_text("1\n")
     for volume, slave in (("dm-0", "loop0p1"), ("dm-1", "dm-0"), ("md0", "dm-1"), ("md0", "sda")):
         (classes / volume / "slaves" / slave).symlink_to(classes / slave)
-    monkeypatch.setattr("stallmark.driver.lab.beneath.SYS", classes)
-    monkeypatch.setattr("stallmark.driver.lab.facts.RUNTIME", tmp_path / "memory")
+    monkeypatch.setattr("stallmark.storage.block_device.beneath.SYS", classes)
+    monkeypatch.setattr("stallmark.storage.block_device.facts.RUNTIME", tmp_path / "memory")
     return classes
 
 

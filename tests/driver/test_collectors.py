@@ -11,19 +11,12 @@ import pytest
 from collecting import opened, read
 from waiting import eventually
 
-from stallmark.driver.collectors import REGISTRY, collectors_for
-from stallmark.driver.collectors.base import Row
-from stallmark.driver.collectors.device import EMULATED_ONLY, Device
-from stallmark.driver.collectors.host import Host
-from stallmark.driver.collectors.postgres.counters import (
-    Checkpoints,
-    Database,
-    Relations,
-    ServerIO,
-    UserIO,
-    Wal,
-)
-from stallmark.driver.collectors.postgres.waits import Waits
+from stallmark.collectors import REGISTRY, collectors_for
+from stallmark.collectors.base import Row
+from stallmark.collectors.device import EMULATED_ONLY, Device
+from stallmark.collectors.host import Host
+from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
+from stallmark.collectors.postgres.waits import Waits
 
 from .conftest import Cluster, ClusterEngine, one
 
@@ -39,9 +32,7 @@ def flush(user: psycopg.Connection) -> None:
 @pytest.fixture
 def table(cluster: Cluster, engine: ClusterEngine) -> Iterator[tuple[str, int]]:
     """A table of four times the pool, frozen, none of it in the pool; and its bytes."""
-    engine.execute(
-        "CREATE TABLE big AS SELECT i, repeat('x', 1000) AS filler FROM generate_series(1, 16000) i"
-    )
+    engine.execute("CREATE TABLE big AS SELECT i, repeat('x', 1000) AS filler FROM generate_series(1, 16000) i")
     engine.execute("VACUUM (FREEZE) big")
     engine.execute("CHECKPOINT")
     cluster.restart()
@@ -110,9 +101,7 @@ def test_user_io_needs_18(cluster: Cluster, engine: ClusterEngine) -> None:
 # Counters rise by what was done
 
 
-def test_server_io_counts_the_blocks_of_a_scan(
-    engine: ClusterEngine, table, user: psycopg.Connection
-) -> None:
+def test_server_io_counts_the_blocks_of_a_scan(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
     name, size = table
     with opened(ServerIO(engine)) as collector:
         before = one(collector.sample(0.0), entity="client backend/relation/bulkread")
@@ -162,9 +151,7 @@ def test_user_io_is_the_scan_of_that_user(engine: ClusterEngine, table, user: ps
     assert {row["pid"] for row in rows} == {user.info.backend_pid, other.info.backend_pid}
     assert after["read_bytes"] - before["read_bytes"] == size
     assert after["epoch"] == before["epoch"]
-    assert (
-        len({row["epoch"] for row in rows}) == 2
-    )  # a session that gets a known pid is not taken for the old one
+    assert len({row["epoch"] for row in rows}) == 2  # a session that gets a known pid is not taken for the old one
     other.close()
 
 
@@ -202,9 +189,7 @@ def test_database_counts_rollbacks_and_knows_its_own(engine: ClusterEngine, user
 def test_checkpoints_and_wal(cluster: Cluster, engine: ClusterEngine, user: psycopg.Connection) -> None:
     with opened(Checkpoints(engine)) as checkpoints, opened(Wal(engine)) as wal:
         [before], [wal_before] = checkpoints.sample(0.0), wal.sample(0.0)
-        user.execute(
-            "SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000)) FROM generate_series(1, 20)"
-        )
+        user.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000)) FROM generate_series(1, 20)")
         flush(user)
         user.execute("CHECKPOINT")
         eventually(lambda: checkpoints.sample(1.0)[0]["requested"] > before["requested"])
@@ -303,9 +288,7 @@ class UsersOfAnotherRole(ClusterEngine):
         return ClusterEngine(self.cluster).session(call_timeout_s)
 
 
-def test_waits_of_another_role_need_a_privilege(
-    cluster: Cluster, engine: ClusterEngine, stranger: str
-) -> None:
+def test_waits_of_another_role_need_a_privilege(cluster: Cluster, engine: ClusterEngine, stranger: str) -> None:
     assert Waits(ClusterEngine(cluster, stranger)).unavailable() is None  # its own sessions everybody may see
     waits = Waits(UsersOfAnotherRole(cluster, stranger))
     sentence = waits.unavailable()

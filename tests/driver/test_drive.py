@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from stallmark.driver import hdr
 from stallmark.driver.executor import Executor
+from stallmark.driver.messages import Channel
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.wire import Channel
+from stallmark.record import histogram as hdr
 
 from .driving import Load, attended, history_rows, order, plan, total
 
@@ -26,11 +26,7 @@ def executors_are_plain_processes(running: Load) -> None:
             assert executor.num_threads() > 1
 
 
-@pytest.mark.parametrize(
-    "arrivals",
-    [Arrivals(), Arrivals("fixed", rate=200)],
-    ids=["closed", "open"],
-)
+@pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
 def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
     before = history_rows(bank)
     running = load(plan([20, 2], 0.7, arrivals))
@@ -66,29 +62,22 @@ def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
     assert offered >= 0.9 * 100 * (running.drive._plan.end_s - second_step.begin_s)
 
 
-def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(
-    bank, load, market
-):
+def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(bank, load, market):
     before = history_rows(bank)
     running = load(attended(20, 1.5), **market)
     record = running.run()
     assert record.manifest["status"] == "complete"
     rows = record.table("transactions").to_pylist()
     committed = {
-        name: sum(r["committed"] for r in rows if r["transaction"] == name)
-        for name in ("pay", "echo", "sweep")
+        name: sum(r["committed"] for r in rows if r["transaction"] == name) for name in ("pay", "echo", "sweep")
     }
-    assert {row["transaction"] for row in rows} == set(
-        committed
-    )  # none of the card that the deck has none of
+    assert {row["transaction"] for row in rows} == set(committed)  # none of the card that the deck has none of
     assert sum(committed.values()) == history_rows(bank) - before
     # Each payment was echoed, or is left over, which is said.
     left = running.drive._left["pending"]
     given_up = sum(row["failed"] for row in rows if row["transaction"] == "echo")
     assert committed["pay"] == committed["echo"] + given_up + left and left > 0
-    assert any(
-        f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes()
-    )
+    assert any(f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes())
     assert committed["sweep"] >= 2
     agenda = record.table("agenda").to_pylist()
     assert sum(row["taken"] for row in agenda) == committed["echo"] + given_up + committed["sweep"]

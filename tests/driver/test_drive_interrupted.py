@@ -11,10 +11,11 @@ import psutil
 import pytest
 from waiting import eventually
 
-from stallmark.driver.drive import Drive
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.driver.controller import Drive
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 
 from .driving import Load, attended, history_rows, order, plan, total
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from stallmark.driver import hdr
-from stallmark.driver.analysis.latency import Latencies
+from stallmark.analysis.read.latency import Latencies
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
+from stallmark.record import histogram as hdr
 
 from .driving import drive_to_the_end
 
@@ -24,9 +24,7 @@ def server_processes(data: Path) -> list[psutil.Process]:
     return [server, *server.children(recursive=True)]
 
 
-def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was(
-    bank, embedded_server, tmp_path
-):
+def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was(bank, embedded_server, tmp_path):
     """Latency counts from when a transaction was to begin. Of those that came while the server stood still as many
     waited for 4 s as for 1 s; who counts from when a user got round to them sees the few under way (coordinated
     omission, G. Tene)."""
@@ -46,9 +44,7 @@ def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was
                 process.suspend()
             timer.start()
 
-    plan = Plan(
-        timeline([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS), Arrivals("fixed", rate=RATE), seed=1
-    )
+    plan = Plan(timeline([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS), Arrivals("fixed", rate=RATE), seed=1)
     try:
         record = drive_to_the_end(bank, tmp_path / "run", plan, {}, pause_once)
     finally:

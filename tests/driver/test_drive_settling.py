@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from stallmark.driver.analysis import steadiness
+from stallmark.analysis.steady import steadiness
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Patience, Plan, timeline
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from stallmark.driver.drive import Drive, Interrupted
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.joining import Gathering
-from stallmark.driver.record import RecordWriter
-from stallmark.driver.wire import Channel
+from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.controller import Drive, Interrupted
+from stallmark.driver.messages import Channel
+from stallmark.errors import StallmarkError
+from stallmark.record.writer import RecordWriter
 
 from .driving import plan
 
@@ -23,7 +23,7 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     """A drive whose conductor is the test: what it says, and nothing else, arrives."""
     here, there = socket.socketpair()
     with subprocess.Popen(["true"]) as process, here, there:
-        monkeypatch.setattr("stallmark.driver.drive.start_child", lambda module: (process, Channel(here)))
+        monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
         writer = RecordWriter(tmp_path / "run", {"started": "now"})
         yield lambda *arguments: (Drive(plan([1], 1), ENGINE, writer, *arguments), Channel(there))
 
@@ -45,9 +45,7 @@ def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(gatheri
 
 
 @pytest.mark.parametrize(("later_ms", "noted"), [(2.0, False), (80.0, True)])
-def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_differ(
-    later_ms, noted, spoken_for
-):
+def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_differ(later_ms, noted, spoken_for):
     drive, conductor = spoken_for(None, GATHERING)
     conductor.send("refused", name="host-3", why="its Stallmark is 2, this run's is 1")
     conductor.send("waiting", came=1, wanted=2)
@@ -87,16 +85,8 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fi
     [
         ("lost machine", {}, "load machine 2 was lost"),
         ("gap", {}, "messages of load machine 2 were lost"),
-        (
-            "died",
-            {"pid": 7, "code": -9},
-            "executor process 7 on load machine 2 was killed, and its users with it",
-        ),
-        (
-            "died",
-            {"pid": 7, "code": 1},
-            "executor process 7 on load machine 2 ended by a fault of its own, whose",
-        ),
+        ("died", {"pid": 7, "code": -9}, "executor process 7 on load machine 2 was killed, and its users with it"),
+        ("died", {"pid": 7, "code": 1}, "executor process 7 on load machine 2 ended by a fault of its own, whose"),
         ("lost", {"user": 3, "message": "gone"}, "virtual user 3 on load machine 2 lost the server: gone"),
         ("lost", {"user": None, "message": "gone"}, "the attendants on load machine 2 lost the server: gone"),
     ],

@@ -12,12 +12,10 @@ import pytest
 
 from stallmark.driver import executor as module
 from stallmark.driver.executor import _taken
-from stallmark.driver.wire import Channel
+from stallmark.driver.messages import Channel
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own."
-)
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own.")
 def test_executors_are_spread_over_the_cores_one_each():
     code = (
         "import os; from stallmark.driver.executor import keep_to_one_core; "
@@ -25,9 +23,7 @@ def test_executors_are_spread_over_the_cores_one_each():
     )
     mine = sorted(os.sched_getaffinity(0), reverse=True)
     for index in range(len(mine) + 1):
-        done = subprocess.run(
-            [sys.executable, "-c", code.format(index)], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", code.format(index)], capture_output=True, text=True, check=True)
         assert [int(core) for core in done.stdout.split()] == [mine[index % len(mine)]]
 
 

@@ -8,7 +8,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver import hdr
+from stallmark.record import histogram as hdr
 
 FAR = b"\xff\xff\xff\x7f\x02"
 """134 million empty counters, and one in use."""

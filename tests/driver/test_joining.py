@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.joining import Clock, Place, refusal
+from stallmark.driver.cluster.join import Clock, Place, refusal
 
 FACTS = {"Stallmark": "0.1", "server": "PostgreSQL 18.4", "scale": {"branches": 2}, "options": {}, "size": 7}
 DELAYS = st.tuples(st.integers(0, 10**10), st.integers(0, 10**10))

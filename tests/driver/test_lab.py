@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache
-from stallmark.driver.engines.slow_device.shared import SharedState
-from stallmark.driver.lab import Facts, LabError, behind, lab_of, needs, parts
-from stallmark.driver.lab.facts import RUNTIME, Places
-from stallmark.driver.lab.home import SMALLEST, Lab, _allocate, labs
+from stallmark.storage.block_device import Facts, LabError, behind, lab_of, needs, parts
+from stallmark.storage.block_device.facts import RUNTIME, Places
+from stallmark.storage.block_device.lifecycle import SMALLEST, Lab, _allocate, labs
+from stallmark.storage.emulator import DeviceModel, FlashCache
+from stallmark.storage.emulator.shared import SharedState
 
 MODEL = DeviceModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
@@ -165,9 +165,7 @@ def test_a_change_that_cannot_be_written_down_changes_nothing(lab: Lab, home: Pa
     assert lab.facts.model == MODEL
 
 
-def test_what_an_attempt_failed_of_is_said_also_when_it_cannot_be_cleared(
-    lab: Lab, home: Path, monkeypatch
-) -> None:
+def test_what_an_attempt_failed_of_is_said_also_when_it_cannot_be_cleared(lab: Lab, home: Path, monkeypatch) -> None:
     def fails(why: str) -> Callable[..., None]:
         def fail(*_: object) -> None:
             raise LabError(why)

@@ -2,11 +2,11 @@
 
 from waiting import PATIENCE_S
 
-from stallmark.driver.children import start_child
+from stallmark.driver.subprocesses import start_child
 
 
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
-    process, channel = start_child("stallmark.driver.load_worker")
+    process, channel = start_child("stallmark.driver.cluster.worker")
     try:
         channel.send("quit")
         assert channel.receive()[0] == "finished"

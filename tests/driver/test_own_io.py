@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from stallmark.driver import own_io
-from stallmark.driver.drive import Merger
-from stallmark.driver.engines.base import OwnIO, Session
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.driver import transaction_io as own_io
+from stallmark.driver.controller import Merger
 from stallmark.driver.executor import Executor
-from stallmark.driver.own_io import NEVER, OwnIOLooks
+from stallmark.driver.messages import Channel
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.record import TRANSACTION_IO
 from stallmark.driver.tally import own_io_rows
-from stallmark.driver.wire import Channel
+from stallmark.driver.transaction_io import NEVER, OwnIOLooks
+from stallmark.engines.base import OwnIO, Session
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.record.schema import TRANSACTION_IO
 
 from .conftest import Cluster, ClusterEngine
 from .driving import order as order_for
@@ -127,9 +127,7 @@ def test_one_in_so_many_is_looked_at_wherever_it_is_in_a_deck(reported, types):
 @pytest.fixture
 def table(cluster: Cluster, engine: ClusterEngine) -> Iterator[None]:
     """A table of four times the pool, none of it in the pool."""
-    engine.execute(
-        "CREATE TABLE big AS SELECT i, repeat('x', 1000) AS filler FROM generate_series(1, 16000) i"
-    )
+    engine.execute("CREATE TABLE big AS SELECT i, repeat('x', 1000) AS filler FROM generate_series(1, 16000) i")
     engine.execute("ALTER TABLE big ADD PRIMARY KEY (i)")
     engine.execute("VACUUM (FREEZE, ANALYZE) big")
     cluster.restart()

@@ -68,9 +68,7 @@ def test_each_of_several_machines_has_executors_for_its_share_of_the_users(monke
     executors=st.lists(st.integers(1, 8), min_size=1, max_size=4),
 )
 def test_attendants_are_enough_and_at_most_one_too_many_in_each_executor(users, each, executors):
-    plan = Plan(
-        timeline([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1, attendants_each=each
-    )
+    plan = Plan(timeline([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1, attendants_each=each)
     assert Plan.from_dict(asdict(plan)) == plan
     found = plan.all_attendants(executors)
     assert users * each - 1e-9 <= found < users * each + sum(executors)

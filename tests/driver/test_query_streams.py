@@ -6,11 +6,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from stallmark.driver.drive import Interrupted
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.queries import Answer, Measures
+from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, plan_file
-from stallmark.driver.record import RecordWriter
+from stallmark.engines.queries import Answer, Measures
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.record.writer import RecordWriter
 
 
 class Session:
@@ -126,9 +126,7 @@ def test_a_plan_is_kept_once_for_each_shape(server, drive, tmp_path):
 def test_streams_work_at_once(server, drive, tmp_path):
     server.answers["q1"] = threading.Barrier(3)  # nobody comes through alone
     follow(drive, *[queries("Q1", "Q6") for _ in range(3)])
-    assert sorted((r["stream"], r["query"]) for r in rows(tmp_path)) == [
-        (s, q) for s in range(3) for q in ("Q1", "Q6")
-    ]
+    assert sorted((r["stream"], r["query"]) for r in rows(tmp_path)) == [(s, q) for s in range(3) for q in ("Q1", "Q6")]
 
 
 def test_a_query_that_fails_is_noted_and_its_stream_goes_on(server, drive, tmp_path):
@@ -143,10 +141,7 @@ def test_a_query_that_fails_is_noted_and_its_stream_goes_on(server, drive, tmp_p
 
 @pytest.mark.parametrize(
     ("kind", "reason"),
-    [
-        (ErrorClass.CONNECTION_LOST, "stream 0 lost the server in Q1"),
-        (ErrorClass.STORAGE, "the server lost data"),
-    ],
+    [(ErrorClass.CONNECTION_LOST, "stream 0 lost the server in Q1"), (ErrorClass.STORAGE, "the server lost data")],
 )
 def test_a_lost_server_ends_the_run(server, drive, tmp_path, kind, reason):
     server.answers["q1"] = CallFailed(kind, "x", "it went away")
@@ -155,9 +150,7 @@ def test_a_lost_server_ends_the_run(server, drive, tmp_path, kind, reason):
     assert rows(tmp_path)[0]["error_class"] == str(kind)
 
 
-@pytest.mark.parametrize(
-    "error", [StallmarkError("There is no set left."), CallFailed(ErrorClass.OTHER, "1", "no")]
-)
+@pytest.mark.parametrize("error", [StallmarkError("There is no set left."), CallFailed(ErrorClass.OTHER, "1", "no")])
 def test_a_refresh_that_fails_ends_the_run_before_anything_else_is_executed(server, drive, tmp_path, error):
     def fail() -> int:
         raise error

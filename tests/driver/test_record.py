@@ -10,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import ERRORS, FORMAT, TABLES, Record, RecordWriter, find_records
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record, find_records
+from stallmark.record.schema import ERRORS, FORMAT, TABLES
+from stallmark.record.writer import RecordWriter
 
 STARTED = {"started": "2026-01-01T00:00:00.000+00:00"}
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -140,11 +142,7 @@ def test_a_record_never_overwrites_another(tmp_path):
 
 
 def test_records_are_found_one_level_down_once_and_in_the_order_they_were_run(tmp_path):
-    for name, started in [
-        ("b", "2026-01-01T00:00:01"),
-        ("a", "2026-01-01T00:00:02"),
-        ("c", "2026-01-01T00:00:01"),
-    ]:
+    for name, started in [("b", "2026-01-01T00:00:01"), ("a", "2026-01-01T00:00:02"), ("c", "2026-01-01T00:00:01")]:
         RecordWriter(tmp_path / name, {"started": started})
     assert [r.folder.name for r in find_records([tmp_path, tmp_path / "a"])] == ["b", "c", "a"]
 
@@ -173,10 +171,7 @@ def write(folder: Path, manifest: bytes) -> Path:
         (lambda path: path, "holds no run record"),
         (lambda path: write(path / "x", b'{"format": 1, "sta'), "damaged"),
         (lambda path: write(path / "x", b"\xff\xfe\x00"), "damaged"),
-        (
-            lambda path: write(path / "x", json.dumps({"format": FORMAT + 1}).encode()),
-            f"reads format {FORMAT}",
-        ),
+        (lambda path: write(path / "x", json.dumps({"format": FORMAT + 1}).encode()), f"reads format {FORMAT}"),
         (lambda path: write(path / "x", b"{}"), "format None"),
     ],
 )

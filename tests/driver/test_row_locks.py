@@ -9,7 +9,7 @@ import pytest
 from collecting import opened
 from waiting import eventually
 
-from stallmark.driver.collectors.postgres.row_locks import RowLocks
+from stallmark.collectors.postgres.row_locks import RowLocks
 
 from .conftest import ClusterEngine
 
@@ -31,9 +31,7 @@ def _until_cancelled(connection: psycopg.Connection, statement: str) -> None:
 def waiting(engine: ClusterEngine, *statements: str) -> Iterator[None]:
     """A user for each statement, all of whom wait."""
     users = [engine.connect("stallmark-user") for _ in statements]
-    threads = [
-        threading.Thread(target=_until_cancelled, args=pair) for pair in zip(users, statements, strict=True)
-    ]
+    threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(users, statements, strict=True)]
     for thread in threads:
         thread.start()
     try:

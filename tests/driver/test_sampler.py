@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import eventually
 
-from stallmark.driver import sampler as sampler_module
-from stallmark.driver.collectors import collectors_for
-from stallmark.driver.collectors.base import Collector, Row
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import Record, RecordWriter
-from stallmark.driver.sampler import Sampler, Ticks
+from stallmark.collectors import collectors_for
+from stallmark.collectors import sampler as sampler_module
+from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.sampler import Sampler, Ticks
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 
 from .conftest import Cluster, ClusterEngine
 
@@ -83,9 +84,7 @@ class Tables(defaultdict[str, list[Row]]):
         self[name].extend(rows)
 
 
-def run(
-    time: Time, *collectors: Collector, store: Callable[..., None] | None = None
-) -> tuple[Sampler, Tables]:
+def run(time: Time, *collectors: Collector, store: Callable[..., None] | None = None) -> tuple[Sampler, Tables]:
     tables = Tables()
     sampler = Sampler(collectors, store or tables.store, time.clock, wait=time.wait)
     sampler.start()
@@ -150,9 +149,7 @@ def test_a_polling_collector_looks_once_in_every_slot_at_random() -> None:
     slots = [int(asked * 10) for asked in poll.asked]
     assert slots == list(range(1, 100))
     assert len({round(asked * 10 % 1, 6) for asked in poll.asked}) > 50
-    assert [row["asked"] for row in tables["poll"]] == [
-        -1.0
-    ]  # what it held is stored, and nothing more is asked
+    assert [row["asked"] for row in tables["poll"]] == [-1.0]  # what it held is stored, and nothing more is asked
     assert sampler.missed["poll"] == 0
 
 

@@ -11,7 +11,7 @@ from synthetic_series import autoregressive
 
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Patience, Plan, timeline
-from stallmark.driver.settling import SecondsSeen, Settling
+from stallmark.driver.warm_up import SecondsSeen, Settling
 
 
 def plan(*users: int, arrivals: Arrivals | None = None, patience: Patience | None = None) -> Plan:

@@ -16,19 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.slow_device import (
-    DeviceCounters,
-    DeviceModel,
-    NoCompiler,
-    SlowDeviceError,
-    SlowDevices,
-    build,
-)
-from stallmark.driver.engines.slow_device.shared import SharedState
+from stallmark.storage.emulator import DeviceCounters, DeviceModel, NoCompiler, SlowDeviceError, SlowDevices, build
+from stallmark.storage.emulator.shared import SharedState
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the slow device exists on Linux only"
-)
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the slow device exists on Linux only")
 
 BLOCK = 8192
 MIB = 1 << 20
@@ -99,9 +90,7 @@ def bench(tmp_path: Path, build_dir: Path) -> Iterator[Bench]:
         pytest.skip("the file system of the temporary directory has no direct I/O")
     directories = {"data": cluster, "wal": cluster / "pg_wal"}
     state_file = tmp_path / "state"
-    with SlowDevices.create(
-        state_file, directories, dict.fromkeys(directories, FAST), build_dir=build_dir
-    ) as devices:
+    with SlowDevices.create(state_file, directories, dict.fromkeys(directories, FAST), build_dir=build_dir) as devices:
         yield Bench(devices, *files, state_file)
 
 
@@ -142,9 +131,7 @@ def test_the_wal_behind_a_symlink_is_its_own_device(bench: Bench) -> None:
 def test_other_files_of_the_cluster_are_not_on_the_device(bench: Bench, name: str) -> None:
     file = bench.data.parent.parent / name
     file.parent.mkdir(exist_ok=True)
-    used = bench.used(
-        f"fd = os.open({str(file)!r}, BUFFERED | os.O_CREAT)\nos.write(fd, block); os.fsync(fd)"
-    )
+    used = bench.used(f"fd = os.open({str(file)!r}, BUFFERED | os.O_CREAT)\nos.write(fd, block); os.fsync(fd)")
     assert (used.writes, used.syncs) == (0, 0)
 
 
@@ -186,9 +173,7 @@ os.fsync(fd)
 
 def test_eight_processes_queue_for_one_spindle(bench: Bench) -> None:
     bench.devices.set_model("data", SLOW)
-    code = (
-        "fd = os.open(sys.argv[1], DIRECT); print(flush=True)\nsys.stdin.read(); os.preadv(fd, [block], %d)"
-    )
+    code = "fd = os.open(sys.argv[1], DIRECT); print(flush=True)\nsys.stdin.read(); os.preadv(fd, [block], %d)"
     readers = [bench.start(code % (2 * i * BLOCK)) for i in range(8)]
     for reader in readers:
         assert reader.stdout and reader.stdout.readline() == "\n"
@@ -400,8 +385,7 @@ def _scribble(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
-    [(_truncate, "wrong size"), (_scribble, "not a state file"), (Path.unlink, "No such file")],
+    ("damage", "message"), [(_truncate, "wrong size"), (_scribble, "not a state file"), (Path.unlink, "No such file")]
 )
 def test_a_process_with_a_wrong_state_file_does_not_start(
     bench: Bench, damage: Callable[[Path], None], message: str

@@ -12,10 +12,8 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver import hdr
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
-from stallmark.driver.drive import Merger
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.driver.controller import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
     agenda_rows,
@@ -25,6 +23,8 @@ from stallmark.driver.tally import (
     transaction_rows,
     user_rows,
 )
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.record import histogram as hdr
 
 START = 1_000 * SECOND_NS
 NAMES = ["transfer", "order"]
@@ -71,9 +71,7 @@ def test_our_own_decoding_agrees_with_the_packages(values):
     ours = hdr.counts(blob)
     theirs = HdrHistogram.decode(blob, b64_wrap=False)
     assert ours.sum() == theirs.get_total_count() == len(values)
-    assert counts(blob) == Counter(
-        int(hdr.LAYOUT.get_lowest_equivalent_value(max(value, 1))) for value in values
-    )
+    assert counts(blob) == Counter(int(hdr.LAYOUT.get_lowest_equivalent_value(max(value, 1))) for value in values)
 
 
 @given(value=US)
@@ -101,9 +99,7 @@ def test_every_sample_is_in_exactly_one_row(given_samples):
     assert len(set(keys)) == len(keys)
     for row in rows:
         mine = [
-            s
-            for s in given_samples
-            if NAMES[s[TRANSACTION]] == row["transaction"] and second_of(s) == row["second"]
+            s for s in given_samples if NAMES[s[TRANSACTION]] == row["transaction"] and second_of(s) == row["second"]
         ]
         done = [s for s in mine if s[OUTCOME] != GIVEN_UP]
         assert row["committed"] == sum(s[OUTCOME] == COMMITTED for s in mine)
@@ -134,13 +130,7 @@ def report(part: list[tuple[int, ...]], executor: int) -> dict[str, list[dict[st
     ]
     transactions = transaction_rows(as_table(part), NAMES, START)
     agenda = [{"executor": executor} | row for row in agenda_rows(as_table(part), {0: len(part)}, START)]
-    return {
-        "transactions": transactions,
-        "users": users,
-        "errors": [],
-        "agenda": agenda,
-        "transaction_io": [],
-    }
+    return {"transactions": transactions, "users": users, "errors": [], "agenda": agenda, "transaction_io": []}
 
 
 def comparable(row: dict) -> dict:
@@ -248,8 +238,8 @@ def test_failures_are_counted_by_second_transaction_class_and_code():
 def test_a_stretch_is_cut_at_whole_seconds_and_nothing_of_it_is_lost(begin, length):
     parts = list(parts_by_second(begin, begin + length))
     assert sum(part for _, part in parts) == length
-    assert [second for second, _ in parts] == list(
-        range(begin // SECOND_NS, -(-(begin + length) // SECOND_NS))
-    )[: len(parts)]
+    assert [second for second, _ in parts] == list(range(begin // SECOND_NS, -(-(begin + length) // SECOND_NS)))[
+        : len(parts)
+    ]
     assert all(0 < part <= SECOND_NS for _, part in parts)
     assert all(part == SECOND_NS for _, part in parts[1:-1])

@@ -100,9 +100,7 @@ def test_every_way_to_encrypt(pyodbc, script, encrypt, encryption):
     script.sql("long", Rows([Column("text", nvarchar())], [("x" * 100_000,)]))
     with (
         Responder(script, encryption=encryption) as server,
-        closing(
-            pyodbc.connect(odbc.connection_string(server.port, encrypt=encrypt, APP="tests"))
-        ) as connection,
+        closing(pyodbc.connect(odbc.connection_string(server.port, encrypt=encrypt, APP="tests"))) as connection,
     ):
         assert values(connection.execute("select long")) == [("x" * 100_000,)]
         [login] = server.logins
@@ -247,11 +245,7 @@ def test_long_parameters_travel_in_many_packets(script, server, connection):
 @pytest.mark.parametrize(
     ("inside", "text", "counts"),
     [
-        (
-            False,
-            "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; EXEC dbo.p ?",
-            "0, current count = 1",
-        ),
+        (False, "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN TRAN; EXEC dbo.p ?", "0, current count = 1"),
         (True, "EXEC dbo.p ?; COMMIT", "1, current count = 0"),
         (True, "EXEC dbo.p ?; ROLLBACK", "1, current count = 0"),
         (False, "BEGIN TRAN; EXEC dbo.p ?; COMMIT", None),
@@ -371,9 +365,7 @@ def test_thirty_users(pyodbc, script, server):
 
     def user(number: int) -> None:
         with closing(pyodbc.connect(odbc.connection_string(server.port), autocommit=True)) as mine:
-            answers[number] = [
-                mine.execute("{CALL echo(?)}", number * 1000 + n).fetchval() for n in range(20)
-            ]
+            answers[number] = [mine.execute("{CALL echo(?)}", number * 1000 + n).fetchval() for n in range(20)]
 
     threads = [threading.Thread(target=user, args=(number,)) for number in range(30)]
     for thread in threads:

@@ -12,20 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver import client, own_io
-from stallmark.driver.client import (
-    COMMITTED,
-    GIVEN_UP,
-    MOST_RECONNECTS,
-    MOST_RETRIES,
-    ROLLED_BACK,
-    Failure,
-)
+from stallmark.driver import client
+from stallmark.driver import transaction_io as own_io
+from stallmark.driver.client import COMMITTED, GIVEN_UP, MOST_RECONNECTS, MOST_RETRIES, ROLLED_BACK, Failure
 from stallmark.driver.deck import Dealer
-from stallmark.driver.engines.base import OwnIO
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.virtual_user import VirtualUser
+from stallmark.engines.base import OwnIO
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 CALL_TIMEOUT_S = 12.5
@@ -245,9 +239,7 @@ def test_told_to_stop_it_finishes_what_is_under_way_and_no_retry():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    answers=st.lists(
-        st.sampled_from([Outcome.COMMITTED, Outcome.ROLLED_BACK, *ErrorClass]), min_size=1, max_size=40
-    )
+    answers=st.lists(st.sampled_from([Outcome.COMMITTED, Outcome.ROLLED_BACK, *ErrorClass]), min_size=1, max_size=40)
 )
 def test_samples_and_failures_account_for_every_call(answers):
     server = Server(list(answers))
@@ -328,9 +320,7 @@ def test_looks_are_in_no_time_that_is_measured(looking_often):
             assert not (begin < after.ended and end > after.started)
             if before.ended < begin < after.ended:  # neither busy nor late for it
                 assert end <= after.free_since <= after.scheduled <= after.started
-    looked_at = [
-        sample.ended for number, sample in enumerate(samples) if number % 3
-    ]  # two after each that is not
+    looked_at = [sample.ended for number, sample in enumerate(samples) if number % 3]  # two after each that is not
     assert server.own_ios == [(0, ended, 1, 8192, 0, None, 0) for ended in looked_at]
 
 

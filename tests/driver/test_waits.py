@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import eventually
 
-from stallmark.driver.collectors.postgres.waits import Waits, wait_class
+from stallmark.collectors.postgres.waits import Waits, wait_class
 
 from .conftest import Cluster, ClusterEngine
 
@@ -22,9 +22,7 @@ def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEn
     holder.execute("BEGIN; UPDATE locked SET i = 2")
     busy = [engine.connect("stallmark-user") for _ in range(3)]
     statements = ["UPDATE locked SET i = 3", "UPDATE locked SET i = 4", "DO $$ BEGIN LOOP END LOOP; END $$"]
-    threads = [
-        threading.Thread(target=_until_cancelled, args=pair) for pair in zip(busy, statements, strict=True)
-    ]
+    threads = [threading.Thread(target=_until_cancelled, args=pair) for pair in zip(busy, statements, strict=True)]
     for thread in threads:
         thread.start()
     try:
@@ -47,9 +45,7 @@ def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEn
         for connection in (*busy, holder):
             connection.close()
     assert {row["second"] for row in rows} == {5} and {row["polls"] for row in rows} == {10}
-    samples = {
-        kind: sum(row["samples"] for row in rows if row["wait_class"] == kind) for kind in WAIT_CLASSES
-    }
+    samples = {kind: sum(row["samples"] for row in rows if row["wait_class"] == kind) for kind in WAIT_CLASSES}
     assert samples == {"lock": 20, "cpu": 10, "client": 10, "io": 0, "wal": 0, "other": 0}
     assert {row["second"] for row in rest} == {6} and sum(row["samples"] for row in rest) == 4
 
@@ -85,9 +81,7 @@ def test_wait_classes(state, event_type, event, expected) -> None:
     assert wait_class(state, event_type, event) == expected
 
 
-words = (
-    st.none() | st.text(min_size=1) | st.sampled_from(["IO", "LWLock", "IPC", "Lock", "Client", "WALSync"])
-)
+words = st.none() | st.text(min_size=1) | st.sampled_from(["IO", "LWLock", "IPC", "Lock", "Client", "WALSync"])
 
 
 @given(words, words, words)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.wire import Channel, Closed, inherited_channel
+from stallmark.driver.messages import Channel, Closed, inherited_channel
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False)
@@ -23,11 +23,7 @@ def pair() -> tuple[Channel, Channel]:
     return Channel(ours), Channel(theirs)
 
 
-@given(
-    messages=st.lists(
-        st.tuples(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, VALUES)), max_size=5
-    )
-)
+@given(messages=st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.dictionaries(NAMES, VALUES)), max_size=5))
 @settings(max_examples=40)
 def test_what_was_sent_is_received_in_order(messages):
     here, there = pair()

@@ -9,7 +9,7 @@ from end_to_end.remote import remote
 from end_to_end.sql_server import database, sql_server
 from end_to_end.tool import Tool
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
 
 __all__ = ["remote", "sql_server"]  # servers: of a module's tests, of all
 

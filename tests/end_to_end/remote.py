@@ -48,12 +48,7 @@ def remote() -> Iterator[Remote]:
         check=True, capture_output=True,
     )  # fmt: skip
     port = free_port()
-    settings = {
-        "listen_addresses": "127.0.0.1",
-        "port": port,
-        "unix_socket_directories": folder,
-        "fsync": "off",
-    }
+    settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
             [*prefix, programs / "postgres", "-D", data, *(f"-c{k}={v}" for k, v in settings.items())],
@@ -63,9 +58,7 @@ def remote() -> Iterator[Remote]:
     def answers() -> bool:
         assert process.poll() is None, (folder / "log").read_text()
         try:
-            with psycopg.connect(
-                f"postgresql://boss:{PASSWORD}@127.0.0.1:{port}/postgres", autocommit=True
-            ) as c:
+            with psycopg.connect(f"postgresql://boss:{PASSWORD}@127.0.0.1:{port}/postgres", autocommit=True) as c:
                 c.execute("CREATE DATABASE work")
                 c.execute(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
                 c.execute("GRANT CREATE ON DATABASE work TO plain")

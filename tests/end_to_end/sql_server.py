@@ -17,11 +17,11 @@ from end_to_end.remote import free_port
 from end_to_end.tool import Tool
 from waiting import eventually
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.engines.mssql import sql
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.scenarios import container
-from stallmark.scenarios.target import server_url
+from stallmark.cli.server import container
+from stallmark.engines.mssql import sql
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.target import server_url
 
 NEITHER = (
     "STALLMARK_TEST_SQLSERVER holds no URL of a SQL Server, and there is no container engine with ACCEPT_EULA=Y "
@@ -82,9 +82,7 @@ def _container_engine_answers() -> bool:
 def _in_a_container(folder: Path) -> Iterator[str]:
     tool = Tool(folder, {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ})
     name = f"stallmark-tests-{uuid.uuid4().hex[:8]}"
-    command = tool.start(
-        "server", "up", "--accept-eula", "--name", name, "--port", str(free_port()), "--json"
-    )
+    command = tool.start("server", "up", "--accept-eula", "--name", name, "--port", str(free_port()), "--json")
     try:
         code = command.process.wait(STARTS_WITHIN_S)
         assert code == 0, command.text

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from stallmark.driver.analysis.probe_result import ProbeResult
+from stallmark.record.probe import ProbeResult
 
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")
 

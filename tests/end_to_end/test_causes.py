@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from end_to_end.tool import Tool
 
-from stallmark.driver.analysis.cause import explain
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import StepSummary
-from stallmark.driver.record import find_records
+from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import StepSummary
+from stallmark.record.reader import find_records
 
 SLOW_MS, FAST_MS = 12, 4
 
@@ -24,13 +24,9 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary
     """Two users on 16 MiB of accounts: with half of them in the pool, slow and fast, and with all."""
     tool = Tool(tmp_path_factory.mktemp("causes"))
     variants = [
-        variant(f"{pool}, {read_ms} ms", pool, read_ms)
-        for pool in ("8MiB", "200 %")
-        for read_ms in (SLOW_MS, FAST_MS)
+        variant(f"{pool}, {read_ms} ms", pool, read_ms) for pool in ("8MiB", "200 %") for read_ms in (SLOW_MS, FAST_MS)
     ]
-    scenario = tool.scenario(
-        variants=variants, start_cache="prefilled", reset="continue", warm_up="3s", measure="2s"
-    )
+    scenario = tool.scenario(variants=variants, start_cache="prefilled", reset="continue", warm_up="3s", measure="2s")
     code, said = tool.run("run", scenario)
     assert code in (0, 4), said
     yield summarise(find_records([tool.newest()])).steps

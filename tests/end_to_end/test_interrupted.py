@@ -12,10 +12,10 @@ import pytest
 from end_to_end.tool import Command, Tool
 from waiting import eventually
 
-from stallmark.driver.engines import open_engine
-from stallmark.driver.engines.embedded import EmbeddedServer
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.record import Record
+from stallmark.engines import open_engine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.record.reader import Record
 
 
 def end_of(command: Command, tool: Tool) -> int:
@@ -109,7 +109,7 @@ def test_a_part_of_the_driver_is_killed_while_measuring(tool, part):
 def test_the_guard_is_killed_while_measuring(shared):
     """The server then is an orphan: the next run (of the last test here) ends it."""
     command, folder = shared.start_measuring()
-    [guard] = shared.running("stallmark.driver.engines.guard")
+    [guard] = shared.running("stallmark.engines.postgres.embedded.guard")
     guard.kill()
     code = command.wait()
     assert code == 4 and "Traceback" not in command.text, command.text

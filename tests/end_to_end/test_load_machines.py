@@ -16,7 +16,7 @@ from end_to_end.remote import PASSWORD, Remote, free_port
 from end_to_end.tool import Command, Tool
 from waiting import eventually
 
-from stallmark.driver.record import Record
+from stallmark.record.reader import Record
 
 OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "2s"}
 USERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
@@ -142,9 +142,9 @@ def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_
         rows = record.table("users").to_pylist()
         assert {(row["machine"], row["executor"]) for row in rows} == {(1, 0), (2, 1)}
         assert min(row["second"] for row in rows) == 0
-        assert max(
-            sum(row["running"] for row in rows if row["second"] == s) for s in (1, 2)
-        ) == pytest.approx(3, abs=0.5)
+        assert max(sum(row["running"] for row in rows if row["second"] == s) for s in (1, 2)) == pytest.approx(
+            3, abs=0.5
+        )
     assert committed == machines.committed() > 0
     assert all(worker.text.count("The run is over") == 2 for worker in machines.workers)
 
@@ -173,9 +173,7 @@ def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
     folder = machines.measuring(command)
     victim = first.process
     if part == "driver.load_worker":
-        [victim] = [
-            child for child in first.process.children() if any(part in word for word in child.cmdline())
-        ]
+        [victim] = [child for child in first.process.children() if any(part in word for word in child.cmdline())]
     victim.send_signal(signal.SIGKILL)
     assert command.wait() == 4, command.text
     said = " ".join(command.text.split())

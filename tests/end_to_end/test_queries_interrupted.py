@@ -13,7 +13,7 @@ from end_to_end.remote import Remote
 from end_to_end.tool import Command, Tool
 from waiting import eventually
 
-from stallmark.driver.record import Record
+from stallmark.record.reader import Record
 
 READERS_OF_REGION = ("Q2", "Q5", "Q8")
 WAREHOUSE = {"name": "warehouse", "scale": {"factor": 0.01}}

@@ -55,9 +55,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
     # As the shell would, but with folders of the test's own in place of the examples.
     words = shlex.split(command.replace("/mnt", str(tool.folder / "mnt")))
     if words[0] == "make":
-        done = subprocess.run(
-            ["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
         return
     # tests/scenarios/test_htap.py runs htap, on the smallest database there is; an array takes hours, and a person.
@@ -71,9 +69,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
     for large, small in LESS.items():
         words = [word.replace(large, small) for word in words]
     if words[1] == "server" or "@server.url" in words:
-        pytest.skip(
-            "It needs a container engine, and somebody who accepts Microsoft's licence: see sqlserver.yml."
-        )
+        pytest.skip("It needs a container engine, and somebody who accepts Microsoft's licence: see sqlserver.yml.")
     arguments = [str(match) for word in words[1:] for match in (_matches(word, tool.folder) or [word])]
     if arguments[0] == "attach":
         last = max((tool.folder / "stallmark-runs").glob("*/*/manifest.json"), key=os.path.getmtime).parent

@@ -121,9 +121,7 @@ def test_no_compiler(fresh):
 def test_a_folder_for_the_database_that_cannot_be_written(fresh):
     place = fresh.folder / "file"
     place.write_text("in the way")
-    assert "file" in refused(
-        fresh, "build", "bank", "--scale", "branches=1", "--data-dir", str(place / "database")
-    )
+    assert "file" in refused(fresh, "build", "bank", "--scale", "branches=1", "--data-dir", str(place / "database"))
 
 
 def test_a_folder_for_records_that_cannot_be_written(new_tool):
@@ -137,9 +135,7 @@ def test_two_at_once_on_one_server(tool):
     command, _ = tool.start_measuring()
     code, said = tool.run_beside("run", tool.scenario())
     there = (
-        "Another Stallmark drives"
-        if tool.server
-        else f"in use by another Stallmark (process {command.process.pid})"
+        "Another Stallmark drives" if tool.server else f"in use by another Stallmark (process {command.process.pid})"
     )
     assert code == 3 and there in " ".join(said.split()), said
     command.press_ctrl_c()

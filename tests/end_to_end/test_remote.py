@@ -9,7 +9,7 @@ import pytest
 from end_to_end.remote import PASSWORD, Remote, free_port
 from end_to_end.tool import Tool
 
-from stallmark.driver.record import Record
+from stallmark.record.reader import Record
 
 
 @pytest.fixture
@@ -43,9 +43,7 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
     assert steps == [(1, 0, 1, 2), (3, 2, 3, 4)]
     [record] = (Record(path) for path in tool.newest().iterdir() if path.is_dir())
     running = {row["second"]: row["running"] for row in record.table("users").to_pylist()}
-    assert (
-        0 < running[1] < running[3] <= 3.5
-    )  # on a busy machine a report comes late, and counts for another second
+    assert 0 < running[1] < running[3] <= 3.5  # on a busy machine a report comes late, and counts for another second
     assert not tool.home.exists(), "no embedded server was needed"
 
 
@@ -53,14 +51,8 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
     ("changes", "sentence"),
     [
         ({"buffer_pool": "64MiB"}, "asks for `buffer_pool`, but shared_buffers needs a restart"),
-        (
-            {"start_cache": "cold"},
-            "asks for `start_cache: cold`, but emptying the buffer pool needs a restart",
-        ),
-        (
-            {"reset": "restore"},
-            "asks for `reset: restore`, but the files of a server reached by URL cannot be copied",
-        ),
+        ({"start_cache": "cold"}, "asks for `start_cache: cold`, but emptying the buffer pool needs a restart"),
+        ({"reset": "restore"}, "asks for `reset: restore`, but the files of a server reached by URL cannot be copied"),
         (
             {"device": {"wal": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 9}}},
             "asks for `device`, but an emulated device works under the embedded server only",
@@ -99,9 +91,7 @@ def test_a_user_without_special_rights_can_drive_and_see_its_own_sessions(fresh,
 
 
 def test_a_server_that_is_not_there(fresh):
-    code, said = fresh.run(
-        "run", fresh.scenario(), "--server", f"postgresql://boss@127.0.0.1:{free_port()}/work"
-    )
+    code, said = fresh.run("run", fresh.scenario(), "--server", f"postgresql://boss@127.0.0.1:{free_port()}/work")
     assert code == 3 and "Is the server running" in " ".join(said.split()), said
 
 

@@ -4,7 +4,7 @@ import pytest
 import sqlalchemy as sa
 from end_to_end.tool import Tool
 
-from stallmark.driver.engines.mssql.address import Address
+from stallmark.engines.mssql.address import Address
 
 
 def test_the_password_is_in_no_file_that_is_left(shared_sqlserver):

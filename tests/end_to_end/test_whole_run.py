@@ -9,7 +9,7 @@ import pytest
 from end_to_end.conftest import ENGINES
 from end_to_end.tool import Tool
 
-from stallmark.driver.record import Record
+from stallmark.record.reader import Record
 
 DATABASE = ("bank", "--scale", "branches=1")
 DEMO = {"users": 4, "measure": "2s", "start_cache": "prefilled", "reset": "restore"}
@@ -26,12 +26,7 @@ ON = {
             {"name": "large", "buffer_pool": "50 %", "device": "bare"},
         ],
     },
-    "sqlserver": {
-        "variants": [
-            {"name": "small", "buffer_pool": "2GiB"},
-            {"name": "large", "buffer_pool": "2500MiB"},
-        ],
-    },
+    "sqlserver": {"variants": [{"name": "small", "buffer_pool": "2GiB"}, {"name": "large", "buffer_pool": "2500MiB"}]},
 }
 SMALL_BYTES = {"embedded": 8 << 20, "sqlserver": 2 << 30}
 

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 from waiting import PATIENCE_S, eventually
 
-from stallmark.driver.engines import open_engine
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.record import Record
+from stallmark.engines import open_engine
+from stallmark.engines.base import Engine
+from stallmark.record.reader import Record
 
 MINI: dict[str, Any] = {
     "name": "mini",
@@ -96,7 +96,7 @@ class Tool:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "STALLMARK_HOME": str(self.home)}
         with said.open("w") as output:
             process = psutil.Popen(
-                [sys.executable, "-m", "stallmark.scenarios.cli", *arguments],
+                [sys.executable, "-m", "stallmark.cli.main", *arguments],
                 cwd=self.folder,
                 env=environment | {"STALLMARK_TEST": self.mark} | self.environment,
                 stdin=stdin,

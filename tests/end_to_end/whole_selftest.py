@@ -5,7 +5,7 @@ from pathlib import Path
 
 from end_to_end.tool import Tool
 
-from stallmark.driver.record import Record
+from stallmark.record.reader import Record
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE
 
@@ -32,9 +32,7 @@ def assert_everything_works(tool: Tool) -> None:
         what for what in states if ": collector" not in what or what.endswith(("server_io", "wal"))
     }  # fmt: skip
     assert "failed" not in states.values(), told
-    assert {states[what] for what in states if what.endswith((", alone", "given back", "restore"))} == {
-        "works"
-    }
+    assert {states[what] for what in states if what.endswith((", alone", "given back", "restore"))} == {"works"}
     assert told["facts"]["server"].startswith("PostgreSQL 18")
     assert Record(tool.folder / told["record"]).manifest["status"] == "complete"
     said_in = {path for path in tool.folder.glob("said-*")}

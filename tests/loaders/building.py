@@ -4,7 +4,7 @@ import contextlib
 
 import psutil
 
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.loaders.load import build
 from stallmark.schema import deploy
 from stallmark.schema.ledger import METADATA as OWN_TABLES
@@ -27,9 +27,7 @@ def make_tables(database: PostgresEngine) -> None:
 def checksums(database: PostgresEngine) -> dict[str, tuple]:
     """Rows and an order-free checksum of every table's logical rows."""
     question = "SELECT count(*), sum(hashtextextended(t::text, 0)::numeric) FROM {} t"
-    return {
-        table.name: database.query(question.format(table))[0] for table in WORKLOAD.metadata.sorted_tables
-    }
+    return {table.name: database.query(question.format(table))[0] for table in WORKLOAD.metadata.sorted_tables}
 
 
 def loaders_of(process: psutil.Process) -> list[psutil.Process]:

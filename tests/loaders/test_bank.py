@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders import bank
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch, Plan
-from stallmark.schema.bank import METADATA
+from stallmark.schema.bank.tables import METADATA
 
 TABLES = st.sampled_from([bank.accounts, bank.tellers, bank.branches])
 SEEDS = st.integers(0, 2**62)
@@ -35,11 +35,7 @@ def test_the_seed_decides_the_text_and_nothing_else(make, seed: int, other: int)
 def test_batches_hold_what_the_plan_says(branches: int) -> None:
     scale = LOADER.scale({"branches": branches})
     plan = Plan(LOADER.groups(scale))
-    assert plan.rows == {
-        "bank.accounts": 100_000 * branches,
-        "bank.tellers": 10 * branches,
-        "bank.branches": branches,
-    }
+    assert plan.rows == {"bank.accounts": 100_000 * branches, "bank.tellers": 10 * branches, "bank.branches": branches}
     for group in LOADER.groups(scale):
         [table] = group.rows
         last = Batch(group.name, group.batches - 1)

@@ -6,13 +6,13 @@ import psutil
 import pytest
 from canonical import checksums
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import Progress, build, recognise
 from stallmark.loaders.plan import Part, Plan
-from stallmark.schema.brokerage import METADATA
+from stallmark.schema.brokerage.tables import METADATA
 from stallmark.schema.size import estimate
 from stallmark.transactions.brokerage import WORKLOAD
 

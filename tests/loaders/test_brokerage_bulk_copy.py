@@ -20,12 +20,12 @@ from tds.script import Script
 from tds.tokens import Column
 from tsql import parsers
 
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.driver.engines.mssql.bulk import BulkCopyWriter
+from stallmark.engines.mssql.bulk import BulkCopyWriter
+from stallmark.errors import CallFailed
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import load_batch
-from stallmark.schema.brokerage import METADATA
+from stallmark.schema.brokerage.tables import METADATA
 
 SEED = 11
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
@@ -124,9 +124,7 @@ def as_tuples(rows: pa.Table) -> list[tuple]:
 def test_what_is_loaded_arrives(server, writer, pieces, table):
     piece = pieces[table]
     rows = piece
-    if (
-        piece.num_rows > 2 * SOME
-    ):  # its beginning and its end, in place: chunks, one of which begins within a byte
+    if piece.num_rows > 2 * SOME:  # its beginning and its end, in place: chunks, one of which begins within a byte
         rows = pa.concat_tables([piece.slice(0, SOME), piece.slice(piece.num_rows - SOME)])
     assert arrived(server, writer, table, rows) == as_tuples(rows)
 
@@ -137,9 +135,7 @@ def extremes(column: sa.Column) -> tuple[pa.DataType, list[Any]]:
     match declared(column):
         case "NUMERIC", [precision, scale]:
             kind = pa.decimal128(precision, scale)
-            values = [
-                Decimal(units).scaleb(-scale) for units in (10**precision - 1, 1 - 10**precision, 0, 1, -1)
-            ]
+            values = [Decimal(units).scaleb(-scale) for units in (10**precision - 1, 1 - 10**precision, 0, 1, -1)]
         case "VARCHAR", length:
             [longest] = length or [LONGEST]
             kind, values = pa.string(), ["", "a", "z" * longest, "~" * (longest - 1) + " "]
@@ -148,10 +144,7 @@ def extremes(column: sa.Column) -> tuple[pa.DataType, list[Any]]:
         case "BIT", []:
             kind, values = pa.bool_(), [True, False]
         case "DATE", []:
-            kind, values = (
-                pa.date32(),
-                [date(1, 1, 1), date(1753, 1, 1), date(2024, 2, 29), date(9999, 12, 31)],
-            )
+            kind, values = (pa.date32(), [date(1, 1, 1), date(1753, 1, 1), date(2024, 2, 29), date(9999, 12, 31)])
         case "DATETIME2", [3]:
             kind = pa.timestamp("ms")
             values = [datetime(1, 1, 1), datetime(2005, 1, 3, 9), datetime(9999, 12, 31, 23, 59, 59, 999000)]
@@ -168,9 +161,7 @@ def extremes(column: sa.Column) -> tuple[pa.DataType, list[Any]]:
 def test_the_ends_of_every_column_arrive(server, writer, table):
     ends = {column.name: extremes(column) for column in METADATA.tables[table].columns}
     most = max(len(values) for _, values in ends.values())
-    rows = pa.table(
-        {name: pa.array(islice(cycle(values), most), kind) for name, (kind, values) in ends.items()}
-    )
+    rows = pa.table({name: pa.array(islice(cycle(values), most), kind) for name, (kind, values) in ends.items()})
     assert arrived(server, writer, table, rows) == as_tuples(rows)
 
 

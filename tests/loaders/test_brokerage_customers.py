@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.addresses import zip_codes, zip_of
-from stallmark.loaders.brokerage.customers import (
-    account_names,
-    broker_names,
-    customers,
-    names,
-    tax_status_of,
-)
-from stallmark.schema.brokerage_population import (
+from stallmark.loaders.brokerage.customers import account_names, broker_names, customers, names, tax_status_of
+from stallmark.schema.brokerage.population import (
     Population,
     account_key,
     accounts_of,
@@ -32,9 +26,7 @@ POPULATION = Population(5_000, 1.0)
 UNIT = 2
 HERE = UNIT * 1_000 + np.arange(1_000)
 TABLES = {name.removeprefix("brokerage."): table for name, table in customers(SEED, POPULATION, UNIT)}
-KEYS = np.concatenate(
-    [account_key(np.full(n, c), np.arange(n)) for c, n in zip(HERE, accounts_of(HERE), strict=True)]
-)
+KEYS = np.concatenate([account_key(np.full(n, c), np.arange(n)) for c, n in zip(HERE, accounts_of(HERE), strict=True)])
 
 
 @settings(max_examples=5)
@@ -43,9 +35,7 @@ def test_a_batch_is_the_same_in_any_order(seed: int, units: list[int]) -> None:
     population = Population(3_000, 0.1)
     first = {unit: list(customers(seed, population, unit)) for unit in units}
     for unit in range(3):
-        for (name, table), (other_name, other) in zip(
-            customers(seed, population, unit), first[unit], strict=True
-        ):
+        for (name, table), (other_name, other) in zip(customers(seed, population, unit), first[unit], strict=True):
             assert name == other_name
             assert table.equals(other)
 

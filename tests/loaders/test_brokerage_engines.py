@@ -13,15 +13,15 @@ import pytest
 from canonical import checksums
 from mssql_server import empty
 
-from stallmark.driver.engines.base import BulkWriter
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.mssql.bulk import BulkCopyWriter, InsertWriter
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import BulkWriter
+from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import Batch, Part, Plan
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
-from stallmark.schema.brokerage import METADATA
+from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions import checks
 from stallmark.transactions.brokerage import WORKLOAD
 

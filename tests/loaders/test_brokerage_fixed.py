@@ -18,7 +18,7 @@ from stallmark.loaders.brokerage.fixed import (
     fixed,
 )
 from stallmark.loaders.brokerage.orders import QUANTITIES
-from stallmark.schema.brokerage_population import Population
+from stallmark.schema.brokerage.population import Population
 
 TYPES = [kind for kind, *_ in TRADE_TYPES]
 TABLES = dict(fixed(1, Population(1_000, 1.0)))

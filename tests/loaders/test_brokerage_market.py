@@ -15,8 +15,8 @@ from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
 from stallmark.loaders.brokerage.market import market
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
-from stallmark.schema.brokerage_population import COMPANIES, KEY, SECURITIES, Population, symbol
-from stallmark.schema.brokerage_prices import DAY_S, moment, price_cents
+from stallmark.schema.brokerage.population import COMPANIES, KEY, SECURITIES, Population, symbol
+from stallmark.schema.brokerage.prices import DAY_S, moment, price_cents
 
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)
@@ -109,9 +109,7 @@ def test_securities_are_those_of_the_population(tables) -> None:
     assert security["s_name"].to_pylist() == security_names(SEED, SECURITY).to_pylist()
     issues = security["s_issue"].value_counts().to_pylist()
     assert {each["values"]: each["counts"] for each in issues} == {"COMMON": 500, "PREF_A": 185}
-    founded = dict(
-        zip(*(tables["company"][name].to_pylist() for name in ("co_id", "co_open_date")), strict=True)
-    )
+    founded = dict(zip(*(tables["company"][name].to_pylist() for name in ("co_id", "co_open_date")), strict=True))
     for row in security.to_pylist():
         assert founded[row["s_co_id"]] <= row["s_start_date"] <= row["s_exch_date"] < DAYS[0].item()
 
@@ -123,10 +121,7 @@ def test_symbols_of_many_are_those_of_each(numbers: list[int]) -> None:
 
 @given(seed=st.integers(0, 2**62), first=st.integers(0, 4_990_000))
 def test_companies_have_names_of_their_own(seed: int, first: int) -> None:
-    near, far = (
-        company_names(seed, first + np.arange(2_000)),
-        company_names(seed, np.arange(0, 5_000_000, 2_503)),
-    )
+    near, far = (company_names(seed, first + np.arange(2_000)), company_names(seed, np.arange(0, 5_000_000, 2_503)))
     assert len(near.unique()) == 2_000
     assert len(far.unique()) == len(far)
 
@@ -162,9 +157,7 @@ def test_figures_are_of_twenty_quarters_and_fit_each_other(tables) -> None:
 def test_a_company_has_two_news_of_any_length(tables) -> None:
     news, xref = tables["news_item"], tables["news_xref"]
     assert news["ni_id"].to_pylist() == xref["nx_ni_id"].to_pylist()
-    assert xref["nx_co_id"].to_pylist() == [
-        company for company in tables["company"]["co_id"].to_pylist() for _ in "12"
-    ]
+    assert xref["nx_co_id"].to_pylist() == [company for company in tables["company"]["co_id"].to_pylist() for _ in "12"]
     lengths = pc.binary_length(news["ni_item"]).to_numpy()
     assert lengths.mean() == pytest.approx(50_000, rel=0.06)
     assert lengths.min() < 1_000

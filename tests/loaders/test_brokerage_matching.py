@@ -87,9 +87,7 @@ def test_the_newest_and_the_oldest_holding():
         holdings.match(trades(bought))
         history, earned = holdings.match(trades([(0, -500, 2_500, lifo)]))
         assert list(zip(history.holding, history.before, history.after, strict=True)) == expected
-        assert earned.tolist() == [
-            sum((2_500 - 2_000 - 100 * (key - 1_000)) * (b - a) for key, b, a in expected)
-        ]
+        assert earned.tolist() == [sum((2_500 - 2_000 - 100 * (key - 1_000)) * (b - a) for key, b, a in expected)]
 
 
 def test_selling_short_and_covering_it():

@@ -1,17 +1,9 @@
 import numpy as np
 import pytest
 
-from stallmark.loaders.brokerage.orders import (
-    LIMIT_BUY,
-    LIMIT_SELL,
-    QUANTITIES,
-    SHARES,
-    STOP_LOSS,
-    OrderBook,
-    Orders,
-)
+from stallmark.loaders.brokerage.orders import LIMIT_BUY, LIMIT_SELL, QUANTITIES, SHARES, STOP_LOSS, OrderBook, Orders
 from stallmark.loaders.brokerage.simulation import Simulation
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     MOST_HELD,
     UNIT,
     Population,
@@ -22,7 +14,7 @@ from stallmark.schema.brokerage_population import (
     rank_of,
     security_of,
 )
-from stallmark.schema.brokerage_prices import DAY_S, price_cents
+from stallmark.schema.brokerage.prices import DAY_S, price_cents
 
 DAY = Population(2_000, 1.0)
 
@@ -52,9 +44,7 @@ def test_they_come_evenly_over_the_day_in_their_order(day):
 
 
 def test_shares_are_those_of_the_workload(day):
-    assert [share(day.type == kind) for kind in range(5)] == pytest.approx(
-        [s / 100 for s in SHARES], abs=0.01
-    )
+    assert [share(day.type == kind) for kind in range(5)] == pytest.approx([s / 100 for s in SHARES], abs=0.01)
     assert [share(day.quantity == q) for q in QUANTITIES] == pytest.approx([0.25] * 4, abs=0.01)
     assert share(day.lifo) == pytest.approx(0.35, abs=0.01)
     assert share(day.cash) == pytest.approx(0.92, abs=0.01)
@@ -78,9 +68,7 @@ def test_the_correlation_of_who_and_what_is_none(day):
 def test_an_order_is_for_a_security_that_its_account_trades(day):
     customers = UNIT + np.arange(UNIT)
     counts = accounts_of(customers)
-    keys = np.concatenate(
-        [account_key(np.full(n, c), np.arange(n)) for c, n in zip(customers, counts, strict=True)]
-    )
+    keys = np.concatenate([account_key(np.full(n, c), np.arange(n)) for c, n in zip(customers, counts, strict=True)])
     assert day.account.max() < len(keys) and (day.held < held_by(keys)[day.account]).all()
     assert (security_of(keys[day.account], day.held, DAY.securities) == day.security).all()
     assert day.held.max() == MOST_HELD - 1
@@ -128,9 +116,7 @@ def test_stretches_change_nothing(monkeypatch):
     for stretch in (300, 100_000):
         monkeypatch.setattr("stallmark.loaders.brokerage.simulation.STRETCH", stretch)
         done = list(Simulation(3, population, 0).completed())
-        found.append(
-            [np.concatenate([getattr(d, name) for d in done]).tolist() for name in ("key", "earned", "cents")]
-        )
+        found.append([np.concatenate([getattr(d, name) for d in done]).tolist() for name in ("key", "earned", "cents")])
     assert found[0] == found[1]
 
 

@@ -32,9 +32,7 @@ def test_articles_compress_as_asked(target: float) -> None:
     lengths=st.lists(st.integers(1, 3_000), min_size=1, max_size=8),
     ratio=RATIOS,
 )
-def test_a_text_does_not_depend_on_the_others(
-    seed: int, first: int, lengths: list[int], ratio: float
-) -> None:
+def test_a_text_does_not_depend_on_the_others(seed: int, first: int, lengths: list[int], ratio: float) -> None:
     number = first + np.arange(len(lengths))
     together = prose(seed, "body", number, np.array(lengths), ratio).to_pylist()
     assert [len(text) for text in together] == lengths
@@ -62,9 +60,7 @@ def test_seed_column_and_number_decide() -> None:
 def test_no_stretch_comes_twice(ratio: float) -> None:
     """Deduplication looks for equal blocks of 4 KiB; here not even 32 phrases in a row are equal."""
     texts = prose(3, "body", np.arange(100), np.full(100, 50_000), ratio).to_pylist()
-    stretches = [
-        text[start : start + 32 * WIDTH] for text in texts for start in range(0, 50_000 - 32 * WIDTH, WIDTH)
-    ]
+    stretches = [text[start : start + 32 * WIDTH] for text in texts for start in range(0, 50_000 - 32 * WIDTH, WIDTH)]
     assert len(set(stretches)) == len(stretches)
 
 

@@ -12,8 +12,8 @@ from stallmark.loaders.brokerage.counts import rows
 from stallmark.loaders.brokerage.customers import customers
 from stallmark.loaders.brokerage.fixed import fixed
 from stallmark.loaders.brokerage.market import market
-from stallmark.schema.brokerage import METADATA
-from stallmark.schema.brokerage_population import Population
+from stallmark.schema.brokerage.population import Population
+from stallmark.schema.brokerage.tables import METADATA
 
 SEED = 11
 ARROW = {
@@ -113,14 +113,8 @@ def test_every_address_is_somebodys(everything) -> None:
 
 def test_exchanges_know_how_many_they_list(everything) -> None:
     tables = everything[1]
-    listed = {
-        each["values"]: each["counts"] for each in tables["security"]["s_ex_id"].value_counts().to_pylist()
-    }
+    listed = {each["values"]: each["counts"] for each in tables["security"]["s_ex_id"].value_counts().to_pylist()}
     said = dict(
-        zip(
-            tables["exchange"]["ex_id"].to_pylist(),
-            tables["exchange"]["ex_num_symb"].to_pylist(),
-            strict=True,
-        )
+        zip(tables["exchange"]["ex_id"].to_pylist(), tables["exchange"]["ex_num_symb"].to_pylist(), strict=True)
     )
     assert listed == said

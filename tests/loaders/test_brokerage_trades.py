@@ -83,9 +83,7 @@ def test_balances_and_totals_follow(tables):
 
 def test_it_is_settled_two_working_days_later(tables):
     completed = {row["t_id"]: row["t_dts"].date() for row in tables["trade"]}
-    late = {
-        np.busday_count(completed[row["se_t_id"]], row["se_cash_due_date"]) for row in tables["settlement"]
-    }
+    late = {np.busday_count(completed[row["se_t_id"]], row["se_cash_due_date"]) for row in tables["settlement"]}
     assert late == {2}
     assert all(row["se_cash_due_date"].weekday() < 5 for row in tables["settlement"])
 

@@ -7,9 +7,9 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.load import Progress, build, recognise
 from stallmark.loaders.plan import LARGEST_SEED, Part
@@ -26,12 +26,7 @@ def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine)
     assert [p.rows for p in seen] == sorted(p.rows for p in seen)
     assert seen[0] == Progress("load", 0, 200_022, 0)
     assert seen[-1].rows == seen[-1].rows_total == 200_022
-    assert list(dict.fromkeys(p.phase for p in seen)) == [
-        "load",
-        "keys and indexes",
-        "statistics",
-        "procedures",
-    ]
+    assert list(dict.fromkeys(p.phase for p in seen)) == ["load", "keys and indexes", "statistics", "procedures"]
     assert seen[-1].bytes > 84 * 200_022
 
     reused = make(database)
@@ -97,9 +92,7 @@ def test_no_worker_is_refused(database: EmbeddedEngine) -> None:
 
 
 def test_more_parts_than_batches_are_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
-    with pytest.raises(
-        StallmarkError, match=r"--part 1/5 is a share of nothing: there are 4 batches.*up to 4"
-    ):
+    with pytest.raises(StallmarkError, match=r"--part 1/5 is a share of nothing: there are 4 batches.*up to 4"):
         make(database, part=Part(1, 5))
     assert ledger.read(database) is None
 
@@ -108,12 +101,7 @@ def test_another_database_is_refused_with_the_difference(database: EmbeddedEngin
     make(database)
     newer = dataclasses.replace(WORKLOAD, version=WORKLOAD.version + 1)
     for workload, scale, seed, said in [
-        (
-            WORKLOAD,
-            {"branches": 4},
-            SEED,
-            "its scale is branches 2, asked is branches 4. Ask for what it holds, name",
-        ),
+        (WORKLOAD, {"branches": 4}, SEED, "its scale is branches 2, asked is branches 4. Ask for what it holds, name"),
         (WORKLOAD, SCALE, 8, "its seed is 7, asked is 8. Ask for what it holds, name"),
         (newer, SCALE, SEED, "its version is 1, asked is 2. Name"),
     ]:
@@ -160,16 +148,10 @@ class Full(PostgresEngine):
 
 def test_a_disk_too_small_is_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
     full = Full(database.spec())
-    with pytest.raises(
-        StallmarkError, match=r"about 2\.\d GB while it is built, 1\.0 GB are free.*smaller scale"
-    ):
+    with pytest.raises(StallmarkError, match=r"about 2\.\d GB while it is built, 1\.0 GB are free.*smaller scale"):
         make(full, {"branches": 80})
-    assert database.query("SELECT count(*) FROM pg_namespace WHERE nspname IN ('bank', 'stallmark')") == [
-        (0,)
-    ]
-    with pytest.raises(
-        StallmarkError, match=r"about 1\.\d GB with the copy that every run starts from, 1\.0 GB are"
-    ):
+    assert database.query("SELECT count(*) FROM pg_namespace WHERE nspname IN ('bank', 'stallmark')") == [(0,)]
+    with pytest.raises(StallmarkError, match=r"about 1\.\d GB with the copy that every run starts from, 1\.0 GB are"):
         make(full, {"branches": 25}, to_be_copied=True)
     assert make(full, {"branches": 1}, to_be_copied=True).complete
 

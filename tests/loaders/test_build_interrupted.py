@@ -10,8 +10,8 @@ import psutil
 import pytest
 from waiting import eventually
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import StallmarkError
 from stallmark.loaders import crew, ledger
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import Progress, recognise
@@ -50,9 +50,7 @@ def never_killed(embedded_server: EmbeddedServer) -> dict[str, tuple]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
-def test_killed_and_built_again(
-    database: EmbeddedEngine, never_killed: dict[str, tuple], how: signal.Signals
-) -> None:
+def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str, tuple], how: signal.Signals) -> None:
     builder = start_builder(database, KILLED)
     eventually(lambda: len(ledger.batches(database)) >= 2)
     workers = loaders_of(psutil.Process(builder.pid))
@@ -107,9 +105,7 @@ def test_a_key_that_cannot_be_made_is_told(database: EmbeddedEngine) -> None:
         if progress.phase == "keys and indexes":
             database.execute("INSERT INTO bank.tellers SELECT * FROM bank.tellers WHERE tid = 5")
 
-    with pytest.raises(
-        StallmarkError, match=r"^bank.tellers has several rows with the same tid, the first tid 5 \(2 "
-    ):
+    with pytest.raises(StallmarkError, match=r"^bank.tellers has several rows with the same tid, the first tid 5 \(2 "):
         make(database, progress=double_a_row)
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
 

@@ -4,7 +4,7 @@ import threading
 
 from waiting import eventually
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import Progress, recognise
@@ -27,8 +27,7 @@ def test_parts_of_several_machines(database: EmbeddedEngine) -> None:
 def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
     results = []
     machines = [
-        threading.Thread(target=lambda k=k: results.append(make(database, part=Part(k, 2), workers=1)))
-        for k in (1, 2)
+        threading.Thread(target=lambda k=k: results.append(make(database, part=Part(k, 2), workers=1))) for k in (1, 2)
     ]
     for machine in machines:
         machine.start()
@@ -54,9 +53,7 @@ def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(databa
     make_tables(database)
     batch = Batch("accounts", 0)
     answers: list[dict] = []
-    second = threading.Thread(
-        target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
-    )
+    second = threading.Thread(target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch]))))
     waiting = (
         "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
         "AND application_name = 'stallmark-loader'"

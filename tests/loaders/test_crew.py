@@ -11,10 +11,10 @@ from tds.script import Script
 from tds.tokens import Column
 from waiting import eventually
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
 from stallmark.loaders import crew
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import _begun_ahead
@@ -44,9 +44,7 @@ def load(engine: Engine) -> None:
 
 
 def test_what_is_rolled_back_is_not_kept(database: EmbeddedEngine):
-    with pytest.raises(
-        StallmarkError, match=rf"Loading tellers, batch 0, failed: .*does not exist\. {NOTHING}"
-    ):
+    with pytest.raises(StallmarkError, match=rf"Loading tellers, batch 0, failed: .*does not exist\. {NOTHING}"):
         load(database)  # into tables that are not there
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Plan, loader_for
 from stallmark.schema import deploy
 from stallmark.transactions import find_workload

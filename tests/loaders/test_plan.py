@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Group, Part, Plan, rows_of_batch
 
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
@@ -19,9 +19,7 @@ GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
 def test_parts_are_disjoint_and_complete(groups: list[Group], n: int) -> None:
     plan = Plan(groups)
     if n > (most := len(plan.batches())):
-        with pytest.raises(
-            StallmarkError, match=rf"--part {n}/{n} is a share of nothing: there are {most} batches"
-        ):
+        with pytest.raises(StallmarkError, match=rf"--part {n}/{n} is a share of nothing: there are {most} batches"):
             plan.batches(Part(n, n))
         return
     parts = [plan.batches(Part(k, n)) for k in range(1, n + 1)]

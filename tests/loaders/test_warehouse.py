@@ -17,18 +17,18 @@ import pytest
 from kept_databases import KEPT, kept_database
 from waiting import eventually
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse
 from stallmark.loaders.plan import Batch, Plan
 from stallmark.loaders.warehouse import LOADER, generator, keeper
 from stallmark.schema import size
-from stallmark.schema.warehouse import METADATA
-from stallmark.schema.warehouse_scale import FACTORS, rows
+from stallmark.schema.warehouse.scale import FACTORS, rows
+from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.workload import Workload
 
 SCALE = {"factor": 0.01}
 # As a build sees it: without what users do.
-BARE = Workload("warehouse", 1, "warehouse", "stallmark.schema.warehouse", deck={}, conditions=(), package="")
+BARE = Workload("warehouse", 1, "warehouse", "stallmark.schema.warehouse.tables", deck={}, conditions=(), package="")
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,7 @@ def test_batches_of_every_size(factor: float) -> None:
     """Between them they have every key once; the largest is no larger than at 1."""
     scale = LOADER.scale({"factor": factor})
     groups = LOADER.groups(scale)
-    assert {name.removeprefix("warehouse."): count for name, count in Plan(groups).rows.items()} == rows(
-        factor
-    )
+    assert {name.removeprefix("warehouse."): count for name, count in Plan(groups).rows.items()} == rows(factor)
     for group in groups:
         of_batches = [
             LOADER.rows_of(scale, Batch(group.name, number))
@@ -109,9 +107,7 @@ def test_a_database() -> None:
             [(heap,)] = engine.query(f"SELECT pg_relation_size('{KEPT}.kept_{table.name}')")
             assert count == rows(0.01)[table.name]
             if heap > 100 * size.PAGE:
-                assert size.table_bytes(table, count, "postgresql") == pytest.approx(heap, rel=0.04), (
-                    table.name
-                )
+                assert size.table_bytes(table, count, "postgresql") == pytest.approx(heap, rel=0.04), table.name
         assert engine.query("SELECT * FROM warehouse.refresh") == [(0, True, True)]
         first = "SELECT l_partkey, l_extendedprice FROM warehouse.lineitem WHERE l_orderkey = 1 AND l_linenumber = 1"
         assert engine.query(first) == [(1552, Decimal("24710.35"))]
@@ -148,10 +144,7 @@ def test_nothing_is_left_when_the_loader_is_killed(tmp_path: Path) -> None:
         "print(k.pid, flush=True)\nk.wait()"
     )
     loader = subprocess.Popen(
-        [sys.executable, "-c", code],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True
     )
     assert loader.stdout
     keeping = int(loader.stdout.readline())

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Plan
 from stallmark.loaders.warehouse import LOADER
-from stallmark.schema.warehouse import LINEITEM, ORDERS
-from stallmark.schema.warehouse_refresh import deletes, inserts, most_sets
+from stallmark.schema.warehouse.refresh import deletes, inserts, most_sets
+from stallmark.schema.warehouse.tables import LINEITEM, ORDERS
 
 FACTOR = 0.01
 FACTORS = st.sampled_from([0.01, 0.1, 1])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import answers as answering
-from stallmark.scenarios.answers import answers
+from stallmark.cli import answers as answering
+from stallmark.cli.answers import answers
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import WorkloadChoice
 
 WAREHOUSE = WorkloadChoice(name="warehouse", scale={"factor": 0.01})
@@ -28,7 +28,5 @@ def test_every_query_is_a_finding_with_what_differs_first(monkeypatch):
 
 def test_other_workloads_have_no_answers():
     bank = WorkloadChoice(name="bank", scale={"branches": 1})
-    with pytest.raises(
-        StallmarkError, match="bank has no queries whose answers are known: leave out --answers"
-    ):
+    with pytest.raises(StallmarkError, match="bank has no queries whose answers are known: leave out --answers"):
         list(answers("the engine", bank))

@@ -2,18 +2,15 @@
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache, FlashTier
+from stallmark.errors import StallmarkError
+from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.scenarios.array import Array
-from stallmark.scenarios.refusals import refuse_impossible_devices
+from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier
 
 MIB = 1 << 20
 CACHED = "{spindles: 2, rpm: 10000, seek_ms: 4, sync_ms: 1, mb_per_s: 100, cache: {size: 25 %, channels: 4}}"
 TIERED = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100, tier: {size: 64MiB, cycle: 2s, move: 5 %}}"
-REAL = (
-    "device=null",
-    "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: '2.10'}}]",
-)
+REAL = ("device=null", "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: '2.10'}}]")
 
 
 def test_an_array_is_described_with_its_sizes_in_bytes(read):
@@ -52,9 +49,7 @@ def test_what_an_array_cannot_be(read, array, sentence):
     ],
 )
 def test_what_is_of_a_real_array_does_not_go_with_an_emulated_one(read, sets, key):
-    with pytest.raises(
-        StallmarkError, match=rf"'slow' runs on an emulated device.*, and `{key}` is of a real"
-    ):
+    with pytest.raises(StallmarkError, match=rf"'slow' runs on an emulated device.*, and `{key}` is of a real"):
         read(sets=sets)
 
 
@@ -69,9 +64,7 @@ def test_flash_is_a_share_of_the_data(read):
 def test_a_share_that_is_no_size_a_device_can_have_is_refused_once_the_data_are_known(read):
     scenario = read(sets=(f"device.data={CACHED}",))
     refuse_impossible_devices(scenario, 1000 * MIB)
-    with pytest.raises(
-        StallmarkError, match="Variant 'slow': The emulated device cannot be had with this database: "
-    ):
+    with pytest.raises(StallmarkError, match="Variant 'slow': The emulated device cannot be had with this database: "):
         refuse_impossible_devices(scenario, 1000 * 1024**3)
 
 

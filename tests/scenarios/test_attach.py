@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 from synthetic import Truth, make_run
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import Record
-from stallmark.scenarios.attach import offset
-from stallmark.scenarios.cli import main
+from stallmark.cli.attach import offset
+from stallmark.cli.main import main
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ import sys
 import pytest
 from click.testing import CliRunner, Result
 
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.cli.main import main
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.experiment import stopping
 from stallmark.loaders.plan import loader_for
-from stallmark.scenarios import stopping
-from stallmark.scenarios.cli import main
 from stallmark.scenarios.read import shipped
 from stallmark.transactions import WORKLOADS
 
@@ -104,9 +104,7 @@ def test_a_scale_that_cannot_be_read_is_answered_in_the_workload_s_own_measures(
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_the_scale_that_an_answer_shows_can_be_had(workload):
     result = stallmark("check", workload, "--scale", loader_for(workload).example)
-    assert result.exit_code == 3 and "is absent: run `stallmark build` first" in " ".join(
-        result.stderr.split()
-    )
+    assert result.exit_code == 3 and "is absent: run `stallmark build` first" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -155,11 +153,7 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(server):
     ("error", "code", "sentence"),
     [
         (StallmarkError("No [such] thing."), 3, "Error: No [such] thing."),
-        (
-            CallFailed(ErrorClass.CONNECTION_LOST, "08006", "it went away"),
-            3,
-            "connection lost (08006): it went away",
-        ),
+        (CallFailed(ErrorClass.CONNECTION_LOST, "08006", "it went away"), 3, "connection lost (08006): it went away"),
         (OSError(28, "No space left on device", "/x/y"), 3, "/x/y: No space left on device."),
         (stopping.Stopped(signal.SIGINT), 130, "Stopped by Ctrl-C. What was done is kept"),
         (stopping.Stopped(signal.SIGTERM), 143, "Stopped by a signal (SIGTERM). What was done is kept"),
@@ -170,7 +164,7 @@ def test_errors_end_as_a_sentence(monkeypatch, error, code, sentence):
     def fail(_):
         raise error
 
-    monkeypatch.setattr("stallmark.scenarios.doctor.examine", fail)
+    monkeypatch.setattr("stallmark.cli.doctor.examine", fail)
     result = stallmark("doctor")
     assert (result.exit_code, result.stdout) == (code, "")
     assert sentence in result.stderr
@@ -182,7 +176,7 @@ def test_what_is_left_to_do_is_said_behind_the_reason(monkeypatch, error):
         error.add_note("The memory is still capped.")
         raise error
 
-    monkeypatch.setattr("stallmark.scenarios.doctor.examine", fail)
+    monkeypatch.setattr("stallmark.cli.doctor.examine", fail)
     said = " ".join(stallmark("doctor").stderr.split())
     assert said.endswith("The memory is still capped.") and "as before" not in said
     assert "It broke." in said or "Stopped by Ctrl-C. What was done is kept." in said
@@ -215,9 +209,7 @@ def test_a_password_typed_on_the_command_line_is_refused_and_not_repeated(url):
 
 
 def test_the_command_line_starts_without_what_only_some_commands_need():
-    code = "import sys, stallmark.scenarios.cli; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert "stallmark.scenarios.cli" in loaded
+    code = "import sys, stallmark.cli.main; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "stallmark.cli.main" in loaded
     assert not {"numpy", "pyarrow", "scipy", "sqlalchemy", "locust"} & set(loaded)

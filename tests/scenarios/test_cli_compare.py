@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from synthetic import Truth, make_run
 
-from stallmark.scenarios.cli import main
+from stallmark.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,7 @@ def stallmark(*arguments: object) -> Result:
 
 def test_the_verdict_is_said_and_written_in_every_form(runs, tmp_path):
     result = stallmark(
-        "compare",
-        runs / "all",
-        "--out",
-        tmp_path / "c.html",
-        "--markdown",
-        tmp_path / "c.md",
-        "--fail-if",
-        "worse",
+        "compare", runs / "all", "--out", tmp_path / "c.html", "--markdown", tmp_path / "c.md", "--fail-if", "worse"
     )
     assert result.exit_code == 0, result.output
     assert "SSD beats HDD by" in result.output
@@ -56,9 +49,7 @@ def test_json_has_standard_output_for_itself_and_fail_if_decides_the_exit_code(r
     )
     found = json.loads(result.stdout)
     assert found["pairs"][0]["verdict"] == "better" and found["report"].endswith("c.html")
-    assert result.exit_code == 5 and "SSD against HDD is not better by 50 %" in " ".join(
-        result.stderr.split()
-    )
+    assert result.exit_code == 5 and "SSD against HDD is not better by 50 %" in " ".join(result.stderr.split())
 
 
 def test_a_ticket_has_standard_output_for_itself_and_no_verdict_fails(runs, tmp_path):
@@ -89,9 +80,7 @@ def test_a_comparison_of_one_side_is_refused_in_a_sentence(runs):
 
 def test_a_plan_says_how_many_runs_a_difference_needs(runs):
     result = stallmark("plan", runs / "all", "--difference", "2 %")
-    assert result.exit_code == 0 and "runs of each variant show a difference of 2 %" in " ".join(
-        result.output.split()
-    )
+    assert result.exit_code == 0 and "runs of each variant show a difference of 2 %" in " ".join(result.output.split())
     found = json.loads(stallmark("plan", runs / "one", runs / "all" / "03-hdd", "--json").stdout)
     assert found["difference"] == 0.05 and found["df"] == 1 and 0 < found["spread"] < 0.02
 
@@ -126,9 +115,7 @@ def test_a_report_that_cannot_go_where_it_is_to_go_is_refused_before_anything_is
     os.mkfifo(folder / "pipe")
     result = stallmark(command, runs / "one", "--out", folder / place)
     assert result.exit_code == 3 and said in result.stderr
-    assert sorted(p.name for p in folder.iterdir()) == ["file", "pipe"] and list(tmp_path.iterdir()) == [
-        folder
-    ]
+    assert sorted(p.name for p in folder.iterdir()) == ["file", "pipe"] and list(tmp_path.iterdir()) == [folder]
 
 
 @pytest.mark.parametrize("ticket", ["", "{}", "{}/c.html/c.md"])

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.record import find_records
-from stallmark.scenarios.run import Run
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.show import Show
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.experiment.user_run import Run
+from stallmark.record.reader import find_records
 
 LEFT = "The cache was not emptied of the changed pages of other databases: theirs."
 

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from stallmark.scenarios import doctor
-from stallmark.scenarios.target import Target
+from stallmark.cli import doctor
+from stallmark.experiment.target import Target
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +48,7 @@ def test_root_without_a_way_to_be_another_user(monkeypatch):
 
 
 def test_a_full_disk_is_said(monkeypatch):
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**10, 10**10 - 10**9, 10**9)
-    )
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**10, 10**10 - 10**9, 10**9))
     assert states()["disk space"] == ("limited", "1.0 GB free; the demo needs 3 GB.")
 
 

@@ -2,14 +2,9 @@
 
 import pytest
 
-from stallmark.driver.analysis.comparison_summary import (
-    ComparisonSummary,
-    PairComparison,
-    Ratio,
-    SideSummary,
-)
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.fail_if import FailIf
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, SideSummary
+from stallmark.cli.fail_if import FailIf
+from stallmark.errors import StallmarkError
 
 
 def pair(verdict: str, ratio: float | None, detectable: float | None = None) -> PairComparison:
@@ -53,9 +48,7 @@ def test_a_side_that_no_pair_is_of_fails():
     assert reasons("worse", pair("better", 1.2), among="ABC") == ["C was not compared"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "worse than 5", "worse by", "worse by 5", "5 %", "not", "worse by -5 %"]
-)
+@pytest.mark.parametrize("text", ["", "worse than 5", "worse by", "worse by 5", "5 %", "not", "worse by -5 %"])
 def test_what_is_no_rule_is_refused_with_those_there_are(text):
     with pytest.raises(StallmarkError, match="not better by 10 %"):
         FailIf.parse(text)
@@ -63,8 +56,6 @@ def test_what_is_no_rule_is_refused_with_those_there_are(text):
 
 def test_it_says_where_these_runs_could_not_have_shown_what_is_asked():
     blind = pair("no difference shown", 0.99, detectable=0.12)
-    assert "can only show 12 % or more, and --fail-if asks for 5 %" in FailIf.parse("worse by 5 %").doubt(
-        blind
-    )
+    assert "can only show 12 % or more, and --fail-if asks for 5 %" in FailIf.parse("worse by 5 %").doubt(blind)
     assert FailIf.parse("worse by 15 %").doubt(blind) is None
     assert FailIf.parse("worse by 5 %").doubt(pair("worse", 0.9, detectable=0.12)) is None

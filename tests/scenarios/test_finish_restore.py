@@ -11,8 +11,8 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.target import Target
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
 
 TEXT = nvarchar(128)
 
@@ -60,8 +60,6 @@ def test_with_a_copy_to_start_from(script, read):
 
 
 def test_and_not_without(script, read):
-    with pytest.raises(
-        StallmarkError, match=r"`reset: restore` finishes that, and so does RESTORE DATABASE \[bank\]"
-    ):
+    with pytest.raises(StallmarkError, match=r"`reset: restore` finishes that, and so does RESTORE DATABASE \[bank\]"):
         entered(script, read("reset: restore", "reset: continue"))
     assert script.properties.values

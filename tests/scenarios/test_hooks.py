@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from rich.console import Console
 from waiting import eventually
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import hook_secrets, hooks
-from stallmark.scenarios.hooks import Hook, HookFailed, carry_out, refuse_impossible
-from stallmark.scenarios.show import Show
+from stallmark import redact as hook_secrets
+from stallmark.errors import StallmarkError
+from stallmark.experiment import hooks
+from stallmark.experiment.hooks import HookFailed, carry_out, refuse_impossible
+from stallmark.experiment.progress import Show
+from stallmark.scenarios.hook import Hook
 
 SHOW = Show(Console(file=io.StringIO()))
 
@@ -30,9 +32,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_command_is_run_without_a_shell_and_its_output_is_kept():
-    done = carry_out(
-        "HDD", Hook(command=[sys.executable, "-c", "import sys; print(sys.argv[1])", "$HOME; *"]), SHOW
-    )
+    done = carry_out("HDD", Hook(command=[sys.executable, "-c", "import sys; print(sys.argv[1])", "$HOME; *"]), SHOW)
     assert done["output"] == "$HOME; *" and done["seconds"] >= 0
 
 
@@ -62,15 +62,7 @@ def test_what_it_leaves_running_is_not_waited_for():
 
 
 def test_it_is_given_no_password(monkeypatch):
-    names = (
-        "SQLCMDPASSWORD",
-        "PGPASSWORD",
-        "STALLMARK_SERVER",
-        "ARRAY_API_TOKEN",
-        "SSHPASS",
-        "DB_PASS",
-        "MY_PASS_1",
-    )
+    names = ("SQLCMDPASSWORD", "PGPASSWORD", "STALLMARK_SERVER", "ARRAY_API_TOKEN", "SSHPASS", "DB_PASS", "MY_PASS_1")
     for name in (*names, "AZURE_STORAGE_KEY"):
         monkeypatch.setenv(name, "hunter2")
     monkeypatch.setenv("DATABASE", "Server=array;Password=hunter2")
@@ -156,10 +148,7 @@ def test_no_password_gets_into_a_record_by_what_a_command_says(monkeypatch, tmp_
         "print('pwd=\\nok')"
     )
     said = carry_out("HDD", Hook(command=[sys.executable, str(tmp_path / "script.py")]), SHOW)["output"]
-    assert (
-        said
-        == "(hidden); (hidden); https://admin:(hidden)@array/api; password: (hidden), pool=fast\npwd=\nok"
-    )
+    assert said == "(hidden); (hidden); https://admin:(hidden)@array/api; password: (hidden), pool=fast\npwd=\nok"
 
 
 def test_a_url_with_a_password_is_not_passed_on(monkeypatch):

@@ -6,17 +6,17 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.findings import findings
-from stallmark.driver.analysis.words import per_second
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.record import find_records
-from stallmark.driver.report import write_report
-from stallmark.driver.report.terminal import table
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.findings import findings
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.record.reader import find_records
+from stallmark.report import write_report
+from stallmark.report.terminal import table
 from stallmark.scenarios.read import read_scenario
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
+from stallmark.wording import per_second
 
 SMALL = (
     "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "device=null", "buffer_pool=null", "reset=continue",
@@ -58,22 +58,17 @@ def test_their_figures_are_apart(finished):
     assert alone.beside is None and alone.reads_per_transaction is not None
     assert two.reads_per_transaction is None  # nobody can tell whose they were
     beside = two.beside
-    measured = [
-        row for row in records[1].table("queries").to_pylist() if 1 <= row["started_s"] + row["seconds"] < 5
-    ]
+    measured = [row for row in records[1].table("queries").to_pylist() if 1 <= row["started_s"] + row["seconds"] < 5]
     assert beside.streams == 2 and beside.failed == 0
     assert beside.done == len(measured) == sum(query.done for query in beside.queries)
     assert beside.per_hour == pytest.approx(beside.done / 4 * 3600)
     assert two.tps > 0 and alone.tps > 0
     # So short a run fails gates of the brokerage, which is not what is looked at here.
     runs = [
-        replace(run, steps=[replace(step, invalid=[]) for step in run.steps], conditions=[])
-        for run in experiment.runs
+        replace(run, steps=[replace(step, invalid=[]) for step in run.steps], conditions=[]) for run in experiment.runs
     ]
     [said] = [text for text in findings("variant", runs) if "2 streams of queries did" in text]
-    assert (
-        "queries per hour beside 4 users" in said and f"against {per_second(alone.result_tps)} alone" in said
-    )
+    assert "queries per hour beside 4 users" in said and f"against {per_second(alone.result_tps)} alone" in said
 
 
 def test_people_see_both(finished):

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceCounters, DeviceModel, FlashCache, FlashTier
-from stallmark.driver.lab import Facts
-from stallmark.driver.lab.home import Done
-from stallmark.scenarios.cli import main
-from stallmark.scenarios.lab import DEFAULT, array, long_way, model_of, sentence, sentences
+from stallmark.cli.lab_output import DEFAULT, array, long_way, model_of, sentence, sentences
+from stallmark.cli.main import main
+from stallmark.errors import StallmarkError
+from stallmark.storage.block_device import Facts
+from stallmark.storage.block_device.lifecycle import Done
+from stallmark.storage.emulator import DeviceCounters, DeviceModel, FlashCache, FlashTier
 
 GIB = 1 << 30
 TIERED = replace(DEFAULT, tier=FlashTier(GIB))

@@ -4,9 +4,9 @@ from typing import get_args
 
 import pytest
 
-from stallmark.driver.analysis.slo import READY_MADE
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.driver.plan import Patience
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
 from stallmark.scenarios.service_level import ReadyMade, described
@@ -45,10 +45,7 @@ def test_a_scenario_reads_back_what_it_wrote(read, tmp_path):
         ("warm_up={until: steady}", "warm_up.at_most is missing: add it"),
         ("warm_up={until: warm, at_most: 5min}", "warm_up.until must be steady, not 'warm'"),
         ("warm_up={until: steady, at_most: 5min, atleast: 1s}", "did you mean at_least?"),
-        (
-            "warm_up={until: steady, at_least: 10min, at_most: 5min}",
-            "leaves no time to wait after at_least 600s",
-        ),
+        ("warm_up={until: steady, at_least: 10min, at_most: 5min}", "leaves no time to wait after at_least 600s"),
         ("slo=fast", "slo must be oltp, dss or mail or {read: …, percentile: …}, not 'fast'"),
         ("slo={read: 0s}", "slo.read must be more than 0"),
         ("slo={read: 5ms, percentile: p50}", "slo.percentile must be p95 or p99, not 'p50'"),

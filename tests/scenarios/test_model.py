@@ -5,15 +5,15 @@ from typing import get_args
 
 import pytest
 
-from stallmark.driver.collectors import ON_REQUEST
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.collectors import ON_REQUEST
 from stallmark.driver.pacing import Arrivals
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.preflight import refuse_what_cannot_be
+from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
-from stallmark.scenarios.refusals import refuse_what_cannot_be
-from stallmark.scenarios.units import PoolSize
-from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
+from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
 DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"
 
@@ -70,9 +70,7 @@ def test_what_can_be_observed_is_what_some_server_has(read):
 
 def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
     engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
-    with pytest.raises(
-        StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"
-    ):
+    with pytest.raises(StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"):
         refuse_what_cannot_be(
             read(sets=("observe=[io_latency]", "device=null", "start_cache=as it is", "reset=continue",
                        "variants=[{name: a}]")), engine, tmp_path, None,
@@ -123,9 +121,7 @@ def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():
     assert (array.users, array.order, array.workload.name) == (lab.users, lab.order, lab.workload.name)
     assert all(map(lab.emulates, lab.variants)) and not any(map(array.emulates, array.variants))
     assert all(variant.before for variant in array.variants)
-    assert array.probe and array.probe.size.share == 1, (
-        "a small file would be answered from the array's memory"
-    )
+    assert array.probe and array.probe.size.share == 1, "a small file would be answered from the array's memory"
 
 
 DATABASE = r"""database:
@@ -148,10 +144,7 @@ users:"""
 def test_the_design_of_a_database(read):
     design = read("users:", DATABASE).database.design()
     assert design == Design(
-        files=(
-            File(r"D:\data\bank.mdf", "bank", 20 * GIB),
-            File(r"E:\data\bank_2.ndf", "bank_2", None, 64 * MIB),
-        ),
+        files=(File(r"D:\data\bank.mdf", "bank", 20 * GIB), File(r"E:\data\bank_2.ndf", "bank_2", None, 64 * MIB)),
         filegroups=(Filegroup("growing", (File(r"F:\data\growing.ndf", "grow", 2 * GIB, 0),)),),
         log=(File(r"L:\log\bank_log.ldf", "bank_log", 8 * GIB, 512 * MIB),),
         tables=(TableGroup(("history",), "growing", None, "page"),),
@@ -188,9 +181,7 @@ WRONG_DESIGNS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"), WRONG_DESIGNS, ids=[new[:30] for _, new, _ in WRONG_DESIGNS]
-)
+@pytest.mark.parametrize(("old", "new", "sentence"), WRONG_DESIGNS, ids=[new[:30] for _, new, _ in WRONG_DESIGNS])
 def test_a_design_that_cannot_be(read, path, old, new, sentence):
     assert old in DATABASE
     with pytest.raises(StallmarkError) as refused:

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 from workloads.market import WORKLOAD as MARKET
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios.manifest import _transactions
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.manifest import _transactions
+from stallmark.experiment.opening import counted, open_run
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
 from stallmark.scenarios.model import Scenario, WorkloadChoice
-from stallmark.scenarios.opening import counted, open_run
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import deck_of
 
@@ -35,7 +35,7 @@ def test_nothing_opens_the_bank(bank: EmbeddedEngine):
 
 def test_what_cannot_open_is_said(bank: EmbeddedEngine):
     broken = replace(MARKET, package="stallmark.transactions.brokerage")  # where there is no such call
-    elsewhere = replace(broken, schema="brokerage", tables="stallmark.schema.brokerage")
+    elsewhere = replace(broken, schema="brokerage", tables="stallmark.schema.brokerage.tables")
     with pytest.raises(
         StallmarkError, match=r"settle, which a run of workloads.market begins with, failed: .*brokerage"
     ):
@@ -88,9 +88,7 @@ def test_the_record_of_a_run(database: EmbeddedEngine, tmp_path: Path):
         "scale": SCALE,
         "seed": 1,
         "version": find_workload("bank").version,
-        "transactions": [
-            {"name": "transfer", "cards": 1, "source": "users", "limit_s": None, "reads_only": False}
-        ],
+        "transactions": [{"name": "transfer", "cards": 1, "source": "users", "limit_s": None, "reads_only": False}],
         "primary": None,
         "nominal_rate": None,
         "attendants": 0,

@@ -12,12 +12,13 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.scenarios.placing import arrangement, place
-from stallmark.schema import bank, deploy
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.placing import arrangement, place
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
 
 
 @pytest.fixture
@@ -47,12 +48,7 @@ def engine(server: Responder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 def placed(read, database="{files: [{path: /data/bank.mdf}]}"):
     device = "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
-    return read(
-        device,
-        f"database: {database}\n",
-        "    device: bare\n",
-        "    buffer_pool: 16MiB\n",
-    )
+    return read(device, f"database: {database}\n", "    device: bare\n", "    buffer_pool: 16MiB\n")
 
 
 def locked(script: Script, taken: int) -> None:
@@ -92,16 +88,12 @@ TABLESPACES = "{tables: [{names: [growing], tablespace: pg_default, index_tables
 
 def test_on_postgresql_tables_lie_in_tablespaces_of_the_server(database: EmbeddedEngine, read):
     engine = PostgresEngine(database.spec())
-    with pytest.raises(
-        StallmarkError, match=r'no tablespace fast for tables.* CREATE TABLESPACE "fast" LOCATION'
-    ):
+    with pytest.raises(StallmarkError, match=r'no tablespace fast for tables.* CREATE TABLESPACE "fast" LOCATION'):
         place(engine, placed(read, TABLESPACES % "fast"))
     scenario = placed(read, TABLESPACES % "pg_default")
     place(engine, scenario)
     parts = arrangement(engine, scenario)(deploy.take_apart(bank.METADATA))
-    asked = {
-        name: table.dialect_options["postgresql"]["tablespace"] for name, table in parts.tables.tables.items()
-    }
+    asked = {name: table.dialect_options["postgresql"]["tablespace"] for name, table in parts.tables.tables.items()}
     assert asked == {
         "bank.history": "pg_default", "bank.accounts": None, "bank.tellers": None, "bank.branches": None,
     }  # fmt: skip
@@ -118,9 +110,7 @@ def test_the_other_server_s_word_is_refused_with_the_right_one(script, server, e
     with pytest.raises(StallmarkError, match="SQL Server has filegroups: write `filegroup` and `indexes`"):
         place(engine, placed(read, TABLESPACES % "fast"))
     assert words(server) == []
-    with pytest.raises(
-        StallmarkError, match=r"no filegroup has that name .of PostgreSQL, name a `tablespace`"
-    ):
+    with pytest.raises(StallmarkError, match=r"no filegroup has that name .of PostgreSQL, name a `tablespace`"):
         placed(read, "{tables: [{names: [growing], filegroup: fast}]}")
     with pytest.raises(StallmarkError, match="tablespace must not be empty"):
         placed(read, "{tables: [{names: [growing], tablespace: ''}]}")

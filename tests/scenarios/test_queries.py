@@ -4,17 +4,13 @@ import json
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.driver.joining import Gathering
+from stallmark.driver.cluster.join import Gathering
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_load_machines, refuse_what_cannot_be
 from stallmark.scenarios.model import QueryScenario, Scenario
 from stallmark.scenarios.read import read_scenario
-from stallmark.scenarios.refusals import (
-    _refuse_more_users_than_sessions,
-    refuse_load_machines,
-    refuse_what_cannot_be,
-)
 
 RIGHT = """\
 name: few
@@ -48,11 +44,7 @@ def test_what_is_not_said(read):
 
 @pytest.mark.parametrize(
     ("run", "phases", "refreshes"),
-    [
-        ("throughput", ("throughput",), True),
-        ("both", ("power", "throughput"), True),
-        ("each", ("each",), False),
-    ],
+    [("throughput", ("throughput",), True), ("both", ("power", "throughput"), True), ("each", ("each",), False)],
 )
 def test_the_phases_of_a_run(read, run, phases, refreshes):
     queries = read(f"queries.run={run}").queries
@@ -80,18 +72,12 @@ def test_streams_go_by_the_scale_unless_they_are_said(read):
         (["queries.only=[1]"], "queries: only belongs to `run: each`: remove it, or write that."),
         (["queries.dop=[1]"], "queries: dop belongs to `run: each`"),
         (["queries.streams=2"], "queries: streams belong to `run: throughput` or `run: both`"),
-        (
-            ["queries.run=each", "queries.refresh=true"],
-            "queries: refresh belongs to a power or throughput run",
-        ),
+        (["queries.run=each", "queries.refresh=true"], "queries: refresh belongs to a power or throughput run"),
         (["queries.refresh=maybe"], "queries.refresh must be true or false, not 'maybe'."),
         (["queries.timeout=30"], "queries.timeout: 30 has no unit: write 30s or 30min."),
         (["queries.timout=30s"], "unknown key queries.timout: did you mean timeout?"),
         (["queries=3"], "queries must be written as {run: …"),
-        (
-            ["users=3"],
-            "users belongs to users who execute transactions, and `queries` has streams in their place",
-        ),
+        (["users=3"], "users belongs to users who execute transactions, and `queries` has streams in their place"),
         (["measure=3s"], "measure belongs to users who execute transactions"),
         (["workload={name: bank, scale: {branches: 1}}"], "bank has no queries for streams: write users"),
         (["workload.scale.factor=2"], "scale factor is 0.01, 0.1, 1, 10"),
@@ -119,9 +105,7 @@ def test_a_scenario_survives_its_own_record(read, tmp_path):
 def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
     scenario = read_scenario("power-memory-storage")
     assert isinstance(scenario, QueryScenario) and scenario.queries.phases == ("power",)
-    found = [
-        (str(scenario.pool_of(one)), scenario.devices_of(one)["data"].read_ms) for one in scenario.variants
-    ]
+    found = [(str(scenario.pool_of(one)), scenario.devices_of(one)["data"].read_ms) for one in scenario.variants]
     slow = [pool for pool, read_ms in found if read_ms == 4]
     assert slow == [pool for pool, read_ms in found if read_ms < 1] and len(slow) == 3
     assert found[0][1] == 4, "the baseline is memory that is short, on disks"
@@ -144,9 +128,7 @@ def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, data
 def test_more_streams_than_sessions_are_refused(read, database, tmp_path, monkeypatch):
     monkeypatch.setattr(EmbeddedEngine, "most_users", lambda self: 6)
     refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), database, tmp_path, None)
-    with pytest.raises(
-        StallmarkError, match="asks for 5 streams and one that refreshes, but the server takes 6"
-    ):
+    with pytest.raises(StallmarkError, match="asks for 5 streams and one that refreshes, but the server takes 6"):
         refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), database, tmp_path, None)
 
 
@@ -202,10 +184,7 @@ def test_streams_beside_users_are_the_scenarios_or_the_variants_own(read_beside)
         (["workload={name: brokerage}"], "brokerage has no queries for streams: set workload.name to htap"),
         (["workload.scale={customers: 1000}"], "The warehouse's scale factor is 0.01"),
         (["workload.scale={customers: 5, factor: 1}"], "The brokerage has customers by the thousand"),
-        (
-            ["database={recovery: simple}"],
-            "database places the tables of one workload, and htap has those of two",
-        ),
+        (["database={recovery: simple}"], "database places the tables of one workload, and htap has those of two"),
     ],
 )
 def test_streams_beside_users_that_cannot_be(read_beside, sets, sentence):
@@ -225,7 +204,5 @@ def test_streams_take_sessions_as_users_do(read_beside):
     few = EmbeddedEngine.__new__(EmbeddedEngine)
     few.most_users = lambda: 16  # type: ignore[method-assign]
     _refuse_more_users_than_sessions(read_beside("variants=[{name: one, streams: 6}]"), few, 1)
-    with pytest.raises(
-        StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"
-    ):
+    with pytest.raises(StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"):
         _refuse_more_users_than_sessions(read_beside(), few, 1)

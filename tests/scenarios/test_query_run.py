@@ -9,17 +9,17 @@ import pytest
 from kept_databases import kept_database
 from rich.console import Console
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import ExperimentSummary
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import ExperimentSummary
 from stallmark.driver.query_streams import Query
-from stallmark.driver.record import Record, find_records
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.runner import Finished, Runner
 from stallmark.loaders.plan import loader_for
+from stallmark.record.reader import Record, find_records
 from stallmark.scenarios.model import QueryScenario
-from stallmark.scenarios.query_run import QueryRun
-from stallmark.scenarios.runner import Finished, Runner
-from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.refresh import Refresh
 from stallmark.transactions.warehouse.streams import order
@@ -72,9 +72,7 @@ def test_a_run_of_both(run: Run, engine: Engine):
     for row in rows:
         if row["query"] in ALL:
             assert row["logical_reads"] > 0 and row["spill_bytes"] >= 0 and row["actual_dop"] >= 1
-            assert (
-                record.folder / "plans" / f"q{int(row['query'][1:]):02d}-{row['plan_hash']}.json"
-            ).is_file()
+            assert (record.folder / "plans" / f"q{int(row['query'][1:]):02d}-{row['plan_hash']}.json").is_file()
     assert Refresh(engine, FACTOR).state().set == before + 3 and Refresh(engine, FACTOR).pending() is None
     assert [step["phase"] for step in record.manifest["steps"]] == ["power", "throughput"]
     found: ExperimentSummary = summarise(records)
@@ -103,16 +101,12 @@ def test_what_a_killed_run_left_half_refreshed_is_put_right_and_said(run: Run, e
     assert refresh.pending()
     finished, [record] = run({"run": "each", "only": [6]})
     assert finished == Finished(None, conditions_hold=True) and refresh.pending() is None
-    assert [
-        note for note in record.manifest["notes"] if "The old ones were deleted before this run began" in note
-    ]
+    assert [note for note in record.manifest["notes"] if "The old ones were deleted before this run began" in note]
 
 
-def test_too_few_refresh_sets_are_refused_before_anything_is_timed(
-    run: Run, engine: Engine, monkeypatch, tmp_path
-):
+def test_too_few_refresh_sets_are_refused_before_anything_is_timed(run: Run, engine: Engine, monkeypatch, tmp_path):
     done = Refresh(engine, FACTOR).state().set
-    monkeypatch.setattr("stallmark.schema.warehouse_refresh.most_sets", lambda factor: done + 5)
+    monkeypatch.setattr("stallmark.schema.warehouse.refresh.most_sets", lambda factor: done + 5)
     with pytest.raises(StallmarkError, match=r"needs 6 refresh sets, and 5 are left"):
         run({"run": "throughput", "streams": 3}, variants=[{"name": "a"}, {"name": "b"}])
     assert not list((tmp_path / "runs").glob("*/*/manifest.json"))
@@ -121,9 +115,7 @@ def test_too_few_refresh_sets_are_refused_before_anything_is_timed(
 def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Path):
     def texts(seed: int) -> list[str]:
         workload = SCENARIO["workload"] | {"seed": seed}
-        scenario = QueryScenario.model_validate(
-            SCENARIO | {"queries": {"run": "power"}, "workload": workload}
-        )
+        scenario = QueryScenario.model_validate(SCENARIO | {"queries": {"run": "power"}, "workload": workload})
         made = QueryRun(
             scenario, scenario.variants[0], engine, folder=tmp_path, place={"sequence": 1}, title="", loaded=None,
             original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={},

@@ -7,13 +7,13 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from stallmark.driver.analysis.probe_result import Asked, ProbeStep
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import NoCompiler
-from stallmark.driver.probe import tool
-from stallmark.scenarios.cli import main
+from stallmark.cli.main import main
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Asked, ProbeStep
 from stallmark.scenarios.raw import RawScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario
+from stallmark.storage.emulator import NoCompiler
+from stallmark.storage.probe import tool
 
 RAW = """name: mine
 title: t
@@ -43,20 +43,14 @@ def found(monkeypatch):
     class Found(tool.Tool):
         def measure(self, file, one, seconds, seed, environment):
             asked.append(one)
-            return ProbeStep(
-                one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),)
-            )
+            return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
 
     for module in ("measuring", "tool"):
         monkeypatch.setattr(
-            f"stallmark.driver.probe.{module}.find_tool",
-            lambda *, emulated: Found("fio", "fio-3.99", "libaio"),
+            f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
-    monkeypatch.setattr("stallmark.scenarios.raw_run.find_tool", lambda *, emulated: None)
-    for module in (
-        "driver.probe.measuring",
-        "scenarios.raw_run",
-    ):  # temporary folders are in memory on some machines
+    monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
+    for module in ("driver.probe.measuring", "scenarios.raw_run"):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 
@@ -82,18 +76,9 @@ def test_the_shipped_one_asks_storage_for_everything_e6_did():
         (("[8k-random-read]", "[8k-read]"), "'8k-read' is no pattern of a probe: there are 8k-random-read"),
         (("[1, 4]", "[4, 1]"), r"outstanding must rise: write \[1, 4\]"),
         (("raw:", "users: 4\nraw:"), "users belongs to a database, and `raw` probes storage without one"),
-        (
-            ("device: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"),
-            "unknown key",
-        ),
-        (
-            ("variants:", "variants:\n  - {name: real, folder: /mnt}"),
-            "some variants are emulated and others real",
-        ),
-        (
-            ("variants:", "variants:\n  - {name: none}"),
-            "must have either a device, which is emulated, or a folder",
-        ),
+        (("device: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),
+        (("variants:", "variants:\n  - {name: real, folder: /mnt}"), "some variants are emulated and others real"),
+        (("variants:", "variants:\n  - {name: none}"), "must have either a device, which is emulated, or a folder"),
         (("name: disks, device", "name: d, folder: /x, device"), "must have either a device"),
     ],
 )
@@ -103,15 +88,11 @@ def test_what_is_wrong_is_said(write, change, sentence):
 
 
 def test_it_has_no_database(write):
-    with pytest.raises(
-        StallmarkError, match="probes raw storage and has no database: `stallmark run mine` runs it"
-    ):
+    with pytest.raises(StallmarkError, match="probes raw storage and has no database: `stallmark run mine` runs it"):
         read_scenario(write())
 
 
-@pytest.mark.parametrize(
-    "option", ["--data-dir=/x", "--server=mssql://me@host/db", "--web=8089", "--drop-caches"]
-)
+@pytest.mark.parametrize("option", ["--data-dir=/x", "--server=mssql://me@host/db", "--web=8089", "--drop-caches"])
 def test_options_of_a_database_are_refused(write, option):
     result = run("run", write(), option)
     assert result.exit_code == 3 and "of the options of `run` only --set, --out and --json" in result.stderr
@@ -139,7 +120,7 @@ def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monk
         raise NoCompiler("A slow device needs a C compiler and none is there; install one.")
 
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.driver.engines.slow_device.devices.interposer", none)
+    monkeypatch.setattr("stallmark.storage.emulator.devices.interposer", none)
     result = run("run", write(), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "needs a C compiler" in result.stderr
 
@@ -150,9 +131,9 @@ def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp
     states = [tmp_path / f"stallmark-raw-{of}" for of in (ended.pid, os.getppid(), "mine")]
     for state in states:
         state.touch()
-    monkeypatch.setattr("stallmark.scenarios.raw_run.SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.driver.engines.slow_device.devices.interposer", lambda build_dir: None)
+    monkeypatch.setattr("stallmark.storage.emulator.devices.interposer", lambda build_dir: None)
     run("run", write(), "--out", str(tmp_path / "runs"))
     assert sorted(tmp_path.glob("stallmark-raw-*")) == sorted(states[1:])
 
@@ -175,9 +156,7 @@ def test_a_folder_is_probed(found, tmp_path):
 
 def test_a_folder_that_is_not_there_is_none_on_the_storage_that_was_meant(found, tmp_path):
     result = run("probe", str(tmp_path / "aray"), "--out", str(tmp_path / "r"))
-    assert result.exit_code == 3 and "name one on the storage that is meant" in result.stderr.replace(
-        "\n", " "
-    )
+    assert result.exit_code == 3 and "name one on the storage that is meant" in result.stderr.replace("\n", " ")
     assert not found and not any(tmp_path.iterdir())
 
 

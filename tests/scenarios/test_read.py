@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.read import read_scenario
 
 # Words of the libraries, which a user should never read.
-JARGON = re.compile(
-    r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc="
-)
+JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
 
 
 def test_a_right_file_is_read(read):
@@ -121,9 +119,7 @@ def test_every_mistake_is_named_at_once(read):
 @pytest.mark.parametrize("content", [b"", b"- a\n", b"just words\n", b"5\n"])
 def test_a_file_without_a_mapping_is_no_scenario(path, content):
     path.write_bytes(content)
-    with pytest.raises(
-        StallmarkError, match="holds no scenario: it must be a mapping that begins with `name:`"
-    ):
+    with pytest.raises(StallmarkError, match="holds no scenario: it must be a mapping that begins with `name:`"):
         read_scenario(str(path))
 
 
@@ -151,13 +147,7 @@ def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
 
 def test_overrides_change_what_they_name(read):
     scenario = read(
-        sets=(
-            "measure=5s",
-            "users=[1, 2]",
-            "workload.scale.branches=3",
-            "variants.1.buffer_pool=9MiB",
-            "ramp=2s",
-        )
+        sets=("measure=5s", "users=[1, 2]", "workload.scale.branches=3", "variants.1.buffer_pool=9MiB", "ramp=2s")
     )
     assert (scenario.measure, scenario.users, scenario.ramp) == (5, [1, 2], 2)
     assert scenario.workload.scale == {"branches": 3}

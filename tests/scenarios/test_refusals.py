@@ -12,14 +12,14 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.scenarios.refusals import refuse_what_cannot_be
-from stallmark.scenarios.run import Run
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.selftest import selftest
-from stallmark.scenarios.show import Show
-from stallmark.scenarios.target import Target
+from stallmark.cli.selftest.selftest import selftest
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.preflight import refuse_what_cannot_be
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.experiment.target import Target
+from stallmark.experiment.user_run import Run
 
 
 def test_more_users_than_a_sql_server_takes_and_its_own_word_for_that(read, tmp_path):
@@ -55,12 +55,7 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
 # A database that others have something in
 
 ALONE = {"bank": "accounts", "stallmark": "identity"}
-ANSWERS = {
-    "'ServerName'": "DB",
-    "@Resource = 'stallmark.run'": 0,
-    "APPLOCK_MODE": "Exclusive",
-    "@@MAX_CONNECTIONS": 99,
-}
+ANSWERS = {"'ServerName'": "DB", "@Resource = 'stallmark.run'": 0, "APPLOCK_MODE": "Exclusive", "@@MAX_CONNECTIONS": 99}
 RESTORED = ("device=null", "start_cache=as it is", "variants=[{name: a}]")
 SHOW = Show(Console(file=io.StringIO()))
 
@@ -98,9 +93,7 @@ def test_a_database_that_others_have_something_in_is_not_restored(shared, holds,
     scenario, engine = read(sets=RESTORED), engine_at(shared)
     refuse_what_cannot_be(scenario, engine, tmp_path, None)  # as long as nobody else is in it
     holds["dbo"] = "thesis"
-    with pytest.raises(
-        StallmarkError, match=r"holds dbo\.thesis, which Stallmark did not make.*reset: continue"
-    ):
+    with pytest.raises(StallmarkError, match=r"holds dbo\.thesis, which Stallmark did not make.*reset: continue"):
         Runner(scenario, engine, tmp_path / "runs", SHOW).run()
     assert nothing_was_touched(shared)
     refuse_what_cannot_be(read(sets=(*RESTORED, "reset=continue")), engine, tmp_path, None)

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import Scenario
-from stallmark.scenarios.run import Run
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.show import Show
 from stallmark.transactions import find_workload
 
 SCENARIO: dict[str, Any] = {
@@ -45,25 +45,17 @@ def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[...
         memory: list[dict[str, Any]] = []
         monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare() | self._place))
         scenario = Scenario.model_validate(SCENARIO | changes)
-        assert (
-            Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO())))
-            .run()
-            .conditions_hold
-        )
+        assert Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO()))).run().conditions_hold
         return memory
 
     return run
 
 
 def tables(engine: EmbeddedEngine) -> set[str]:
-    return {
-        name for (name,) in engine.query("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'bank'")
-    }
+    return {name for (name,) in engine.query("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'bank'")}
 
 
-def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_first_variant(
-    prepare, engine
-):
+def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_first_variant(prepare, engine):
     before = engine.buffer_pool_bytes()
     first = prepare(reset="continue")
     engine.execute(MORE)
@@ -94,9 +86,7 @@ def test_a_database_that_was_driven_does_not_become_what_variants_start_from(pre
     prepare(reset="continue")
     engine.execute(MORE)
     folder = engine.server.folder
-    with pytest.raises(
-        StallmarkError, match=rf"has nothing to start from: remove {folder} .*reset: continue"
-    ):
+    with pytest.raises(StallmarkError, match=rf"has nothing to start from: remove {folder} .*reset: continue"):
         prepare(reset="restore")
     assert engine.kept_for_restore() is None and "more" in tables(engine)
 

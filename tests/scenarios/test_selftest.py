@@ -10,19 +10,21 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.cli.main import main
+from stallmark.cli.selftest import bench as selftest_bench
+from stallmark.cli.selftest import database as selftest_database
+from stallmark.cli.selftest import selftest
+from stallmark.cli.selftest.check import Check
+from stallmark.cli.selftest.selftest import Selftest
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.target import Target
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
-from stallmark.scenarios import selftest, selftest_bench, selftest_database
-from stallmark.scenarios.cli import main
-from stallmark.scenarios.selftest import Selftest
-from stallmark.scenarios.selftest_check import Check
-from stallmark.scenarios.show import Show
-from stallmark.scenarios.stopping import Stopped
-from stallmark.scenarios.target import Target
 from stallmark.schema.deploy import create_tables
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD as BANK
@@ -64,9 +66,7 @@ def test_a_server_by_url_is_left_as_it_was_even_by_one_that_followed_one_that_ke
     assert state(result, "bank: transaction transfer").said.endswith("committed, 0 failed")
     assert len(database.query(SCHEMAS)) == 2
     result = CliRunner().invoke(
-        main,
-        ["selftest", "--seconds", "1", "--out", str(tmp_path / "runs")],
-        env={"STALLMARK_SERVER": database.spec()},
+        main, ["selftest", "--seconds", "1", "--out", str(tmp_path / "runs")], env={"STALLMARK_SERVER": database.spec()}
     )
     assert result.exit_code == 0, result.output
     rows = [line for line in result.stdout.splitlines() if line.startswith("|")]

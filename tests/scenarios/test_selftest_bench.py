@@ -9,15 +9,18 @@ from kept_databases import kept_database
 from rich.console import Console
 from workloads.market import WORKLOAD as MARKET
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.record import Record, RecordWriter
+from stallmark.cli.selftest import bench as selftest_bench
+from stallmark.cli.selftest import database as selftest_database
+from stallmark.cli.selftest import record as selftest_record
+from stallmark.cli.selftest.bench import Bench
+from stallmark.cli.selftest.check import Check, Off, Wrong, attempt
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.experiment.progress import Show
 from stallmark.loaders.load import build
-from stallmark.scenarios import selftest_bench, selftest_database, selftest_record
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import WorkloadChoice
-from stallmark.scenarios.selftest_bench import Bench
-from stallmark.scenarios.selftest_check import Check, Off, Wrong, attempt
-from stallmark.scenarios.show import Show
 from stallmark.schema.deploy import batches
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.brokerage import WORKLOAD as BROKERAGE
@@ -102,18 +105,10 @@ def test_what_is_counted_is_what_was_committed():
 
 
 def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
-    writer = RecordWriter(
-        tmp_path / "run", {"workload": {"opening": {"name": "settle", "done": {"balance": 1_100}}}}
-    )
+    writer = RecordWriter(tmp_path / "run", {"workload": {"opening": {"name": "settle", "done": {"balance": 1_100}}}})
     ran = {"rolled_back": 0, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
     writer.append("transactions", [{"transaction": "pay", "committed": 7, "failed": 0} | ran])
-    failed = {
-        "transaction": "sweep",
-        "error_class": "other",
-        "code": "42501",
-        "message": "denied",
-        "second": 1,
-    }
+    failed = {"transaction": "sweep", "error_class": "other", "code": "42501", "message": "denied", "second": 1}
     writer.append("errors", [failed | {"attempts": 1, "given_up": 1}])
     writer.close()
     found = {check.what: check for check in selftest_record.transactions(Record(tmp_path / "run"), MARKET)}
@@ -141,10 +136,7 @@ def test_collectors_say_what_they_gave(tmp_path):
     writer = RecordWriter(tmp_path / "run", {"collectors": collectors, "notes": notes})
     writer.append("users", [{"second": 1}])
     writer.close()
-    found = {
-        check.what: (check.state, check.said)
-        for check in selftest_record.collectors(Record(tmp_path / "run"))
-    }
+    found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}
     assert found == {
         "collector waits": ("off", "GRANT VIEW SERVER STATE to this login."),
         "collector files": ("failed", notes[0]),
@@ -176,10 +168,7 @@ def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, 
 @pytest.mark.parametrize("name", ["max server memory (MB)", "shared_buffers"])
 def test_what_a_cap_changes_is_compared_and_nothing_else(name):
     before = {name: "8192", "database log reuse wait": "NOTHING"}
-    assert (
-        selftest_bench._given_back(before, before | {"database log reuse wait": "CHECKPOINT"})
-        == "then as before"
-    )
+    assert selftest_bench._given_back(before, before | {"database log reuse wait": "CHECKPOINT"}) == "then as before"
     with pytest.raises(Wrong, match=r"was 8192, and is 7372$"):
         selftest_bench._given_back(before, before | {name: "7372"})
     with pytest.raises(Wrong, match=r"and is not told$"):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.scenarios.selftest_words import Discretion
-from stallmark.scenarios.target import Target
+from stallmark.cli.selftest.published import Discretion
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.experiment.target import Target
 
 
 @pytest.mark.parametrize(

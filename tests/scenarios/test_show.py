@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
+from stallmark.experiment import progress as module
+from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.progress import Show
 from stallmark.loaders.load import Progress
-from stallmark.scenarios import show as module
-from stallmark.scenarios.build import show_build
-from stallmark.scenarios.show import Show
 
 
 def console(terminal: bool, width: int = 80) -> Console:

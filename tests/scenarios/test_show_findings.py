@@ -5,16 +5,15 @@ import io
 import pytest
 from rich.console import Console
 
-from stallmark.scenarios import command, show_findings
+from stallmark.cli import common as command
+from stallmark.cli import show_findings
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, Finding
 
 BROKEN = Finding(
     "balances [all] add up", False, "scan", False, 1_200, 9.94, "id 1; sum 2 | id 2; sum 3 … and 1198 more"
 )
-KEYLESS = Finding(
-    "the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects"
-)
+KEYLESS = Finding("the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects")
 LIKELY = Finding("half of them", True, "cheap", True, 0, 0.0, "")
 LEFT_OUT = Finding("as loaded", True, "scan", None, 0, 0.0, "")
 

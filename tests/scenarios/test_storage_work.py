@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from stallmark.driver import probe
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import PROBE_FOLDER
-from stallmark.scenarios import runner as running
-from stallmark.scenarios import storage_work
-from stallmark.scenarios.hooks import HookFailed
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.experiment import runner as running
+from stallmark.experiment import storage_work
+from stallmark.experiment.hooks import HookFailed
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Finished, Runner
+from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.user_run import Run
 from stallmark.scenarios.model import Scenario
-from stallmark.scenarios.run import Run
-from stallmark.scenarios.runner import Finished, Runner
-from stallmark.scenarios.show import Show
-from stallmark.scenarios.storage_work import StorageWork
+from stallmark.storage import probe
+from stallmark.storage.emulator import PROBE_FOLDER
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
@@ -87,9 +87,7 @@ def tools(monkeypatch) -> None:
     monkeypatch.setattr(probe, "can_probe", lambda: None)
 
 
-def run(
-    monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any
-) -> tuple[Finished, list[dict]]:
+def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) -> tuple[Finished, list[dict]]:
     """An experiment without a database; what came out, and what the record of every run says of its array."""
     made: list[dict[str, Any]] = []
 
@@ -108,9 +106,7 @@ def run(
     return Runner(scenario, engine, tmp_path, SHOW)._run(lambda: None), made  # type: ignore[arg-type]
 
 
-def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_the_last(
-    monkeypatch, tmp_path
-):
+def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_the_last(monkeypatch, tmp_path):
     log = tmp_path / "log"
     variants = [
         {"name": name, "array": {"raid": name}, "before": command(f"open({str(log)!r}, 'a').write({name!r})")}
@@ -162,9 +158,7 @@ def test_too_little_to_go_over_is_refused_before_anybody_is_asked(work, key):
     work(**{key: {"size": "1 %"}}).refuse_sizes(4 << 30)
     with pytest.raises(StallmarkError, match=rf"{key}.size: 20 MiB are gone over"):
         work(**{key: {"size": "1 %"}}).refuse_sizes(2000 << 20)
-    with pytest.raises(
-        StallmarkError, match=r"too little for a probe's file of .*: (give it at most|make room)"
-    ):
+    with pytest.raises(StallmarkError, match=r"too little for a probe's file of .*: (give it at most|make room)"):
         work(**{key: {"size": "100 %"}}).refuse_sizes(1 << 50)
 
 
@@ -196,9 +190,7 @@ def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_pat
     emulating.refuse_impossible()
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
     monkeypatch.setattr(storage_work, "lab_of", lambda name: {"name": "array"} if name == "loop7" else None)
-    with pytest.raises(
-        StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"
-    ):
+    with pytest.raises(StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
 
@@ -258,6 +250,4 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
 
 
 def test_engines_have_what_it_asks_of_them():
-    assert all(
-        hasattr(Engine, name) for name in vars(Server) if not name.startswith("_") and name != "folder"
-    )
+    assert all(hasattr(Engine, name) for name in vars(Server) if not name.startswith("_") and name != "folder")

@@ -4,7 +4,7 @@ import pickle
 
 from synthetic import Truth, make_run
 
-from stallmark.scenarios import summaries
+from stallmark.cli import summaries
 
 
 class Pool:
@@ -27,9 +27,7 @@ class Pool:
 
 def test_long_records_are_summarised_side_by_side_to_the_same_figures(tmp_path, monkeypatch):
     for number, tps in enumerate((300.0, 360.0), 1):
-        make_run(
-            tmp_path / f"{number:02d}", Truth(tps=tps, variant=f"v{number}", sequence=number, measured_s=10)
-        )
+        make_run(tmp_path / f"{number:02d}", Truth(tps=tps, variant=f"v{number}", sequence=number, measured_s=10))
     monkeypatch.setattr(summaries, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(summaries.os, "cpu_count", lambda: 2)
     here = summaries.summarise_folders([tmp_path])

@@ -7,13 +7,13 @@ from click.testing import CliRunner, Result
 from mssql_server import answering, says_it_is
 from tds.script import Script
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.cli.main import main
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import LARGEST_SEED
-from stallmark.scenarios.cli import main
 from stallmark.scenarios.model import WorkloadChoice
-from stallmark.scenarios.target import Target
 from stallmark.transactions.bank import WORKLOAD
 
 BANK = ("bank", "--scale", "branches=1")

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.scenarios.turns import turns
+from stallmark.scenarios.run_order import turns
 
 
 @pytest.mark.parametrize(
-    ("order", "letters"),
-    [("alternating", "ABCABCABC"), ("abba", "ABCCBAABC"), ("blocks", "AAABBBCCCAAA")],
+    ("order", "letters"), [("alternating", "ABCABCABC"), ("abba", "ABCCBAABC"), ("blocks", "AAABBBCCCAAA")]
 )
 def test_orders(order, letters):
     made = turns("ABC", 3, order)
@@ -29,9 +28,7 @@ def test_every_variant_runs_as_often_as_asked_and_no_repeat_twice(variants, repe
 @given(st.integers(2, 6), st.sampled_from([2, 4, 6]))
 def test_a_steady_drift_falls_on_all_variants_alike_in_the_order_abba(variants, repeats):
     made = turns(range(variants), repeats, "abba")
-    when = [
-        sum(time for time, turn in enumerate(made) if turn.variant == variant) for variant in range(variants)
-    ]
+    when = [sum(time for time, turn in enumerate(made) if turn.variant == variant) for variant in range(variants)]
     assert len(set(when)) == 1
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from stallmark.scenarios.units import Pool, PoolSize, Seconds, write_duration
+from stallmark.quantities import Pool, PoolSize, Seconds, write_duration
 
 POOL = TypeAdapter(Pool)
 SECONDS = TypeAdapter(Seconds)
@@ -25,9 +25,7 @@ def test_a_share_survives_being_written_and_read(millionths):
 
 @given(st.integers(0, 10**9))
 def test_a_duration_survives_being_written_and_read(milliseconds):
-    assert SECONDS.validate_python(write_duration(milliseconds / 1000)) == pytest.approx(
-        milliseconds / 1000, rel=1e-12
-    )
+    assert SECONDS.validate_python(write_duration(milliseconds / 1000)) == pytest.approx(milliseconds / 1000, rel=1e-12)
 
 
 @given(st.floats(1e-4, 10), st.integers(1, 2**45))
@@ -45,9 +43,7 @@ def test_sizes(text, size):
     assert POOL.validate_python(text) == PoolSize(size_bytes=size)
 
 
-@pytest.mark.parametrize(
-    ("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)]
-)
+@pytest.mark.parametrize(("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)])
 def test_shares(text, share):
     assert POOL.validate_python(text).share == pytest.approx(share)
 

@@ -9,14 +9,14 @@ import pytest
 from rich.console import Console
 from waiting import eventually
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import NotGivenBack, StallmarkError
-from stallmark.driver.record import find_records
-from stallmark.scenarios import watch
-from stallmark.scenarios.run import Run
-from stallmark.scenarios.runner import Runner
-from stallmark.scenarios.show import Show
-from stallmark.scenarios.watch import Watch
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.experiment import watch
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.experiment.user_run import Run
+from stallmark.experiment.watch import Watch
+from stallmark.record.reader import find_records
 
 GONE = "The lock that every run takes is gone: run again."
 TWO_VARIANTS = (

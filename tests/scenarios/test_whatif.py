@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from synthetic import Truth, make_run
 
-from stallmark.scenarios.cli import main
+from stallmark.cli.main import main
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 
@@ -19,9 +19,7 @@ def whatif(*arguments: str | Path) -> Result:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(
-        tmp_path_factory.mktemp("whatif") / "run", Truth(variant="slow array", read_ms=27, waits=WAITS)
-    )
+    return make_run(tmp_path_factory.mktemp("whatif") / "run", Truth(variant="slow array", read_ms=27, waits=WAITS))
 
 
 def test_it_predicts_for_the_times_asked_for(run):

@@ -7,7 +7,7 @@ from mssql_server import answering, engine_at
 from tds.responder import Responder
 from tds.script import Script
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 from tds.datatypes import BIGINT, INT, nvarchar
 from tds.tokens import Column
 
-from stallmark.schema import bank, deploy, mssql_placement
-from stallmark.schema.placement import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
 
 ROWS = {"bank.accounts": 10_000_000, "bank.tellers": 1_000, "bank.branches": 100}
 DESIGN = Design(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.programs import binary
+from stallmark.engines.postgres.embedded.programs import binary
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 
@@ -44,9 +44,7 @@ def test_same_as_pgbench(bank: EmbeddedEngine) -> None:
 
 
 def test_pgbench_script_runs(bank: EmbeddedEngine, tmp_path: Path) -> None:
-    shown = subprocess.run(
-        [binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True
-    )
+    shown = subprocess.run([binary("pgbench"), "--show-script=tpcb-like"], capture_output=True, text=True, check=True)
     script = tmp_path / "peer.sql"
     script.write_text((shown.stdout or shown.stderr).replace("pgbench_", "bank."))
     pgbench(bank, "-n", "-s1", "-t25", "-c2", f"-f{script}")

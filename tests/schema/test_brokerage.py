@@ -9,11 +9,11 @@ from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
 from tsql import parsers
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.schema import deploy
-from stallmark.schema.brokerage import METADATA
-from stallmark.schema.mssql_placement import place_tables
-from stallmark.schema.placement import Design, File, Filegroup, TableGroup
+from stallmark.schema.brokerage.tables import METADATA
+from stallmark.schema.placement.design import Design, File, Filegroup, TableGroup
+from stallmark.schema.placement.mssql import place_tables
 
 # Lookups by time, and by what a customer or a trader knows: shared/reference/brokerage.md.
 COMPOSITES = {
@@ -63,9 +63,7 @@ def test_foreign_keys_refer_to_whole_keys_of_the_same_type() -> None:
 
 
 def test_only_what_may_be_unknown_may_be_missing() -> None:
-    assert {
-        column.name for table in METADATA.tables.values() for column in table.columns if column.nullable
-    } == {
+    assert {column.name for table in METADATA.tables.values() for column in table.columns if column.nullable} == {
         "t_trade_price",
         "ni_author",
         "ad_line1",
@@ -114,9 +112,7 @@ def test_growing_tables_apart() -> None:
     assert [name for name, place in places.items() if place == ["SLOW"]] == ["settlement"]
     assert places["security"] == []
     index = next(item for item in parts.keys if item.name == "trade_t_ca_id_t_dts_idx")
-    assert "WITH (DATA_COMPRESSION = PAGE) ON [INDEXES]" in str(
-        CreateIndex(index).compile(dialect=mssql.dialect())
-    )  # type: ignore[arg-type]
+    assert "WITH (DATA_COMPRESSION = PAGE) ON [INDEXES]" in str(CreateIndex(index).compile(dialect=mssql.dialect()))  # type: ignore[arg-type]
 
 
 def test_news_are_placed_with_their_table() -> None:

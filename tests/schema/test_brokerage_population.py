@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema import brokerage_population as p
-from stallmark.schema.brokerage_population import Population
+from stallmark.schema.brokerage import population as p
+from stallmark.schema.brokerage.population import Population
 
 units = st.integers(0, 9_999)
 
@@ -23,20 +23,13 @@ def test_tiers_and_accounts_of_a_load_unit(unit):
     tiers, accounts = p.tier_of(customers), p.accounts_of(customers)
     assert [int((tiers == t).sum()) for t in (1, 2, 3)] == [200, 600, 200]
     assert [int(accounts[tiers == t].sum()) for t in (1, 2, 3)] == [500, 3_000, 1_500]
-    assert [(accounts[tiers == t].min(), accounts[tiers == t].max()) for t in (1, 2, 3)] == [
-        (1, 4),
-        (2, 8),
-        (5, 10),
-    ]
+    assert [(accounts[tiers == t].min(), accounts[tiers == t].max()) for t in (1, 2, 3)] == [(1, 4), (2, 8), (5, 10)]
 
 
 def accounts_of_unit(unit: int) -> np.ndarray:
     customers = unit * p.UNIT + np.arange(p.UNIT)
     return np.concatenate(
-        [
-            p.account_key(np.full(n, c), np.arange(n))
-            for c, n in zip(customers, p.accounts_of(customers), strict=True)
-        ]
+        [p.account_key(np.full(n, c), np.arange(n)) for c, n in zip(customers, p.accounts_of(customers), strict=True)]
     )
 
 

@@ -3,14 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.brokerage_prices import (
-    HIGH_CENTS,
-    LOW_CENTS,
-    PERIOD_S,
-    moment,
-    price_cents,
-    second_reached,
-)
+from stallmark.schema.brokerage.prices import HIGH_CENTS, LOW_CENTS, PERIOD_S, moment, price_cents, second_reached
 
 securities = st.integers(0, 10_000_000)
 seconds = st.floats(0, 9e6).map(lambda s: round(s, 3))
@@ -31,9 +24,7 @@ def test_a_price_goes_between_20_and_30_dollars_and_comes_back(security, second)
 
 @given(securities, seconds, st.integers(LOW_CENTS, HIGH_CENTS), st.booleans())
 def test_the_second_reached_is_the_first_with_that_price(security, second, cents, rising):
-    reached = second_reached(np.array([security]), np.array([second]), np.array([cents]), np.array([rising]))[
-        0
-    ]
+    reached = second_reached(np.array([security]), np.array([second]), np.array([cents]), np.array([rising]))[0]
     assert second <= reached <= second + PERIOD_S
     there = price(security, reached)
     assert there >= cents - 1 if rising else there <= cents + 1

@@ -13,9 +13,10 @@ from tds.datatypes import BIT, INT, nvarchar
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.schema import bank, deploy, ledger, violations
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.schema import deploy, ledger, violations
+from stallmark.schema.bank import tables as bank
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
 CONSTRAINTS = """
@@ -165,10 +166,7 @@ def test_rows_that_a_key_does_not_take_are_named(database: EmbeddedEngine, doubl
     database.execute("INSERT INTO shop.buyer VALUES (1)")
     database.execute(doubled.removeprefix("DROP INDEX shop.sale_buyer_ix; "))
     for _ in range(2):
-        with (
-            pytest.raises(StallmarkError) as failure,
-            deploy.failing_in_words(database, "Finishing the database"),
-        ):
+        with pytest.raises(StallmarkError) as failure, deploy.failing_in_words(database, "Finishing the database"):
             finish(database, metadata)
         assert str(failure.value).startswith(said) and "continues" not in str(failure.value)
 
@@ -201,10 +199,7 @@ def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(tmp_path) -> No
     try:
         database = EmbeddedEngine(server, "lost")
         with (
-            pytest.raises(
-                StallmarkError,
-                match=r"^Finishing .* failed: No connection .*right\? What was done is kept",
-            ),
+            pytest.raises(StallmarkError, match=r"^Finishing .* failed: No connection .*right\? What was done is kept"),
             deploy.failing_in_words(database, "Finishing the database"),
             deploy.exclusive(database, lambda: None),
         ):
@@ -224,10 +219,7 @@ def test_taking_apart_leaves_the_original_whole() -> None:
 
 @pytest.mark.parametrize("dialect", [postgresql.dialect(), mssql.dialect()], ids=["postgresql", "mssql"])
 def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
-    bare = [
-        str(CreateTable(t).compile(dialect=dialect))
-        for t in deploy.take_apart(bank.METADATA).tables.sorted_tables
-    ]
+    bare = [str(CreateTable(t).compile(dialect=dialect)) for t in deploy.take_apart(bank.METADATA).tables.sorted_tables]
     assert not any("KEY" in text or "IDENTITY" in text or "SERIAL" in text for text in bare)
     own = [str(CreateTable(table).compile(dialect=dialect)) for table in ledger.METADATA.sorted_tables]
     assert all("PRIMARY KEY" in text and "IDENTITY" not in text for text in own)

@@ -10,12 +10,14 @@ from tds.datatypes import BIT, INT
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql import sql
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.schema import deploy, mssql_existing, mssql_placement
-from stallmark.schema.mssql_existing import FoundFile
-from stallmark.schema.placement import GIB, MIB, Design, Settings
+from stallmark.engines.mssql import sql
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import StallmarkError
+from stallmark.schema import deploy
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement import mssql_existing
+from stallmark.schema.placement.design import GIB, MIB, Design, Settings
+from stallmark.schema.placement.mssql_existing import FoundFile
 
 from .designs import DESIGN, FILE_COLUMNS, TEXT, shop
 
@@ -74,10 +76,7 @@ def changed(rows: list[tuple], number: int, position: int, value: object) -> lis
     ("there", "phrase"),
     [
         ({"files": FILE_ROWS[:1] + FILE_ROWS[2:]}, "the file bank_log is not there"),
-        (
-            {"files": [*FILE_ROWS, ("ROWS", "PRIMARY", "x", "/x", 1, 0, None)]},
-            "there is one file more, x in PRIMARY",
-        ),
+        ({"files": [*FILE_ROWS, ("ROWS", "PRIMARY", "x", "/x", 1, 0, None)]}, "there is one file more, x in PRIMARY"),
         (
             {"files": changed(FILE_ROWS, 1, 3, "/data/bank.ldf")},
             "bank_log lies at /data/bank.ldf, not at /log/bank.ldf",
@@ -90,19 +89,10 @@ def changed(rows: list[tuple], number: int, position: int, value: object) -> lis
         ({"settings": ("simple", True, "ON", *SETTINGS_ROW[3:])}, "snapshot_isolation is on, not off"),
         ({"settings": (*SETTINGS_ROW[:4], 0, *SETTINGS_ROW[5:])}, "target_recovery_time_s is 0, not 60"),
         ({"tables": changed(TABLE_ROWS, 2, 3, "PRIMARY")}, "the table sale lies in PRIMARY, not in growing"),
-        (
-            {"tables": changed(TABLE_ROWS, 3, 3, "growing")},
-            "sale_number_key of sale lies in growing, not in indexes",
-        ),
+        ({"tables": changed(TABLE_ROWS, 3, 3, "growing")}, "sale_number_key of sale lies in growing, not in indexes"),
         ({"tables": changed(TABLE_ROWS, 1, 3, "growing")}, "the table other lies in growing, not in PRIMARY"),
-        (
-            {"tables": changed(TABLE_ROWS, 0, 4, "none")},
-            "the compression of the table history is none, not page",
-        ),
-        (
-            {"tables": changed(TABLE_ROWS, 2, 5, "columnstore")},
-            "the table sale is a columnstore, not a rowstore",
-        ),
+        ({"tables": changed(TABLE_ROWS, 0, 4, "none")}, "the compression of the table history is none, not page"),
+        ({"tables": changed(TABLE_ROWS, 2, 5, "columnstore")}, "the table sale is a columnstore, not a rowstore"),
         ({"tables": changed(TABLE_ROWS, 2, 6, "number")}, "the rows of sale lie by number, not by id"),
     ],
 )
@@ -122,9 +112,7 @@ def test_what_the_design_leaves_open_is_right(script, engine):
     assert mssql_existing.differences(DESIGN, found, shop()) == [], "a file that has grown is right"
     assert (
         mssql_existing.differences(
-            replace(DESIGN, tables=(), settings=Settings(), files=(), filegroups=(), log=()),
-            found,
-            sa.MetaData(),
+            replace(DESIGN, tables=(), settings=Settings(), files=(), filegroups=(), log=()), found, sa.MetaData()
         )
         == []
     )
@@ -140,9 +128,7 @@ def test_capitals_are_another_file_on_linux_alone():
 
 def test_a_view_that_may_not_be_read_is_a_sentence(script, engine):
     script.sql("sys.databases", Error(229, "The SELECT permission was denied on the object 'databases'"))
-    with pytest.raises(
-        StallmarkError, match=r"cannot be read: The SELECT permission was denied .*'databases'\.$"
-    ):
+    with pytest.raises(StallmarkError, match=r"cannot be read: The SELECT permission was denied .*'databases'\.$"):
         mssql_existing.read(engine, "bank")
 
 
@@ -156,9 +142,7 @@ def test_a_database_is_made_in_master_and_one_statement_at_a_time(script, server
 
 
 def test_a_half_made_database_is_dropped(script, server, engine):
-    script.sql(
-        "COMPATIBILITY", Error(15048, "Valid values of the database compatibility level are 100 to 150.")
-    )
+    script.sql("COMPATIBILITY", Error(15048, "Valid values of the database compatibility level are 100 to 150."))
     script.sql("DATABASE", Count(0))
     with pytest.raises(
         StallmarkError, match=r"as designed: Valid values .* to 150\. The statement was: ALTER DATABASE"
@@ -168,9 +152,7 @@ def test_a_half_made_database_is_dropped(script, server, engine):
 
 
 def test_a_database_that_could_not_be_made_is_not_dropped(script, server, engine):
-    script.sql(
-        "CREATE DATABASE", Error(1801, "Database 'bank' already exists. Choose a different database name.")
-    )
+    script.sql("CREATE DATABASE", Error(1801, "Database 'bank' already exists. Choose a different database name."))
     with pytest.raises(StallmarkError, match="already exists"):
         mssql_placement.make_database(engine, DESIGN)
     assert not any("DROP" in request.text for request in server.requests)
@@ -194,9 +176,7 @@ def test_on_a_server():
         deploy.create_tables(engine, mssql_placement.place_tables(deploy.take_apart(shop()), Design()).tables)
         found = mssql_existing.read(engine, "bank")
         assert [index.table for index in found.indexes] == ["history", "other", "sale"]
-        mssql_existing.refuse_other(
-            engine, Design(settings=replace(found.settings, page_verify=None)), shop()
-        )
+        mssql_existing.refuse_other(engine, Design(settings=replace(found.settings, page_verify=None)), shop())
         with pytest.raises(StallmarkError, match="the file bank is not there"):
             mssql_existing.refuse_other(engine, DESIGN, shop())
     finally:

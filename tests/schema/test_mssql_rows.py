@@ -6,13 +6,16 @@ import pytest
 import sqlalchemy as sa
 from tsql import parsers
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
 from stallmark.scenarios.database import DatabaseChoice
-from stallmark.schema import deploy, mssql_existing, mssql_placement, mssql_rows, postgres_placement, size
-from stallmark.schema.mssql_existing import Found, FoundIndex
-from stallmark.schema.placement import Design, File, Filegroup, Settings, TableGroup, sized
-from stallmark.schema.warehouse import LINEITEM, METADATA
+from stallmark.schema import deploy, size
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement import mssql_existing, mssql_rows
+from stallmark.schema.placement import postgres as postgres_placement
+from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup, sized
+from stallmark.schema.placement.mssql_existing import Found, FoundIndex
+from stallmark.schema.warehouse.tables import LINEITEM, METADATA
 
 from .designs import ddl
 
@@ -28,9 +31,7 @@ def design(**how) -> Design:
 
 def of_lineitem(how: Design) -> list[str]:
     return [
-        text
-        for text in ddl(METADATA, how)
-        if "ON warehouse.lineitem" in text or "TABLE warehouse.lineitem A" in text
+        text for text in ddl(METADATA, how) if "ON warehouse.lineitem" in text or "TABLE warehouse.lineitem A" in text
     ]
 
 
@@ -89,18 +90,14 @@ def test_partitions_are_made_before_their_table(how: dict) -> None:
     server.exec_driver_sql = executed.append  # type: ignore[attr-defined]
     parts.tables.tables["warehouse.lineitem"].create(server, checkfirst=False)  # type: ignore[arg-type]
     function, scheme, table, *more = executed
-    assert (
-        function.startswith("IF NOT EXISTS") and "CREATE PARTITION FUNCTION [lineitem_l_shipdate_" in function
-    )
+    assert function.startswith("IF NOT EXISTS") and "CREATE PARTITION FUNCTION [lineitem_l_shipdate_" in function
     assert scheme.endswith("] ALL TO ([PRIMARY])") and "CREATE TABLE warehouse.lineitem" in table and not more
     for text in (function, scheme):
         assert not parsers.sqlfluff(text)
 
 
 def test_a_partition_for_each_period() -> None:
-    years, months = (
-        mssql_rows.bounds(design(**how).tables[0], LINEITEM) for how in (IN_YEARS, COLUMNS_IN_MONTHS)
-    )
+    years, months = (mssql_rows.bounds(design(**how).tables[0], LINEITEM) for how in (IN_YEARS, COLUMNS_IN_MONTHS))
     assert years == [date(year, 1, 1) for year in range(1993, 1999)]
     assert (len(months), months[0], months[-1]) == (83, date(1992, 2, 1), date(1998, 12, 1))
     assert months == sorted(set(months)) and set(years) < set(months)
@@ -113,10 +110,7 @@ def test_a_partition_for_each_period() -> None:
         ({**IN_COLUMNS, **BY_DATE}, "cannot be a columnstore and lie by l_shipdate"),
         ({"partition_by": "l_shipdate"}, "write `cluster_by: l_shipdate` beside it"),
         ({"cluster_by": "l_taxes"}, "lineitem cannot lie by l_taxes: it has no such column"),
-        (
-            {"cluster_by": "l_tax", "partition_by": "l_tax"},
-            "lineitem can have partitions by l_shipdate, not by l_tax",
-        ),
+        ({"cluster_by": "l_tax", "partition_by": "l_tax"}, "lineitem can have partitions by l_shipdate, not by l_tax"),
     ],
 )
 def test_what_cannot_be(how: dict, said: str) -> None:
@@ -140,9 +134,7 @@ def test_postgres_has_none_of_it(database: EmbeddedEngine, how: dict, said: str)
 
 def as_found(storage="rowstore", ordered_by=None, partitioned_by=None, partitions=None) -> FoundIndex:
     compression = "none" if storage == "rowstore" else "columnstore"
-    return FoundIndex(
-        "lineitem", 1, "x", "PRIMARY", compression, storage, ordered_by, partitioned_by, partitions
-    )
+    return FoundIndex("lineitem", 1, "x", "PRIMARY", compression, storage, ordered_by, partitioned_by, partitions)
 
 
 BY_KEY = as_found(ordered_by="l_orderkey")

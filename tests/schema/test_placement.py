@@ -11,9 +11,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 from tsql import parsers
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import bank, deploy, mssql_placement
-from stallmark.schema.placement import Design, File, Filegroup, Settings, TableGroup
+from stallmark.errors import StallmarkError
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup
 
 from .designs import DESIGN, ddl, shop
 
@@ -35,16 +37,7 @@ def nasty(database: str, group: str, name: str, path: str) -> tuple[str, list[st
     files = (File(f"/{path}.mdf", "first"), File(f"/{path}.ndf", f"{name}2"))
     design = Design(files=files, filegroups=(Filegroup(group, (File("/g.ndf", name),)),))
     [statement] = mssql_placement.create_database(database, design)
-    return statement, [
-        database,
-        "first",
-        f"/{path}.mdf",
-        f"{name}2",
-        f"/{path}.ndf",
-        group,
-        name,
-        "/g.ndf",
-    ]
+    return statement, [database, "first", f"/{path}.mdf", f"{name}2", f"/{path}.ndf", group, name, "/g.ndf"]
 
 
 @given(NASTY, NASTY, NASTY, NASTY)
@@ -73,9 +66,7 @@ STATEMENTS = [
     *mssql_placement.create_database("bank", DESIGN),
     *mssql_placement.create_database("bank", Design()),
     *mssql_placement.create_database("bank", Design(files=(File("D:\\a b\\c.mdf", "c"),))),
-    *mssql_placement.settings(
-        "bank", Settings("bulk_logged", False, True, 170, 0, "forced", "torn_page_detection")
-    ),
+    *mssql_placement.settings("bank", Settings("bulk_logged", False, True, 170, 0, "forced", "torn_page_detection")),
     *mssql_placement.settings("bank", Settings("full", delayed_durability="allowed", page_verify="none")),
     *ddl(shop(), DESIGN),
     *ddl(shop(), replace(DESIGN, tables=(TableGroup(("sale",), compression="row"),))),
@@ -123,11 +114,7 @@ def test_where_tables_keys_and_indexes_lie():
     assert "CREATE TABLE bank.other ( id INTEGER NULL )" in texts
     [sale] = [text for text in texts if text.startswith("CREATE TABLE bank.sale")]
     assert sale.endswith(") ON [growing] WITH (DATA_COMPRESSION = PAGE)")
-    for name, place in (
-        ("sale_pkey", "growing"),
-        ("sale_number_key", "indexes"),
-        ("sale_number_ix", "indexes"),
-    ):
+    for name, place in (("sale_pkey", "growing"), ("sale_number_key", "indexes"), ("sale_number_ix", "indexes")):
         [text] = [text for text in texts if f" {name} " in text]
         assert text.endswith(f" WITH (DATA_COMPRESSION = PAGE) ON [{place}]")
     [foreign] = [text for text in texts if "FOREIGN KEY" in text]

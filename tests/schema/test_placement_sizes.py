@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import bank
-from stallmark.schema.placement import (
+from stallmark.errors import StallmarkError
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.placement.design import (
     GIB,
     MIB,
     TIB,
@@ -52,14 +52,10 @@ def test_a_given_size_stays_and_the_others_take_the_rest():
 
 def test_more_than_a_file_holds_is_refused():
     rows = {"bank.accounts": 200_000_000_000}
-    with pytest.raises(
-        StallmarkError, match=r"/a would need [\d.]+ TiB, and a file holds 16 TiB: name more files\."
-    ):
+    with pytest.raises(StallmarkError, match=r"/a would need [\d.]+ TiB, and a file holds 16 TiB: name more files\."):
         sized(Design(files=(File("/a", "a"),)), bank.METADATA, rows)
     more = tuple(File(f"/{number}", f"f{number}") for number in range(8))
-    assert (
-        sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA, rows).files) > 16 * TIB
-    )
+    assert sum(file.size_bytes or 0 for file in sized(Design(files=more), bank.METADATA, rows).files) > 16 * TIB
 
 
 @pytest.mark.parametrize(
@@ -70,18 +66,7 @@ def test_a_file_is_named_after_its_path(path, name):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "bank.mdf",
-        "D:bank.mdf",
-        "/data/",
-        "D:\\",
-        r"\\nas\share\a.mdf",
-        "/a\nb",
-        "/" + "x" * 260,
-        "//nas/a",
-    ],
+    "path", ["", "bank.mdf", "D:bank.mdf", "/data/", "D:\\", r"\\nas\share\a.mdf", "/a\nb", "/" + "x" * 260, "//nas/a"]
 )
 def test_what_is_no_file_on_a_server_is_refused(path):
     with pytest.raises(StallmarkError):

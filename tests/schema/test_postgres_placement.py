@@ -8,20 +8,14 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
-from stallmark.schema import bank, deploy, postgres_placement
-from stallmark.schema.placement import (
-    GROWING,
-    Design,
-    File,
-    Filegroup,
-    Settings,
-    TableGroup,
-    TempDb,
-)
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.placement import postgres as postgres_placement
+from stallmark.schema.placement.design import GROWING, Design, File, Filegroup, Settings, TableGroup, TempDb
 from stallmark.transactions.bank import WORKLOAD as BANK
 
 FAST, NASTY = f"fast_{os.getpid()}", f'"we\'ird" 100%s {os.getpid()}'
@@ -117,9 +111,7 @@ def test_every_key_and_index_and_what_is_kept_outside_its_row(engine):
     assert lies(engine, "shop") == {
         "sale": FAST, "sale_pkey": NASTY, "sale_number_key": NASTY, "sale_number_ix": NASTY, "line": "pg_default",
     }  # fmt: skip
-    toast = (
-        "SELECT t.reltablespace = c.reltablespace FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid"
-    )
+    toast = "SELECT t.reltablespace = c.reltablespace FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid"
     assert engine.query(f"{toast} WHERE c.oid = 'shop.sale'::regclass") == [(True,)]
     assert FAST in str(engine.settings()) and "pg_toast" not in str(engine.settings())
 

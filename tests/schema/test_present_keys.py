@@ -8,13 +8,13 @@ from tds.datatypes import INT, nvarchar
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.schema import bank, brokerage, deploy
-from stallmark.schema.present_keys import defects, name_of, table_of
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.brokerage import tables as brokerage
+from stallmark.schema.keys import defects, name_of, table_of
 
-WORKLOADS = pytest.mark.parametrize(
-    "metadata", [bank.METADATA, brokerage.METADATA], ids=["bank", "brokerage"]
-)
+WORKLOADS = pytest.mark.parametrize("metadata", [bank.METADATA, brokerage.METADATA], ids=["bank", "brokerage"])
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
 

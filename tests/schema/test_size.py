@@ -9,10 +9,12 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER as BROKERAGE
 from stallmark.loaders.plan import Batch
-from stallmark.schema import bank, brokerage, deploy, size
+from stallmark.schema import deploy, size
+from stallmark.schema.bank import tables as bank
+from stallmark.schema.brokerage import tables as brokerage
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
@@ -34,9 +36,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 def test_postgres_tables_and_keys(database: EmbeddedEngine, kinds: list[str]) -> None:
     metadata = sa.MetaData(schema="sized")
     columns: list[sa.Column] = [sa.Column(f"c{k}", KINDS[kind][0]) for k, kind in enumerate(kinds)]
-    table = sa.Table(
-        "t", metadata, sa.Column("id", sa.Integer, primary_key=True, autoincrement=False), *columns
-    )
+    table = sa.Table("t", metadata, sa.Column("id", sa.Integer, primary_key=True, autoincrement=False), *columns)
     database.execute("DROP SCHEMA IF EXISTS sized CASCADE")
     deploy.create_tables(database, metadata)
     values = ", ".join(["n", *(KINDS[kind][1] for kind in kinds)])
@@ -103,9 +103,7 @@ def test_mean_of_a_number() -> None:
         return sa.Table("t", sa.MetaData(), *(sa.Column(name, sa.Numeric(15, 2), **info) for name in "abcd"))
 
     mean = table(info={"mean_bytes": 5})
-    assert size.table_bytes(mean, 10_000, "postgresql") < 0.8 * size.table_bytes(
-        table(), 10_000, "postgresql"
-    )
+    assert size.table_bytes(mean, 10_000, "postgresql") < 0.8 * size.table_bytes(table(), 10_000, "postgresql")
     assert size.table_bytes(mean, 10_000, "mssql") == size.table_bytes(table(), 10_000, "mssql")
 
 

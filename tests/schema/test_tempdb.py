@@ -13,13 +13,15 @@ from tds.script import Script
 from tds.tokens import Column
 from tsql import parsers
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql import settings, tempdb
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.mssql.examine import examine
-from stallmark.schema import mssql_existing, mssql_placement, mssql_tempdb
-from stallmark.schema.mssql_existing import FoundFile
-from stallmark.schema.placement import GIB, MIB, Design, File, TempDb
+from stallmark.engines.mssql import settings, tempdb
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.examine import examine
+from stallmark.errors import StallmarkError
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement import mssql_existing
+from stallmark.schema.placement import tempdb as mssql_tempdb
+from stallmark.schema.placement.design import GIB, MIB, Design, File, TempDb
+from stallmark.schema.placement.mssql_existing import FoundFile
 
 from .designs import FILE_COLUMNS
 
@@ -46,9 +48,7 @@ def test_microsoft_s_parser_parses(statement):
 
 def is_unknown_to_sqlfluff(statement: str) -> bool:
     """sqlfluff 4.5 knows of files only FILENAME, no ADD FILE without what is optional, and no REMOVE FILE."""
-    return bool(
-        re.match(r"ALTER DATABASE \[tempdb\] (MODIFY FILE \(NAME = N'\w+', (SIZE|FILEG)|ADD|REM)", statement)
-    )
+    return bool(re.match(r"ALTER DATABASE \[tempdb\] (MODIFY FILE \(NAME = N'\w+', (SIZE|FILEG)|ADD|REM)", statement))
 
 
 @pytest.mark.parametrize("statement", [it for it in STATEMENTS if not is_unknown_to_sqlfluff(it)])
@@ -57,9 +57,7 @@ def test_sqlfluff_parses(statement):
 
 
 def test_tempdb_is_changed_only_when_told():
-    with pytest.raises(
-        StallmarkError, match="changes the server for all its databases: write `change_server: true`"
-    ):
+    with pytest.raises(StallmarkError, match="changes the server for all its databases: write `change_server: true`"):
         mssql_tempdb.change(TEMPDB, TEMPDB_FOUND, change_server=False)
 
 
@@ -83,9 +81,7 @@ def test_tempdb_as_wanted_is_left_alone_and_never_shrunk():
     assert mssql_tempdb.change(TEMPDB, there, change_server=True) == []
     assert mssql_existing.tempdb_differences(TEMPDB, there) == []
     extra = FoundFile("ROWS", "PRIMARY", "temp3", "/t/c.ndf", GIB, 64 * MIB)
-    assert mssql_existing.tempdb_differences(TEMPDB, [*there, extra]) == [
-        "tempdb: there is one file more, temp3"
-    ]
+    assert mssql_existing.tempdb_differences(TEMPDB, [*there, extra]) == ["tempdb: there is one file more, temp3"]
     assert mssql_existing.tempdb_differences(TEMPDB, TEMPDB_FOUND) == [
         "tempdb: the file tempdev lies at /var/opt/mssql/data/tempdb.mdf, not at /t/a.mdf",
         "tempdb: the file tempdev has 8 MiB, not 1,024 MiB",
@@ -149,9 +145,7 @@ def placed(script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S
     says_it_is(script)
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB\\PROD",)]))
     script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
-    script.sql(
-        "sp_addextendedproperty", Error(15135, "Object is invalid. Extended properties are not permitted.")
-    )
+    script.sql("sp_addextendedproperty", Error(15135, "Object is invalid. Extended properties are not permitted."))
     script.sql("sys.filegroups", files(TEMPDB_FOUND), times=1)
     return script
 
@@ -172,9 +166,7 @@ def test_it_is_rehearsed_then_changed_and_what_a_restart_must_do_is_said(placed,
     with pytest.raises(StallmarkError) as refused:
         mssql_tempdb.place(engine, TEMPDB, change_server=True)
     said = str(refused.value)
-    assert (
-        "tempdb: the file tempdev lies at /var/opt/mssql/data/tempdb.mdf, not at /t/a.mdf. A new path" in said
-    )
+    assert "tempdb: the file tempdev lies at /var/opt/mssql/data/tempdb.mdf, not at /t/a.mdf. A new path" in said
     assert "restart it, and run again" in said
     assert all(statement in said for statement in mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND))
     rehearsed = mssql_tempdb.REHEARSAL

@@ -7,10 +7,11 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import deploy, warehouse_scale
-from stallmark.schema.warehouse import METADATA
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.schema import deploy
+from stallmark.schema.warehouse import scale as warehouse_scale
+from stallmark.schema.warehouse.tables import METADATA
 
 DIALECTS = {"postgresql": postgresql.dialect(), "mssql": mssql.dialect()}
 
@@ -103,14 +104,10 @@ def test_orphans_of_a_key_of_two_columns_are_named(database: EmbeddedEngine) -> 
     with pytest.raises(StallmarkError) as error:
         deploy.finish(
             database,
-            deploy.Parts(
-                parts.tables, parts.keys, [k for k in parts.foreign_keys if "partkey" in str(k.name)]
-            ),
+            deploy.Parts(parts.tables, parts.keys, [k for k in parts.foreign_keys if "partkey" in str(k.name)]),
             "",
             rows={},
             step=lambda _: None,
         )
-    assert "warehouse.lineitem has rows whose l_partkey, l_suppkey are not in warehouse.partsupp" in str(
-        error.value
-    )
+    assert "warehouse.lineitem has rows whose l_partkey, l_suppkey are not in warehouse.partsupp" in str(error.value)
     assert "l_orderkey 8, l_linenumber 3, l_partkey 1, l_suppkey 3" in str(error.value)

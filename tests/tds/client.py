@@ -12,17 +12,7 @@ HEADERS = bytes.fromhex("16000000120000000200000000000000000001000000")  # ALL_H
 
 
 def login_bytes(**fields: str) -> bytes:
-    names = [
-        "host",
-        "user",
-        "password",
-        "application",
-        "server",
-        "extension",
-        "library",
-        "language",
-        "database",
-    ]
+    names = ["host", "user", "password", "application", "server", "extension", "library", "language", "database"]
     data = bytearray(94)
     places = bytearray()
     for name in names:
@@ -55,6 +45,4 @@ def batch(text: str) -> bytes:
     return frame(SQL_BATCH, HEADERS + text.encode("utf-16-le"), 512)
 
 
-OPENING = frame(PRELOGIN, write_prelogin({0: b"\0" * 6, 1: b"\2"}), 4096) + frame(
-    LOGIN7, login_bytes(user="u"), 4096
-)
+OPENING = frame(PRELOGIN, write_prelogin({0: b"\0" * 6, 1: b"\2"}), 4096) + frame(LOGIN7, login_bytes(user="u"), 4096)

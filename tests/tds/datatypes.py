@@ -189,9 +189,7 @@ def _encoding(kind: DataType) -> str:
 
 def _encode_time(kind: DataType, value: time) -> bytes:
     microseconds = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    ticks = (
-        microseconds * 10 ** (kind.scale - 6) if kind.scale > 6 else microseconds // 10 ** (6 - kind.scale)
-    )
+    ticks = microseconds * 10 ** (kind.scale - 6) if kind.scale > 6 else microseconds // 10 ** (6 - kind.scale)
     return ticks.to_bytes(3 if kind.scale <= 2 else 4 if kind.scale <= 4 else 5, "little")
 
 
@@ -258,10 +256,7 @@ _FLOAT = (_encode_float, _decode_float)
 _DECIMAL = (_encode_decimal, _decode_decimal)
 _MONEY = (_encode_money, _decode_money)
 _DATETIME = (_encode_datetime, _decode_datetime)
-_TEXT = (
-    lambda kind, value: value.encode(_encoding(kind)),
-    lambda kind, data: data.decode(_encoding(kind), "replace"),
-)
+_TEXT = (lambda kind, value: value.encode(_encoding(kind)), lambda kind, data: data.decode(_encoding(kind), "replace"))
 _UNICODE = (lambda kind, value: value.encode("utf-16-le"), lambda kind, data: data.decode("utf-16-le"))
 _BYTES = (lambda kind, value: bytes(value), lambda kind, data: bytes(data))
 _GUID = (lambda kind, value: value.bytes_le, lambda kind, data: uuid.UUID(bytes_le=bytes(data)))

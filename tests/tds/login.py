@@ -95,9 +95,7 @@ def read_login(body: bytes) -> Login:
         raise Malformed("LOGIN7 too short") from error
     fields[_PASSWORD] = bytes(unscrambled(byte) for byte in fields[_PASSWORD])
     fields[_EXTENSION] = b""
-    host, user, password, application, server, _, library, _, database = (
-        it.decode("utf-16-le") for it in fields
-    )
+    host, user, password, application, server, _, library, _, database = (it.decode("utf-16-le") for it in fields)
     return Login(user, database, application, host, server, library, packet_size, features, password)
 
 

@@ -67,9 +67,7 @@ class ExtendedProperties:
             [self.values[name]] = rest
         elif "sp_dropextendedproperty" in request.text:
             if self.values.pop(name, None) is None:
-                return [
-                    Error(15217, f"Property cannot be updated or deleted. Property '{name}' does not exist.")
-                ]
+                return [Error(15217, f"Property cannot be updated or deleted. Property '{name}' does not exist.")]
         else:
             found = [(self.values[name],)] if name in self.values else []
             return [Rows([Column("value", nvarchar(3750))], found)]
@@ -134,28 +132,7 @@ def type_info(request: Request) -> Iterable[Step]:
         ("SQL_DATA_TYPE", SMALLINT), ("SQL_DATETIME_SUB", SMALLINT), ("NUM_PREC_RADIX", INT),
         ("INTERVAL_PRECISION", SMALLINT), ("USERTYPE", SMALLINT)]  # fmt: skip
     rows = [
-        (
-            name,
-            number,
-            size,
-            "'",
-            "'",
-            None,
-            1,
-            0,
-            3,
-            None,
-            0,
-            None,
-            name,
-            None,
-            None,
-            number,
-            None,
-            None,
-            None,
-            0,
-        )
+        (name, number, size, "'", "'", None, 1, 0, 3, None, 0, None, name, None, None, number, None, None, None, 0)
         for name, number, size in _TYPE_SIZES
         if number == asked
     ]
@@ -180,12 +157,7 @@ def table(columns: Sequence[Column]) -> list[Step]:
         ("collation", nvarchar(128)),
     ]
     rows = [
-        (
-            number,
-            column.name,
-            column.type.collation if text else None,
-            PROPERTIES["Collation"] if text else None,
-        )
+        (number, column.name, column.type.collation if text else None, PROPERTIES["Collation"] if text else None)
         for number, column in enumerate(columns, 1)
         for text in ["char" in column.type.name]
     ]

@@ -182,9 +182,7 @@ class _Connection:
             if sent == len(data):
                 return
             data = data[sent:]
-            self._responder._selector.modify(
-                self._socket, selectors.EVENT_READ | selectors.EVENT_WRITE, self._on_event
-            )
+            self._responder._selector.modify(self._socket, selectors.EVENT_READ | selectors.EVENT_WRITE, self._on_event)
         self._unsent += data
 
     def close(self, reset: bool) -> None:
@@ -246,9 +244,7 @@ class _Connection:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tds.responder", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: a free one; it is printed")
-    parser.add_argument(
-        "--script", help="a Python file that defines `script`; without it: see tds/benchmark.py"
-    )
+    parser.add_argument("--script", help="a Python file that defines `script`; without it: see tds/benchmark.py")
     parser.add_argument("--encryption", choices=["none", "login", "required"], default="none")
     arguments = parser.parse_args()
     script = runpy.run_path(arguments.script)["script"] if arguments.script else benchmark.script()

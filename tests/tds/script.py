@@ -97,18 +97,14 @@ class Script:
     def procedure(self, name: str, *answer: Any, times: int | None = None) -> None:
         """`times`: so often, then as if the rule were not there."""
         wanted = plain(name)
-        self._rules.append(
-            Rule(lambda request: any(_same(wanted, it) for it in request.called), answer, times)
-        )
+        self._rules.append(Rule(lambda request: any(_same(wanted, it) for it in request.called), answer, times))
 
     def sql(self, pattern: str, *answer: Any, times: int | None = None) -> None:
         """`pattern`: a regular expression, found anywhere in the text whatever its case."""
         found = re.compile(pattern, re.I).search
         self._rules.append(Rule(lambda request: bool(request.text and found(request.text)), answer, times))
 
-    def bulk(
-        self, table: str, *answer: Any, times: int | None = None, after_bytes: int | None = None
-    ) -> None:
+    def bulk(self, table: str, *answer: Any, times: int | None = None, after_bytes: int | None = None) -> None:
         """To a bulk load, when its rows have arrived; with `after_bytes` the connection is cut in the middle of them,
         and the answer is of no importance. Without a rule: the count of the rows."""
         wanted = plain(table)
@@ -121,9 +117,7 @@ class Script:
     def table(self, name: str, columns: Sequence[Column]) -> None:
         """The table is there: answers what clients ask about one before they load rows into it."""
         wanted = plain(name)
-        self._own.append(
-            Rule(lambda request: questions.asks_about(request, wanted), tuple(questions.table(columns)))
-        )
+        self._own.append(Rule(lambda request: questions.asks_about(request, wanted), tuple(questions.table(columns))))
 
     def parameters(self, name: str, types: Sequence[DataType]) -> None:
         """What the procedure takes, or any procedure if `name` is "*": asked before a NULL without a type is sent."""

@@ -325,7 +325,5 @@ def _transaction_verbs(text: str) -> tuple[bool, int | None]:
     """Whether a text begins a transaction, and how it ends one."""
     if not text:
         return False, None
-    ends = (
-        tokens.COMMITTED if _COMMIT.search(text) else tokens.ROLLED_BACK if _ROLLBACK.search(text) else None
-    )
+    ends = tokens.COMMITTED if _COMMIT.search(text) else tokens.ROLLED_BACK if _ROLLBACK.search(text) else None
     return bool(_BEGIN.search(text)), ends

@@ -52,16 +52,12 @@ ROWS = [
 def bulk_copy(server: Responder, rows: list[tuple] = ROWS, **options: Any) -> dict:
     if reason := odbc.missing():
         pytest.skip(reason)
-    mssql_python = pytest.importorskip(
-        "mssql_python", reason="pip install mssql-python", exc_type=ImportError
-    )
+    mssql_python = pytest.importorskip("mssql_python", reason="pip install mssql-python", exc_type=ImportError)
     pa = pytest.importorskip("pyarrow")
     types = [pa.int64(), pa.int16(), pa.bool_(), pa.float64(), pa.decimal128(12, 2), pa.string(), pa.string(),
              pa.timestamp("us"), pa.date32(), pa.binary()]  # fmt: skip
     names = [column.name for column in TABLE]
-    table = pa.table(
-        [pa.array(it, kind) for it, kind in zip(zip(*rows, strict=True), types, strict=True)], names
-    )
+    table = pa.table([pa.array(it, kind) for it, kind in zip(zip(*rows, strict=True), types, strict=True)], names)
     where = f"SERVER=tcp:127.0.0.1,{server.port};DATABASE=stallmark;UID=tester;PWD=not a secret;"
     encryption = f"Encrypt={options.pop('encrypt', 'no')};TrustServerCertificate=yes"
     with closing(mssql_python.connect(where + encryption, autocommit=True)) as connection:

@@ -32,16 +32,7 @@ from tds.datatypes import (
     varchar,
 )
 from tds.login import read_login, read_prelogin, write_prelogin
-from tds.packets import (
-    BULK_LOAD,
-    IGNORE,
-    RPC,
-    SQL_BATCH,
-    Assembler,
-    Malformed,
-    Message,
-    frame,
-)
+from tds.packets import BULK_LOAD, IGNORE, RPC, SQL_BATCH, Assembler, Malformed, Message, frame
 from tds.reading import Reader, short_text
 from tds.requests import called_in, read_bulk, read_requests, short_key
 from tds.tokens import Column
@@ -139,16 +130,12 @@ def test_a_value_that_does_not_fit_is_refused(kind, value):
 def streams(draw: st.DrawFn) -> tuple[list[tuple[int, bytes]], list[bytes]]:
     """Messages, and their packets cut anywhere."""
     messages = draw(
-        st.lists(
-            st.tuples(st.sampled_from([SQL_BATCH, RPC, BULK_LOAD]), st.binary(max_size=2000)), max_size=4
-        )
+        st.lists(st.tuples(st.sampled_from([SQL_BATCH, RPC, BULK_LOAD]), st.binary(max_size=2000)), max_size=4)
     )
     stream = b"".join(frame(kind, body, draw(st.sampled_from([512, 513, 4096]))) for kind, body in messages)
     places = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     return messages, [
-        stream[start:end]
-        for start, end in zip([0, *places], [*places, len(stream)], strict=True)
-        if end > start
+        stream[start:end] for start, end in zip([0, *places], [*places, len(stream)], strict=True) if end > start
     ]
 
 
@@ -164,9 +151,7 @@ def test_messages_arrive_whole_however_they_are_cut(cut):
 def test_swallowed_bodies_are_counted(cut):
     messages, parts = cut
     assembler = Assembler(swallowed_kind=BULK_LOAD)
-    for message, (kind, body) in zip(
-        [it for part in parts for it in assembler.feed(part)], messages, strict=True
-    ):
+    for message, (kind, body) in zip([it for part in parts for it in assembler.feed(part)], messages, strict=True):
         assert message.size == len(body)
         if kind != BULK_LOAD:
             assert message.body == body
@@ -238,17 +223,7 @@ def test_several_calls_in_one_message_are_one_round_trip():
 def test_a_table_as_parameter():
     row = b"\x01" + INT.encode(1) + nvarchar(9).encode(None)
     columns = b"".join(struct.pack("<IH", 0, 1) + kind.info() + b"\0" for kind in (INT, nvarchar(9)))
-    table = (
-        b"\0\0"
-        + b"\xf3"
-        + b"\0\0"
-        + short_text("ids")
-        + struct.pack("<H", 2)
-        + columns
-        + b"\0"
-        + row * 2
-        + b"\0"
-    )
+    table = b"\0\0" + b"\xf3" + b"\0\0" + short_text("ids") + struct.pack("<H", 2) + columns + b"\0" + row * 2 + b"\0"
     [request] = read_requests(rpc(call("p", table, parameter(INT, 7))), 1, 1)
     assert request.values == ([(1, None), (1, None)], 7)
 

@@ -78,9 +78,7 @@ def test_transactions_begin_and_end_on_the_wire():
     script.procedure("dead", Error(1205, "deadlock", severity=13))
     began, committed = tokens.transaction_began(), tokens.transaction_ended(tokens.COMMITTED)
     rolled_back = tokens.transaction_ended(tokens.ROLLED_BACK)
-    wire, _ = converse(
-        [OPENING, batch("BEGIN TRAN"), batch("COMMIT"), batch("IF @@TRANCOUNT > 0 COMMIT")], script
-    )
+    wire, _ = converse([OPENING, batch("BEGIN TRAN"), batch("COMMIT"), batch("IF @@TRANCOUNT > 0 COMMIT")], script)
     assert wire.sent.count(began) == wire.sent.count(committed) == 1
     wire, _ = converse([OPENING, batch("BEGIN TRAN; EXEC dead; COMMIT"), batch("BEGIN TRAN")], script)
     assert (wire.sent.count(began), wire.sent.count(committed), wire.sent.count(rolled_back)) == (2, 0, 1)

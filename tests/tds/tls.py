@@ -22,26 +22,8 @@ def server_context() -> ssl.SSLContext:
 
 def _make_certificate(folder: Path) -> bytes:
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    argv = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=localhost",
-    ]
-    argv += [
-        "-addext",
-        "subjectAltName=DNS:localhost,IP:127.0.0.1",
-        "-keyout",
-        str(key),
-        "-out",
-        str(certificate),
-    ]
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    argv += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
     try:
         subprocess.run(argv, check=True, capture_output=True)
     except FileNotFoundError:

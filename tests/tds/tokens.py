@@ -47,9 +47,7 @@ def row(types: Sequence[DataType], values: Iterable[Any]) -> bytes:
     return b"\xd1" + b"".join(kind.encode(value) for kind, value in zip(types, values, strict=True))
 
 
-def message(
-    token: int, number: int, severity: int, state: int, text: str, procedure: str = "", line: int = 1
-) -> bytes:
+def message(token: int, number: int, severity: int, state: int, text: str, procedure: str = "", line: int = 1) -> bytes:
     """ERROR (0xAA) and INFO (0xAB) have the same fields."""
     body = struct.pack("<iBB", number, state, severity) + long_text(text)
     body += short_text(SERVER_NAME) + short_text(procedure) + struct.pack("<i", line)

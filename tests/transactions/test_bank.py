@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import CallFailed
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
 from stallmark.transactions.bank import WORKLOAD
@@ -95,10 +95,7 @@ def test_one_transfer(bank: EmbeddedEngine) -> None:
         (4, 1, 150_000, -100, None),
     ]
     assert bank.query("SELECT abalance FROM bank.accounts WHERE aid = 150000") == [(-30,)]
-    assert bank.query("SELECT tid, tbalance FROM bank.tellers WHERE tbalance <> 0 ORDER BY tid") == [
-        (3, 70),
-        (4, -100),
-    ]
+    assert bank.query("SELECT tid, tbalance FROM bank.tellers WHERE tbalance <> 0 ORDER BY tid") == [(3, 70), (4, -100)]
     assert bank.query("SELECT bid, bbalance FROM bank.branches ORDER BY bid") == [(1, -30), (2, 0)]
     with pytest.raises(CallFailed, match="no account 900000"):
         Transfer({"branches": 2}).execute(session, (900_000, 1, 1, 5))

@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from injected import Injected
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import brokerage, checks

@@ -6,7 +6,7 @@ import random
 import pytest
 from injected import Injected
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
 from stallmark.transactions.bank import WORKLOAD, Transfer
@@ -50,20 +50,12 @@ INJECTIONS = {
     ),
     "history of nobody": (f"{HISTORY} (99, 1, 1, 0, now())", {"teller_history", "history_teller"}, 1),
     "history of an account of nobody": (f"{HISTORY} (1, 1, 900000, 0, now())", {"account_history"}, 1),
-    "history without a branch": (
-        f"{HISTORY} (1, NULL, 1, 0, now())",
-        {"branch_history", "history_teller"},
-        1,
-    ),
+    "history without a branch": (f"{HISTORY} (1, NULL, 1, 0, now())", {"branch_history", "history_teller"}, 1),
     "history at another branch": (f"{HISTORY} (1, 2, 1, 0, now())", {"history_teller"}, 1),
     "a missing account": ("DELETE FROM bank.accounts WHERE aid = 5", {"rows"}, 1),
     "a missing teller": ("DELETE FROM bank.tellers WHERE tid = 5", {"rows"}, 1),
     "an account of another branch": ("UPDATE bank.accounts SET bid = 2 WHERE aid = 5", {"belongs"}, 1),
-    "an account out of range": (
-        "UPDATE bank.accounts SET aid = 200001, bid = 3 WHERE aid = 5",
-        {"belongs"},
-        1,
-    ),
+    "an account out of range": ("UPDATE bank.accounts SET aid = 200001, bid = 3 WHERE aid = 5", {"belongs"}, 1),
     "a teller of another branch": ("UPDATE bank.tellers SET bid = NULL WHERE tid = 5", {"belongs"}, 1),
     "a missing branch": ("DELETE FROM bank.branches WHERE bid = 2", {"branch_tellers", "rows"}, 1),
 }
@@ -105,9 +97,7 @@ def test_a_good_database_holds(used: EmbeddedEngine) -> None:
 @pytest.mark.parametrize("wrong", INJECTIONS)
 def test_a_wrong_row_is_found(used: EmbeddedEngine, wrong: str) -> None:
     statement, expected, offending = INJECTIONS[wrong]
-    findings = {
-        f.name: f for f in checks.run(Injected(used, DATABASE, statement), WORKLOAD, SCALE, driven=True)
-    }
+    findings = {f.name: f for f in checks.run(Injected(used, DATABASE, statement), WORKLOAD, SCALE, driven=True)}
     for condition in expected:
         finding = findings[NAMES[condition]]
         assert not finding.holds
@@ -141,9 +131,7 @@ def test_quick_leaves_out_scans(used: EmbeddedEngine) -> None:
 
 def test_what_holds_for_a_fresh_database_is_left_out_of_a_used_one(used: EmbeddedEngine) -> None:
     conditions = (
-        Condition(
-            "as loaded", "SELECT count(*) AS transfers FROM bank.history", statistical=True, fresh_only=True
-        ),
+        Condition("as loaded", "SELECT count(*) AS transfers FROM bank.history", statistical=True, fresh_only=True),
         Condition("always", "SELECT 1 AS one WHERE 1 = 0", "cheap"),
     )
     workload = dataclasses.replace(WORKLOAD, conditions=conditions)

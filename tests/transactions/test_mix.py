@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, attendants_each, deck_of
 from stallmark.transactions.workload import Outcome, Transaction, Workload
@@ -113,8 +113,7 @@ def test_nine_of_ten_only_read_the_brokerage():
 
 
 @pytest.mark.parametrize(
-    ("mix", "times"),
-    [(None, 1), ({"buy": 1}, sqrt(1 / 0.3)), ({"buy": 3, "look": 7}, 1), ({"look": 1}, FEWEST)],
+    ("mix", "times"), [(None, 1), ({"buy": 1}, sqrt(1 / 0.3)), ({"buy": 3, "look": 7}, 1), ({"look": 1}, FEWEST)]
 )
 def test_more_attend_where_more_follows(mix, times):
     shop = replace(SHOP, attendants=2.0)

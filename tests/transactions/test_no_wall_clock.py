@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WALL = {
-    "time.time",
-    "time.time_ns",
-    "time.localtime",
-    "time.gmtime",
-    "datetime.now",
-    "datetime.utcnow",
-    "date.today",
-}
+WALL = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "datetime.now", "datetime.utcnow", "date.today"}
 # What runs in an executor, and what measures beside it.
 LOAD = [
     *(ROOT / "transactions").rglob("*.py"),

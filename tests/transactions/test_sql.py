@@ -8,7 +8,7 @@ import re
 import pytest
 from sqlfluff.core import Linter
 
-from stallmark.driver.engines import sql_file
+from stallmark.engines import sql_file
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.workload import Transaction, Workload
 
@@ -48,9 +48,7 @@ def test_twins_define_the_frames_with_their_parameters(workload, kind):
     postgresql, mssql = (code(workload, kind, dialect) for dialect in DIALECTS)
     functions = {
         name: len(re.findall(r"(?:^|,)\s*(?!OUT\b)\w+ ", re.sub(IN_BRACKETS, "", given)))
-        for name, given in re.findall(
-            rf"CREATE OR REPLACE FUNCTION {schema}\.(\w+)\s*{IN_BRACKETS}", postgresql
-        )
+        for name, given in re.findall(rf"CREATE OR REPLACE FUNCTION {schema}\.(\w+)\s*{IN_BRACKETS}", postgresql)
     }
     procedures = {
         name: len(re.findall(r"@\w+", given))

@@ -47,9 +47,7 @@ def microsoft(text: str) -> list[str]:
 @functools.cache
 def _linter() -> Linter:
     # No templates: braces are braces. No limit on size: a text that was skipped would pass.
-    return Linter(
-        FluffConfig({"core": {"dialect": "tsql", "templater": "raw", "large_file_skip_byte_limit": 0}})
-    )
+    return Linter(FluffConfig({"core": {"dialect": "tsql", "templater": "raw", "large_file_skip_byte_limit": 0}}))
 
 
 @functools.cache

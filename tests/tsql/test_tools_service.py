@@ -14,9 +14,7 @@ def test_no_program(monkeypatch):
     monkeypatch.delenv(tools_service.VARIABLE, raising=False)
     monkeypatch.setenv("PATH", "")
     said = tools_service.missing.__wrapped__()
-    assert said and said.startswith(
-        "Microsoft's T-SQL parser is not here: STALLMARK_SQLTOOLSSERVICE names no program"
-    )
+    assert said and said.startswith("Microsoft's T-SQL parser is not here: STALLMARK_SQLTOOLSSERVICE names no program")
 
 
 def test_a_program_that_is_not_there(monkeypatch):

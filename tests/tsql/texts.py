@@ -151,10 +151,7 @@ def ddl(metadata: sa.MetaData) -> list[str]:
     for item in (*parts.keys, *parts.foreign_keys):
         statements.append(CreateIndex(item) if isinstance(item, sa.Index) else AddConstraint(item))
     dialect = mssql.dialect()
-    dialect.server_version_info = (
-        14,
-        0,
-    )  # SQL Server 2017, the oldest: for older ones DATE would become DATETIME
+    dialect.server_version_info = (14, 0)  # SQL Server 2017, the oldest: for older ones DATE would become DATETIME
     return [str(statement.compile(dialect=dialect)) for statement in statements]
 
 

@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar
 
-from stallmark.driver.engines.base import Session
+from stallmark.engines.base import Session
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.bank.transfer import Transfer
 from stallmark.transactions.workload import Opening, Outcome, Surroundings, Workload

@@ -15,7 +15,7 @@ WORKLOAD = Workload(
     name="bank",
     version=1,
     schema="bank",
-    tables="stallmark.schema.bank",
+    tables="stallmark.schema.bank.tables",
     deck={Transfer: 1},
     conditions=(
         _condition("branch_tellers", "a branch's balance is the sum of its tellers' balances", "cheap"),

@@ -4,9 +4,9 @@ import random
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.bank_scale import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.bank.scale import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
 from stallmark.transactions.workload import Outcome, Transaction
 
 REMOTE_SHARE = 0.15

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from stallmark.schema.brokerage_population import UNIT, Population
+from stallmark.schema.brokerage.population import UNIT, Population
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume
 from stallmark.transactions.brokerage.customer_position import CustomerPosition
 from stallmark.transactions.brokerage.data_maintenance import DataMaintenance
@@ -74,18 +74,10 @@ CONDITIONS = (
     _condition("industries", "industries belong to sectors, companies to industries", "cheap"),
     _condition("news", "a news item says something about one company", "cheap"),
     _condition("securities", "securities have a last trade, a company, an exchange", "cheap"),
+    _condition("trade_shares", "trades are of all kinds in their shares", "scan", statistical=True, fresh_only=True),
+    _condition("history_per_trade", "a trade changes 1 to 1.36 holdings", "scan", statistical=True, fresh_only=True),
     _condition(
-        "trade_shares", "trades are of all kinds in their shares", "scan", statistical=True, fresh_only=True
-    ),
-    _condition(
-        "history_per_trade", "a trade changes 1 to 1.36 holdings", "scan", statistical=True, fresh_only=True
-    ),
-    _condition(
-        "account_shares",
-        "permissions and tax status in their shares",
-        "cheap",
-        statistical=True,
-        fresh_only=True,
+        "account_shares", "permissions and tax status in their shares", "cheap", statistical=True, fresh_only=True
     ),
 )
 
@@ -113,7 +105,7 @@ WORKLOAD = Workload(
     name="brokerage",
     version=2,
     schema="brokerage",
-    tables="stallmark.schema.brokerage",
+    tables="stallmark.schema.brokerage.tables",
     deck={
         TradeOrder: 101,
         TradeStatus: 190,

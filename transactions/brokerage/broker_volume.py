@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Session
+from stallmark.engines.base import Session
 from stallmark.transactions.workload import Outcome, Transaction
 
 FEWEST_BROKERS, MOST_BROKERS = 20, 40

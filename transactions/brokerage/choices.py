@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stallmark.schema.arrays import Ints
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     Population,
     account_key,
     accounts_of,

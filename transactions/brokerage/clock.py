@@ -7,7 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from stallmark.schema.brokerage_prices import FIRST_DAY
+from stallmark.schema.brokerage.prices import FIRST_DAY
 
 _ZERO: datetime = FIRST_DAY.astype("datetime64[us]").astype(datetime)
 

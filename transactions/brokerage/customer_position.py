@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Isolation, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage_population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.engines.base import Isolation, Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
 from stallmark.transactions.brokerage.choices import Choice
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome, Transaction

@@ -4,13 +4,9 @@ import random
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage_population import (
-    address_key_of_customer,
-    company_key,
-    customer_key,
-)
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -46,9 +42,7 @@ class DataMaintenance(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(changed,)] = session.call("data_maintenance_tweak", inputs)
         if not changed:
-            raise CallFailed(
-                ErrorClass.OTHER, "", f"there is nothing to maintain for {inputs}: run `stallmark check`"
-            )
+            raise CallFailed(ErrorClass.OTHER, "", f"there is nothing to maintain for {inputs}: run `stallmark check`")
         return Outcome.COMMITTED
 
 

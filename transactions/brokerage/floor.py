@@ -11,8 +11,8 @@ from itertools import count
 
 import numpy as np
 
-from stallmark.schema.brokerage_population import Population, symbol
-from stallmark.schema.brokerage_prices import cents_at, phase_s
+from stallmark.schema.brokerage.population import Population, symbol
+from stallmark.schema.brokerage.prices import cents_at, phase_s
 from stallmark.transactions.brokerage.choices import Choice, Part, choices
 from stallmark.transactions.brokerage.clock import Clock, RunClock, price_second
 from stallmark.transactions.brokerage.market import Market

@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from typing import ClassVar
 
-from stallmark.driver.engines.base import Session
+from stallmark.engines.base import Session
 from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.floor import Floor, dollars
 from stallmark.transactions.brokerage.market import Order, Report

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage_population import company_key, customer_key
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage.population import company_key, customer_key
 from stallmark.transactions.brokerage.choices import Choice
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome, Transaction
@@ -84,7 +84,5 @@ class MarketWatch(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(securities, _)] = session.call(_FRAMES[type(inputs)], inputs)
         if isinstance(inputs, OfList) and not securities:
-            raise CallFailed(
-                ErrorClass.OTHER, "", f"customer {inputs.customer} watches nothing: run `stallmark check`"
-            )
+            raise CallFailed(ErrorClass.OTHER, "", f"customer {inputs.customer} watches nothing: run `stallmark check`")
         return Outcome.COMMITTED

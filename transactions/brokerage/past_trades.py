@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.arrays import Floats
-from stallmark.schema.brokerage_population import Population, trade_key
-from stallmark.schema.brokerage_prices import DAY_S, moment
+from stallmark.schema.brokerage.population import Population, trade_key
+from stallmark.schema.brokerage.prices import DAY_S, moment
 from stallmark.schema.hashing import Numbers, below, unit
 from stallmark.transactions.brokerage.floor import Floor
 

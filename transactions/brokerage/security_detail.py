@@ -4,8 +4,8 @@ import random
 from datetime import date, timedelta
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction
 
 FEWEST_DAYS, MOST_DAYS = 5, 20

@@ -5,8 +5,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from stallmark.driver.engines.base import Session
-from stallmark.schema.brokerage_population import trade_key
+from stallmark.engines.base import Session
+from stallmark.schema.brokerage.population import trade_key
 from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Opening, Outcome

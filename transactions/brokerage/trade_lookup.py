@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar
 
-from stallmark.driver.engines.base import Session
+from stallmark.engines.base import Session
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction

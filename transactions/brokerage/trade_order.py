@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from stallmark.driver.engines.base import Isolation, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage_population import (
+from stallmark.engines.base import Isolation, Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage.population import (
     BURNT_EVERY,
     PERMISSIONS_PERCENT,
     company_of,
@@ -201,9 +201,7 @@ def _estimate(session: Session, order: TradeOrderInputs, account: _Account, limi
     estimate = _Estimate(*row)
     if None in (estimate.symbol, estimate.bid, estimate.commission, estimate.charge):
         name = order.symbol or f"{order.issue} of {order.company}"
-        raise CallFailed(
-            ErrorClass.OTHER, "", f"security {name} or its price is not there: run `stallmark check`"
-        )
+        raise CallFailed(ErrorClass.OTHER, "", f"security {name} or its price is not there: run `stallmark check`")
     return estimate
 
 
@@ -227,10 +225,5 @@ def _candidates(floor: Floor, rng: random.Random) -> Iterator[_Candidate]:
         another = [permitted(floor.seed, floor.population, accounts, which).tolist() for which in (1, 2)]
         issues = np.where(is_preferred(securities), "PREF_A", "COMMON").tolist()
         yield from map(
-            _Candidate,
-            some,
-            others.tolist(),
-            zip(*another, strict=True),
-            company_of(securities).tolist(),
-            issues,
+            _Candidate, some, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues
         )

@@ -7,8 +7,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
-from stallmark.driver.engines.base import Isolation, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Isolation, Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.clock import as_text
 from stallmark.transactions.brokerage.floor import Floor, dollars
 from stallmark.transactions.brokerage.market import Order
@@ -48,9 +48,7 @@ class _Trade(NamedTuple):
         found = cls(*rows[0])
         if found.state != "SBMT":
             raise CallFailed(
-                ErrorClass.OTHER,
-                "",
-                f"trade {trade} is {found.state}, not SBMT: it was completed or canceled before",
+                ErrorClass.OTHER, "", f"trade {trade} is {found.state}, not SBMT: it was completed or canceled before"
             )
         return found
 
@@ -105,26 +103,21 @@ class TradeResult(Transaction):
                 )
             commission, security_name = _found(
                 session.call(
-                    "trade_result_commission",
-                    (trade.customer, trade.symbol, trade.type, trade.quantity, price),
+                    "trade_result_commission", (trade.customer, trade.symbol, trade.type, trade.quantity, price)
                 ),
                 f"no commission rate for trade {order.trade}",
             )
 
             value = Decimal(price) * trade.quantity
             withheld = Decimal(tax) if trade.tax_status == TAXED_AT_SOURCE else 0
-            amount = (
-                (value if trade.sells else -value) - Decimal(trade.charge) - Decimal(commission) - withheld
-            )
+            amount = (value if trade.sells else -value) - Decimal(trade.charge) - Decimal(commission) - withheld
             paid_for = f"{trade.type_name} {trade.quantity} shares of {security_name}"
             session.call(
                 "trade_result_settlement",
                 (order.trade, trade.account, moment, due_date(now.date()), str(amount), trade.cash, paid_for),
             )
             _found(
-                session.call(
-                    "trade_result_completion", (order.trade, trade.broker, moment, price, str(commission))
-                ),
+                session.call("trade_result_completion", (order.trade, trade.broker, moment, price, str(commission))),
                 f"no broker {trade.broker} of trade {order.trade}",
             )
         self.shared.market.report(order, cents)

@@ -4,8 +4,8 @@ import random
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
-from stallmark.driver.engines.base import Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.choices import Choice
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome, Transaction

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from stallmark.schema import warehouse_refresh, warehouse_scale
+from stallmark.schema.warehouse import refresh as warehouse_refresh
+from stallmark.schema.warehouse import scale as warehouse_scale
 from stallmark.transactions.workload import Condition, Workload
 
 _condition = partial(Condition.of_file, __name__)
@@ -39,7 +40,7 @@ WORKLOAD = Workload(
     name="warehouse",
     version=3,
     schema="warehouse",
-    tables="stallmark.schema.warehouse",
+    tables="stallmark.schema.warehouse.tables",
     deck={},
     conditions=CONDITIONS,
     package=__name__,

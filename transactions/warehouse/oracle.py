@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import warehouse_generator, warehouse_refresh
-from stallmark.schema.warehouse import METADATA
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.schema.warehouse import generator as warehouse_generator
+from stallmark.schema.warehouse import refresh as warehouse_refresh
+from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.warehouse.answers import VALIDATION_ROWS, differences
 from stallmark.transactions.warehouse.parameters import validation
 from stallmark.transactions.warehouse.queries import QUERIES, text
@@ -65,9 +66,7 @@ class Oracle:
         try:
             yield
         except _duckdb().Error as error:
-            raise StallmarkError(
-                f"DuckDB did not find {what}: {str(error).splitlines()[0].rstrip('.')}."
-            ) from None
+            raise StallmarkError(f"DuckDB did not find {what}: {str(error).splitlines()[0].rstrip('.')}.") from None
 
     def _fill(self) -> None:
         execute = self._connection.execute
@@ -93,9 +92,7 @@ class Oracle:
     def _refresh(self, generated: Mapping[str, str]) -> None:
         inserted, deleted = self._changes
         for name in ("orders", "lineitem"):
-            self._connection.execute(
-                f"CREATE TABLE inserted_{name} AS SELECT * FROM {generated[name]} LIMIT 0"
-            )
+            self._connection.execute(f"CREATE TABLE inserted_{name} AS SELECT * FROM {generated[name]} LIMIT 0")
         self._connection.execute("CREATE TABLE deleted (key bigint)")
         for number in range(1, inserted + 1):
             tables = zip(("orders", "lineitem"), warehouse_refresh.inserts(self._factor, number), strict=True)
@@ -143,9 +140,7 @@ def _generate(factor: float, folder: Path) -> None:
             f"{warehouse_generator.NAME} is not installed, which makes the data: pip install 'stallmark[warehouse]'."
         )
     done = subprocess.run(
-        [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"],
-        capture_output=True,
-        text=True,
+        [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"], capture_output=True, text=True
     )
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]

@@ -91,11 +91,7 @@ _DRAWN: Mapping[int, Callable[[random.Random], Parameters]] = {
     3: lambda rng: {"segment": _one(rng, words.SEGMENTS), "date": f"1995-03-{rng.randint(1, 31):02}"},
     4: lambda rng: {"date": _month(rng, 58)},
     5: lambda rng: {"region": _one(rng, words.REGIONS), "date": _year(rng)},
-    6: lambda rng: {
-        "date": _year(rng),
-        "discount": f"0.0{rng.randint(2, 9)}",
-        "quantity": str(rng.randint(24, 25)),
-    },
+    6: lambda rng: {"date": _year(rng), "discount": f"0.0{rng.randint(2, 9)}", "quantity": str(rng.randint(24, 25))},
     7: _q07,
     8: _q08,
     9: lambda rng: {"colour": _one(rng, words.COLOURS)},
@@ -116,11 +112,7 @@ _DRAWN: Mapping[int, Callable[[random.Random], Parameters]] = {
         "quantity2": str(rng.randint(10, 20)),
         "quantity3": str(rng.randint(20, 30)),
     },
-    20: lambda rng: {
-        "colour": _one(rng, words.COLOURS),
-        "date": _year(rng),
-        "nation": _one(rng, _NATIONS),
-    },
+    20: lambda rng: {"colour": _one(rng, words.COLOURS), "date": _year(rng), "nation": _one(rng, _NATIONS)},
     21: lambda rng: {"nation": _one(rng, _NATIONS)},
     22: _q22,
 }
@@ -141,11 +133,7 @@ VALIDATION: Mapping[int, Mapping[str, str]] = {
     13: {"word1": "special", "word2": "requests"},
     14: {"date": "1995-09-01"},
     15: {"date": "1996-01-01"},
-    16: {
-        "brand": "Brand#45",
-        "type": "MEDIUM POLISHED",
-        **_numbered("size", (49, 14, 23, 45, 19, 3, 36, 9)),
-    },
+    16: {"brand": "Brand#45", "type": "MEDIUM POLISHED", **_numbered("size", (49, 14, 23, 45, 19, 3, 36, 9))},
     17: {"brand": "Brand#23", "container": "MED BOX"},
     18: {"quantity": "300"},
     19: {

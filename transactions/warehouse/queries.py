@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from stallmark.driver.engines import sql_file
+from stallmark.engines import sql_file
 
 QUERIES = tuple(range(1, 23))
 
@@ -42,7 +42,5 @@ def names(query: int) -> set[str]:
 
 def _template(query: int, dialect: str) -> str:
     if query not in QUERIES or dialect not in ("postgresql", "mssql"):
-        raise ValueError(
-            f"no query {query} for {dialect}: there are 1 to {len(QUERIES)}, for postgresql and mssql"
-        )
+        raise ValueError(f"no query {query} for {dialect}: there are 1 to {len(QUERIES)}, for postgresql and mssql")
     return sql_file.read(__package__, f"q{query:02}.{dialect}")

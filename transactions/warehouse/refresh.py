@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import sqlalchemy as sa
 
-from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.schema import warehouse_refresh
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.schema.deploy import connected
-from stallmark.schema.warehouse import REFRESH
+from stallmark.schema.warehouse import refresh as warehouse_refresh
+from stallmark.schema.warehouse.tables import REFRESH
 
 KEYS_AT_ONCE = 500
 """As literals in one statement: SQL Server slows down on longer lists."""

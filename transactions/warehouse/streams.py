@@ -1,6 +1,6 @@
 """In which order a stream executes the 22 queries, and how many streams a throughput run has."""
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 
 # The ordered sets of TPC-H, appendix A: row 0 for the power run, the others for the streams of a throughput run.
 _ORDERS = (

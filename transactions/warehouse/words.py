@@ -1,6 +1,6 @@
 """The words that columns of the warehouse hold and queries ask for."""
 
-from stallmark.schema.warehouse_refresh import SHIP_MODES as SHIP_MODES
+from stallmark.schema.warehouse.refresh import SHIP_MODES as SHIP_MODES
 
 NATIONS = {
     "ALGERIA": "AFRICA",
@@ -41,10 +41,7 @@ TYPES = (
 )
 """The three syllables of a part's type."""
 
-CONTAINERS = (
-    ("SM", "LG", "MED", "JUMBO", "WRAP"),
-    ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM"),
-)
+CONTAINERS = (("SM", "LG", "MED", "JUMBO", "WRAP"), ("CASE", "BOX", "BAG", "JAR", "PKG", "PACK", "CAN", "DRUM"))
 """The two syllables of a part's container."""
 
 FIRST_WORDS = ("special", "pending", "unusual", "express")

@@ -5,9 +5,9 @@ import pytest
 from flash_records import EXTENT, FLASH_MS, REAL, changed, on_array, with_flash
 from synthetic import BLOCK, MIB, Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise, summarise_run
-from stallmark.driver.analysis.summary import StepSummary
-from stallmark.driver.record import Record, find_records
+from stallmark.analysis.experiment import summarise, summarise_run
+from stallmark.analysis.summary import StepSummary
+from stallmark.record.reader import Record, find_records
 
 
 def step_of(folder) -> StepSummary:
@@ -16,9 +16,7 @@ def step_of(folder) -> StepSummary:
 
 
 def test_what_an_emulated_device_counted(tmp_path):
-    step = step_of(
-        with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000)
-    )
+    step = step_of(with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000))
     active, flash = step.active, step.flash
     assert active and active.counted_bytes == pytest.approx(2000 * EXTENT, rel=0.1)
     assert (active.minute_bytes, active.at_most_bytes) == (1000 * EXTENT, None)
@@ -34,9 +32,7 @@ def test_what_an_emulated_device_counted(tmp_path):
 
 
 def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
-    folder = with_flash(
-        make_run(tmp_path / "run", Truth(database_bytes=40 << 30)), active_extents=(33 << 30) // EXTENT
-    )
+    folder = with_flash(make_run(tmp_path / "run", Truth(database_bytes=40 << 30)), active_extents=(33 << 30) // EXTENT)
     run = summarise_run(Record(folder), "run1")
     active = run.steps[0].active
     assert active and active.counted_bytes is None and 0 < active.at_most_bytes <= 40 << 30
@@ -48,9 +44,7 @@ def test_a_tier_moves_what_a_cache_evicts(tmp_path):
     step = step_of(with_flash(make_run(tmp_path / "run", Truth(measured_s=30)), kind="tier"))
     flash = step.flash
     assert flash and flash.evictions_per_s is None
-    assert flash.up_bytes == pytest.approx(30 * MIB, rel=0.1) and flash.down_bytes == pytest.approx(
-        15 * MIB, rel=0.1
-    )
+    assert flash.up_bytes == pytest.approx(30 * MIB, rel=0.1) and flash.down_bytes == pytest.approx(15 * MIB, rel=0.1)
 
 
 def test_what_flash_answered_is_a_line_over_time(tmp_path):
@@ -58,9 +52,7 @@ def test_what_flash_answered_is_a_line_over_time(tmp_path):
     line = run.series.line("flash_share")
     assert line[10:-2] == pytest.approx(0.25, abs=0.02)
     plain = summarise_run(Record(make_run(tmp_path / "plain", Truth())), "run1")
-    assert plain.series.flash_share is None and len(plain.series.line("flash_share")) == len(
-        plain.series.second
-    )
+    assert plain.series.flash_share is None and len(plain.series.line("flash_share")) == len(plain.series.second)
 
 
 def test_it_grows_over_the_run_and_is_known_from_the_first_sample_on(tmp_path):
@@ -83,18 +75,14 @@ def test_of_a_real_array_the_line_is_the_bound(tmp_path):
 @pytest.mark.parametrize(("later", "warming"), [(0.5, False), (0.51, False), (0.7, True), (0.3, False)])
 def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warming):
     """Halves of the measured interval, whose shares differ."""
-    with_flash(
-        make_run(tmp_path / "1", Truth(variant="cached", sequence=1)), hit_share=0.5, later_share=later
-    )
+    with_flash(make_run(tmp_path / "1", Truth(variant="cached", sequence=1)), hit_share=0.5, later_share=later)
     make_run(tmp_path / "2", Truth(variant="disks", sequence=2))
     found = summarise(find_records([tmp_path]))
     [use] = [step.flash for step in found.steps if step.flash]
     assert use.first_half == pytest.approx(0.5, abs=0.01)
     assert use.second_half == pytest.approx(later, abs=0.01) and use.warming is warming
     assert any("still warming up: 50 % in the first half" in text for text in found.findings) is warming
-    assert (
-        any(text.startswith("Flash was still warming up in “cached”") for text in found.cautions) is warming
-    )
+    assert any(text.startswith("Flash was still warming up in “cached”") for text in found.cautions) is warming
 
 
 def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
@@ -131,13 +119,8 @@ def test_what_fits_is_a_caution_of_the_variants_it_is_true_of(tmp_path):
 
 def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
     """Its counters are the kernel's: time with anything under way, which spindles do not divide."""
-    device = {
-        "name": "loop0",
-        "lab": {"name": "array", "spindles": 4, "rpm": 10000, "tier": {"size": 64 * MIB}},
-    }
-    folder = changed(
-        make_run(tmp_path / "run", Truth(**REAL)), device={"emulated": True, "data": device, "wal": {}}
-    )
+    device = {"name": "loop0", "lab": {"name": "array", "spindles": 4, "rpm": 10000, "tier": {"size": 64 * MIB}}}
+    folder = changed(make_run(tmp_path / "run", Truth(**REAL)), device={"emulated": True, "data": device, "wal": {}})
     step = step_of(folder)
     assert step.emulated and step.device == "EMULATED 4 spindles, 10,000 rpm + 64 MiB flash tier"
     assert step.flash is None and step.active and step.active.flash_bytes == 64 * MIB
@@ -146,9 +129,5 @@ def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
 def test_what_flash_took_off_the_disks_is_a_finding(tmp_path):
     with_flash(make_run(tmp_path / "1", Truth(variant="cached", read_ms=8)), hit_share=0.5)
     make_run(tmp_path / "2", Truth(variant="disks", sequence=2))
-    [said] = [
-        text for text in summarise(find_records([tmp_path])).findings if "the flash cache answered" in text
-    ]
-    assert said.startswith(
-        "In “cached” the flash cache answered 50 % of the reads, in 0.500 ms each, and the disks"
-    )
+    [said] = [text for text in summarise(find_records([tmp_path])).findings if "the flash cache answered" in text]
+    assert said.startswith("In “cached” the flash cache answered 50 % of the reads, in 0.500 ms each, and the disks")

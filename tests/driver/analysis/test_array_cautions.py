@@ -3,7 +3,7 @@
 import pytest
 from comparisons import made, template, with_manifest
 
-from stallmark.driver.analysis.array_cautions import array_cautions
+from stallmark.analysis.array_cautions import array_cautions
 
 SDA = {"emulated": False, "data": {"name": "sda"}, "wal": {"name": "sda"}}
 BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}

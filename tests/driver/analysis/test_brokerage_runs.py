@@ -7,8 +7,8 @@ import pytest
 from synthetic import Brokerage, Step, Truth, make_run
 from synthetic_brokerage import CARDS
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.record import Record
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import Record
 
 SOUND = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
 
@@ -25,16 +25,7 @@ def gate_of(step, name):
 def test_a_sound_run_passes_every_gate(tmp_path):
     (step,) = experiment(tmp_path).steps
     names = [gate.name for gate in step.gates]
-    assert names == [
-        "mix",
-        "followers",
-        "aborts",
-        "locks",
-        "p90 limits",
-        "market lag",
-        "consistency",
-        "completed",
-    ]
+    assert names == ["mix", "followers", "aborts", "locks", "p90 limits", "market lag", "consistency", "completed"]
     assert all(gate.passed for gate in step.gates), step.gates
     assert step.invalid == [] and step.bursts == [] and step.driver_bound is None
 

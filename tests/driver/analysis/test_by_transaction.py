@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 from synthetic import Brokerage, Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.record import Record
-from stallmark.driver.report import server_tables, transactions
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import Record
+from stallmark.report.sections import server as server_tables
+from stallmark.report.sections import transactions
 
 TRUTH = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
 
@@ -48,13 +49,7 @@ def test_reads_are_those_of_the_sessions_that_were_looked_at(folder):
     summary = summarise([With(folder, transaction_io=looks())])
     order, lookup = summary.steps[0].reads
     assert (order.transaction, lookup.transaction) == ("trade_order", "trade_lookup")
-    assert (lookup.counted, lookup.reads, lookup.read_bytes, lookup.hits, lookup.read_ms) == (
-        80,
-        6,
-        98304,
-        100,
-        0.3,
-    )
+    assert (lookup.counted, lookup.reads, lookup.read_bytes, lookup.hits, lookup.read_ms) == (80, 6, 98304, 100, 0.3)
     assert (order.counted, order.reads) == (40, 1) and order.sampled
     assert order.share + lookup.share == pytest.approx(1)
     done = {one.name: one.done for one in summary.steps[0].transactions}
@@ -79,11 +74,7 @@ def test_a_server_that_takes_no_times_leaves_them_unknown(folder):
 
 def procedures():
     """Cumulative, every ten seconds: two procedures of Trade-Lookup, one of nobody's."""
-    each = {
-        "brokerage.trade_lookup_trades": (70, 90),
-        "brokerage.trade_lookup_history": (14, 30),
-        "dbo.backup": (9, 9),
-    }
+    each = {"brokerage.trade_lookup_trades": (70, 90), "brokerage.trade_lookup_history": (14, 30), "dbo.backup": (9, 9)}
     return [
         {
             "t": float(t),
@@ -157,9 +148,7 @@ def test_summed_waits_are_sessions_too(folder):
         entity = {"entity": f"brokerage.broker/{index}", "relation": "brokerage.broker"}
         return clock | entity | {name: int(value * t * factor) for name, value in waits.items()}
 
-    rows = [
-        row(t, index, factor) for t in range(0, 61, 15) for index, factor in (("pk_broker", 1), ("idle", 0))
-    ]
+    rows = [row(t, index, factor) for t in range(0, 61, 15) for index, factor in (("pk_broker", 1), ("idle", 0))]
     summary = summarise([With(folder, row_locks=rows)])
     (broker,) = summary.steps[0].row_waits
     assert broker.table == "brokerage.broker" and broker.waiting == pytest.approx(0.75)

@@ -9,15 +9,15 @@ import pytest
 from synthetic import Truth, make_run
 from synthetic_shapes import Shape, make_shaped_run
 
-from stallmark.driver.analysis.cause import explain
-from stallmark.driver.analysis.cause_summary import PARTS, Budget, Cause, StepCause
-from stallmark.driver.analysis.experiment import summarise_run
-from stallmark.driver.analysis.load import Load
-from stallmark.driver.analysis.server_summary import ServerWait
-from stallmark.driver.analysis.summary import StepSummary
-from stallmark.driver.analysis.wait_laws import wait_laws
-from stallmark.driver.analysis.wait_parts import part_of
-from stallmark.driver.record import Record
+from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.cause.summary import PARTS, Budget, Cause, StepCause
+from stallmark.analysis.cause.wait_laws import wait_laws
+from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.wait_parts import part_of
+from stallmark.analysis.summary import StepSummary
+from stallmark.record.reader import Record
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 
@@ -103,9 +103,7 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
     shape = Shape(phi=0.3, swing=0.06, scatter=0.01, clock_jump_at=20)
     calm = step_of(make_shaped_run(tmp_path / "jump", shape, Truth(read_ms=27, waits=WAITS, measured_s=120)))
     wild = replace(shape, outliers=(25, 45))
-    off = step_of(
-        make_shaped_run(tmp_path / "outliers", wild, Truth(read_ms=27, waits=WAITS, measured_s=120))
-    )
+    off = step_of(make_shaped_run(tmp_path / "outliers", wild, Truth(read_ms=27, waits=WAITS, measured_s=120)))
     assert calm.cause.budget.share("read") == pytest.approx(slow.cause.budget.share("read"), abs=0.03)
     for step in (calm, off):
         [read] = [one for one in step.cause.associations if one.name == "read time (device)"]
@@ -197,9 +195,7 @@ def repeated(step: StepSummary, spread: Sequence[float], **parts_ms: float) -> l
     """Runs of the step with these parts of the response time, and everything times 1 + spread."""
     budget = step.cause.budget
     parts = budget.parts_ms | parts_ms
-    return [
-        replace(step, cause=replace(step.cause, budget=_scaled(budget, parts, 1 + one))) for one in spread
-    ]
+    return [replace(step, cause=replace(step.cause, budget=_scaled(budget, parts, 1 + one))) for one in spread]
 
 
 def _scaled(budget: Budget, parts: dict[str, float], factor: float) -> Budget:
@@ -220,8 +216,7 @@ def test_slower_reads_are_the_cause(slow, fast):
     assert cause.storage == "is the cause"
     assert cause.because == "because read stalls fell from 26.9 to 9.02 ms"
     assert (
-        cause.sentence.startswith("Storage is the cause. A transaction took 34.")
-        and "of the change" in cause.sentence
+        cause.sentence.startswith("Storage is the cause. A transaction took 34.") and "of the change" in cause.sentence
     )
     assert sum(part.change for part in by_part(cause).values()) == pytest.approx(cause.parts[0].change)
     other_way = explain([fast] * 3, [slow] * 3)
@@ -267,9 +262,7 @@ def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None)
     """Runs that waited for `ms` of writes per transaction, where the server counted so many of so long in all. The log
     lies on the same device."""
     data = replace(step.data_io, writes=writes, write_ms=write_ms)
-    return [
-        replace(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})
-    ]
+    return [replace(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
 
 
 FEWER_WRITES = "because writes of data files per transaction fell from 2.0 to 0.0"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from comparisons import template
 
-from stallmark.driver.analysis import clocks
-from stallmark.driver.analysis.interval import Interval
+from stallmark.analysis.read import clocks
+from stallmark.analysis.read.interval import Interval
 
 STEP = Interval(0, 5, 95, 90.0, False)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from comparisons import made, template, with_manifest, with_step
 
-from stallmark.driver.analysis.compare import compare_runs, comparison_within
-from stallmark.driver.analysis.compare_plan import plan_runs
-from stallmark.driver.analysis.steadiness import Steadiness
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.analysis.compare.compare import compare_runs, comparison_within
+from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.errors import StallmarkError
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 
@@ -49,9 +49,7 @@ def test_what_scatters_as_much_as_it_differs_shows_no_difference_and_says_what_c
 
 
 def test_equal_variants_get_at_most_one_false_verdict_in_twenty(sound, monkeypatch):
-    monkeypatch.setattr(
-        "stallmark.driver.analysis.compare.explain", lambda *steps: None
-    )  # which decides nothing
+    monkeypatch.setattr("stallmark.analysis.compare.compare.explain", lambda *steps: None)  # which decides nothing
     rng = np.random.default_rng(11)
     verdicts = [
         only(made(sound, A=400 * np.exp(pair[0]), B=400 * np.exp(pair[1]))).verdict
@@ -71,10 +69,7 @@ def test_one_run_each_is_indicative_with_the_scatter_of_its_seconds_named_for_wh
 def test_without_partners_runs_are_compared_by_welch_and_it_is_said(sound):
     runs = made(sound, A=QUIET["A"]) + made(sound, experiment="e2", B=QUIET["B"])
     pair = only(runs)
-    assert (
-        pair.verdict == "better"
-        and "not paired, 3 and 3 runs: the sides are different experiments" in pair.method
-    )
+    assert pair.verdict == "better" and "not paired, 3 and 3 runs: the sides are different experiments" in pair.method
     assert "Welch" in pair.method
 
 
@@ -99,9 +94,7 @@ def test_the_first_variant_run_again_must_be_what_it_was(sound):
     assert [check.passed for check in pair.checks if check.name == "A′ = A"] == [True]
     tps["A"][3:] = [460.0, 462.0, 459.0]
     pair = only(blocks(made(sound, order="AAABBBAAA", **tps), again=3))
-    assert (
-        pair.verdict == "not comparable" and "A, run again at the end, was 15 % off itself" in pair.sentence
-    )
+    assert pair.verdict == "not comparable" and "A, run again at the end, was 15 % off itself" in pair.sentence
 
 
 def test_an_operator_who_runs_the_first_array_again_in_another_experiment_has_an_a_prime(sound):
@@ -111,9 +104,7 @@ def test_an_operator_who_runs_the_first_array_again_in_another_experiment_has_an
         *(replace(run, started="2025-11-23") for run in made(sound, experiment="e3", A=[300.0])),
     ]
     pair = only(runs)
-    assert (
-        pair.order == "ABA" and pair.verdict == "not comparable" and "A′ = A" in [c.name for c in pair.failed]
-    )
+    assert pair.order == "ABA" and pair.verdict == "not comparable" and "A′ = A" in [c.name for c in pair.failed]
 
 
 def test_the_same_variant_of_two_experiments_is_compared_between_them(sound):
@@ -167,9 +158,7 @@ def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, name):
     runs = made(sound, **QUIET)
     pair = only([with_step(run, **BROKEN[name]) if run.steps[0].variant == "B" else run for run in runs])
     assert pair.verdict == "not comparable" and [check.name for check in pair.failed] == [name]
-    assert (
-        pair.sentence.startswith("A and B are not comparable: ") and pair.failed[0].sentence in pair.sentence
-    )
+    assert pair.sentence.startswith("A and B are not comparable: ") and pair.failed[0].sentence in pair.sentence
     assert pair.cause is None, "what is not comparable has no cause"
 
 
@@ -186,10 +175,7 @@ MANIFESTS = {
 @pytest.mark.parametrize("what", MANIFESTS)
 def test_what_no_variant_declares_must_be_the_same(sound, what):
     runs = made(sound, **QUIET)
-    runs = [
-        with_manifest(run, **MANIFESTS[what](run.manifest)) if run.steps[0].variant == "B" else run
-        for run in runs
-    ]
+    runs = [with_manifest(run, **MANIFESTS[what](run.manifest)) if run.steps[0].variant == "B" else run for run in runs]
     pair = only([with_manifest(run, variant={"name": run.steps[0].variant}) for run in runs])
     assert [check.name for check in pair.failed] == ["settings"] and what in pair.sentence
 
@@ -198,10 +184,7 @@ def test_a_buffer_pool_that_the_variants_declare_may_differ_and_reads_with_it(so
     def of(run):
         if run.steps[0].variant == "A":
             return run
-        settings = dict(run.manifest["server"]["settings"]) | {
-            "shared_buffers": "128MB",
-            "wal_buffers": "4MB",
-        }
+        settings = dict(run.manifest["server"]["settings"]) | {"shared_buffers": "128MB", "wal_buffers": "4MB"}
         run = with_manifest(
             run, variant={"name": "B", "buffer_pool": "128 MiB"}, memory={"reached_bytes": 128 << 20},
             server=dict(run.manifest["server"]) | {"settings": settings},
@@ -320,9 +303,7 @@ def test_a_plan_leaves_out_runs_that_say_nothing_of_the_server_and_says_so(sound
     ]
     plan = plan_runs([*bad, *good], 0.05)
     assert plan.spread == plan_runs(good, 0.05).spread and plan.runs_seen == 3
-    assert plan.left_out == (
-        "Left out of 6 runs: 1 incomplete, 1 invalid and 1 with the driver as the bottleneck."
-    )
+    assert plan.left_out == ("Left out of 6 runs: 1 incomplete, 1 invalid and 1 with the driver as the bottleneck.")
     assert plan_runs(good, 0.05).left_out == ""
     with pytest.raises(StallmarkError, match=r"no run .* \(left out of 3 runs: 1 incomplete, 1 invalid and"):
         plan_runs(bad, 0.05)

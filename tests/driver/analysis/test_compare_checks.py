@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from comparisons import made, template, with_manifest, with_step
 
-from stallmark.driver.analysis.compare import compare_runs
-from stallmark.driver.analysis.steadiness import Steadiness
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.steady.steadiness import Steadiness
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 AGAIN = "A′ = A"
@@ -53,10 +53,7 @@ def test_a_baseline_does_not_get_round_the_first_variant_run_again(sound):
 def test_the_first_variant_run_again_tells_of_every_pair_in_between(sound):
     runs = again(made(sound, order="AAABBBCCCAAA", C=[500.0, 502.0, 501.0], **DRIFTING), 3)
     found = compare_runs(runs, baseline="B")
-    assert [(pair.b, pair.verdict) for pair in found.pairs] == [
-        ("A", "not comparable"),
-        ("C", "not comparable"),
-    ]
+    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("A", "not comparable"), ("C", "not comparable")]
     assert "A, run again at the end" in found.pairs[1].sentence
     assert [len(side.again) for side in found.sides] == [3, 0, 0]
 
@@ -184,8 +181,7 @@ def test_many_reasons_and_many_runs_are_all_found_and_not_all_in_the_sentence(so
     ]
     found = check(only(runs), "runs")
     assert found.sentence == (
-        "01-A, 03-A, 05-A and 3 more must not be compared: nothing holds; "
-        "05-A must not be compared: reason 4 (1 more)"
+        "01-A, 03-A, 05-A and 3 more must not be compared: nothing holds; 05-A must not be compared: reason 4 (1 more)"
     )
     assert "02-B, 04-B and 06-B" in found.figure and "reason 5 (06-B)" in found.figure
 

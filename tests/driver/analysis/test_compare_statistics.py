@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis import compare_statistics as statistics
+from stallmark.stats import student as statistics
 
 SPREAD = 0.02
 PAIRS = 200
@@ -44,8 +44,7 @@ def test_as_many_runs_as_planned_have_the_power_they_promise(difference):
     assert needed is not None
     found = (statistics.paired(*runs(needed, difference, MANY)).p() <= 0.05).mean()
     assert found == pytest.approx(
-        float(statistics.power(abs(np.log1p(difference)) / (SPREAD * np.sqrt(2 / needed)), needed - 1)),
-        abs=0.02,
+        float(statistics.power(abs(np.log1p(difference)) / (SPREAD * np.sqrt(2 / needed)), needed - 1)), abs=0.02
     )
     assert found >= 0.79
 

@@ -6,9 +6,9 @@ import pytest
 from comparisons import made, template, with_manifest, with_step
 from flash_records import probe_result
 
-from stallmark.driver.analysis.active_set_summary import FlashUse
-from stallmark.driver.analysis.array_cautions import array_cautions
-from stallmark.driver.analysis.compare import compare_runs
+from stallmark.analysis.array_cautions import array_cautions
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.read.active_set_summary import FlashUse
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 
@@ -29,9 +29,7 @@ def judged(runs):
 
 def test_an_emulated_device_beside_a_real_one_is_no_verdict(sound):
     runs = made(sound, **QUIET)
-    runs = [
-        run if run.manifest["variant"]["name"] == "A" else with_step(run, emulated_roles=()) for run in runs
-    ]
+    runs = [run if run.manifest["variant"]["name"] == "A" else with_step(run, emulated_roles=()) for run in runs]
     pair, checks = judged(runs)
     assert pair.verdict == "not comparable" and pair.cause is None
     assert "one side ran on an emulated device and the other on a real one" in pair.sentence
@@ -44,9 +42,7 @@ def test_two_emulated_devices_are_one(sound):
 
 
 def test_storage_that_stayed_as_it_was(sound):
-    pair, checks = judged(
-        [probed(run, probe_result(1000), probe_result(1010)) for run in made(sound, **QUIET)]
-    )
+    pair, checks = judged([probed(run, probe_result(1000), probe_result(1010)) for run in made(sound, **QUIET)])
     assert pair.verdict == "better" and checks["raw storage"].passed
     assert checks["raw storage"].figure == "the same in 10 comparisons of probes"
 

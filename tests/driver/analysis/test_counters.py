@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.counters import read_counters
+from stallmark.analysis.read.counters import read_counters
 
 SAMPLE = st.tuples(
     st.floats(0.2, 2.5, allow_nan=False),  # since the sample before
@@ -140,9 +140,5 @@ def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
     counters = read_counters(Rows(table), "any", ["reads"], delay_s=0.5)[""]
     assert counters.t[0] == -0.5
     unknown = np.flatnonzero(np.isnan(counters.per_second(6)["reads"]))
-    assert unknown.tolist() == [
-        2,
-        3,
-        4,
-    ]  # from 2.5, the last before it, to 4, and what is dated back into that
+    assert unknown.tolist() == [2, 3, 4]  # from 2.5, the last before it, to 4, and what is dated back into that
     assert counters.over(4.5, 6.5)["reads"] == 20 and not counters.over(4.5, 6.5).broken

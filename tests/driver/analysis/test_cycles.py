@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.counters import Counters
-from stallmark.driver.analysis.cycles import Marks, marks_of_counter, marks_of_writes, over_whole_cycles
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.record import Record
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.read.counters import Counters
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.steady.cycles import Marks, marks_of_counter, marks_of_writes, over_whole_cycles
+from stallmark.record.reader import Record
 
 MEASURED = Interval(0, 100, 400, 300.0, False)
 
@@ -34,9 +34,7 @@ def test_figures_are_over_the_whole_cycles():
     assert (found.begin, found.end) == (111, 321)
     assert found.cycles.whole and found.cycles.count == 3 and found.cycles.mean_s == pytest.approx(70)
     assert found.planned_s == 300 and not found.cut
-    assert (
-        "3 whole checkpoint cycles" in found.cycles.sentence and "210 s of the 300 s" in found.cycles.sentence
-    )
+    assert "3 whole checkpoint cycles" in found.cycles.sentence and "210 s of the 300 s" in found.cycles.sentence
 
 
 @pytest.mark.parametrize("seen", [(), (200.5,), (150.5, 250.5), (150.5, 250.5, 350.5)])

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.dealing import deviation, variance
+from stallmark.analysis.validity.dealing import deviation, variance
 from stallmark.driver.deck import Dealer
 
 
-@pytest.mark.parametrize(
-    ("deck", "of_type", "dealt", "executors"), [(20, 5, 13, 1), (20, 5, 33, 1), (30, 3, 240, 2)]
-)
+@pytest.mark.parametrize(("deck", "of_type", "dealt", "executors"), [(20, 5, 13, 1), (20, 5, 33, 1), (30, 3, 240, 2)])
 def test_windows_over_dealt_decks_vary_as_it_says(deck, of_type, dealt, executors):
     rng = random.Random(7)
     counts = []

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic_shapes import Shape
 
-from stallmark.driver.analysis.dependence import binned, elasticity, lag
+from stallmark.stats.dependence import binned, elasticity, lag
 
 
 def levels(shape: Shape, seconds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,12 +60,7 @@ def test_a_weak_tie_leaves_the_lag_open():
     assert sum(low <= 2 <= high for _, low, high in known) >= 0.8 * len(known)
 
 
-@given(
-    st.integers(0, 1000),
-    st.floats(0.01, 100),
-    st.floats(0.01, 100),
-    st.lists(st.integers(0, 79), max_size=10),
-)
+@given(st.integers(0, 1000), st.floats(0.01, 100), st.floats(0.01, 100), st.lists(st.integers(0, 79), max_size=10))
 @settings(max_examples=30, deadline=None)
 def test_elasticity_does_not_depend_on_units_nor_gaps_change_its_sign(seed, scale_y, scale_x, gaps):
     tps, read = levels(Shape(scatter=0.005), 80, seed)

@@ -8,12 +8,12 @@ from flash_records import EMULATED as DISKS
 from flash_records import REAL, changed, on_array
 from synthetic import MIB, Truth, make_run
 
-from stallmark.driver.analysis.compare import compare_runs
-from stallmark.driver.analysis.devices import data_device_name
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import ExperimentSummary
-from stallmark.driver.record import Record
-from stallmark.driver.report.environment import devices
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.record.devices import data_device_name
+from stallmark.record.reader import Record
+from stallmark.report.sections.environment import devices
 
 SDA = {"name": "sda", "model": "Disk", "rotational": True}
 
@@ -27,10 +27,7 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
     experiment = on(tmp_path / "run", SDA, DISKS)
     [step] = experiment.steps
     assert experiment.emulated and step.emulated and step.emulated_roles == ("wal",)
-    assert (
-        step.device
-        == f"EMULATED log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk"
-    )
+    assert step.device == f"EMULATED log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk"
     # What is said of the data's device is of a real one: nobody counted, and there is an array's DRAM.
     assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
     assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
@@ -66,8 +63,6 @@ def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(t
 )
 def test_what_is_emulated_on_one_side_alone_is_not_compared(tmp_path, roles, sentence):
     runs = made(template(tmp_path, measured_s=40), A=[400.0, 404.0, 402.0], B=[480.0, 478.0, 484.0])
-    runs = [
-        with_step(run, emulated_roles=roles if run.manifest["variant"]["name"] == "A" else ()) for run in runs
-    ]
+    runs = [with_step(run, emulated_roles=roles if run.manifest["variant"]["name"] == "A" else ()) for run in runs]
     [pair] = compare_runs(runs).pairs
     assert pair.verdict == "not comparable" and sentence in pair.sentence

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stallmark.driver.analysis import gates
-from stallmark.driver.analysis.agenda import Lateness
-from stallmark.driver.analysis.summary import TransactionSummary
-from stallmark.driver.analysis.workload import Kind, Workload
+from stallmark.analysis.read.deferred_queue import Lateness
+from stallmark.analysis.read.workload import Kind, Workload
+from stallmark.analysis.summary import TransactionSummary
+from stallmark.analysis.validity import gates
 
 ORDER, STATUS = Kind("trade_order", 101, "users", 2.0), Kind("trade_status", 303, "users", 1.0)
 RESULT = Kind("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
@@ -18,9 +18,7 @@ def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
 
 
 def of_mix(order: int, status: int, under_way: float = 0.0) -> gates.Gate:
-    gate = gates.mix(
-        TRADING, {"trade_order": order, "trade_status": status}, {"trade_order": under_way}, executors=2
-    )
+    gate = gates.mix(TRADING, {"trade_order": order, "trade_status": status}, {"trade_order": under_way}, executors=2)
     assert gate
     return gate
 
@@ -47,18 +45,14 @@ def test_a_single_type_or_none_that_ended_has_no_mix():
     assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
 
 
-def following(
-    results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more
-) -> gates.Following:
+def following(results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more) -> gates.Following:
     return gates.Following(more.get("of", RESULT), orders, more.get("rolled_back", 100), results, *before)
 
 
 def test_followers_may_differ_by_what_is_under_way():
     steady = gates.followers([following(10_000)], executors=2, seconds=100)
     assert steady and steady.passed and steady.allowed.startswith("0.990 ±")
-    explained = gates.followers(
-        [following(100, orders=110)], executors=2, seconds=100
-    )  # 100 under way, 108.9 due
+    explained = gates.followers([following(100, orders=110)], executors=2, seconds=100)  # 100 under way, 108.9 due
     assert explained and explained.passed and explained.limit > 0.3
     lost = gates.followers([following(9_000)], executors=2, seconds=100)
     assert lost and lost.passed is False
@@ -141,9 +135,7 @@ def test_conditions_left_out_do_not_count():
     assert gates.conditions([{"name": "fresh", "holds": None}]) is None
     both = [{"name": "a", "holds": False}, {"name": "b", "holds": True}, {"name": "c", "holds": False}]
     gate = gates.conditions(both)
-    assert (
-        gate.passed is False and "“a” and “c” do not hold" in gate.sentence and gate.figure == "1 of 3 hold"
-    )
+    assert gate.passed is False and "“a” and “c” do not hold" in gate.sentence and gate.figure == "1 of 3 hold"
 
 
 @pytest.mark.parametrize(

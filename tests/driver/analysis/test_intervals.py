@@ -1,6 +1,6 @@
 import pytest
 
-from stallmark.driver.analysis.interval import measured_intervals
+from stallmark.analysis.read.interval import measured_intervals
 
 
 def steps(*times):

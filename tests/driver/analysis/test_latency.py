@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import histogram
 
-from stallmark.driver.analysis.latency import PERCENTILES, Latencies
+from stallmark.analysis.read.latency import PERCENTILES, Latencies
 
 MICROSECONDS = st.integers(1, 3_600_000_000)
 THREE_DIGITS = 1e-3

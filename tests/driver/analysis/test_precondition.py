@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.precondition import preconditioned, steady
-from stallmark.driver.analysis.thresholds import STEADY_ROUNDS
+from stallmark.analysis.probe.precondition import preconditioned, steady
+from stallmark.stats.thresholds import STEADY_ROUNDS
 
 latencies = st.floats(0.01, 1000)
 
@@ -28,9 +28,7 @@ def test_rounds_that_rise_or_scatter_are_not(before, level, by):
 @given(st.lists(latencies, min_size=STEADY_ROUNDS, max_size=STEADY_ROUNDS), st.floats(0.1, 10))
 def test_it_is_the_same_in_any_unit(rounds, factor):
     scaled = [one * factor for one in rounds]
-    if (
-        abs(max(rounds) - min(rounds) - 0.2 * sum(rounds) / STEADY_ROUNDS) > 1e-6
-    ):  # not on the very edge of the rule
+    if abs(max(rounds) - min(rounds) - 0.2 * sum(rounds) / STEADY_ROUNDS) > 1e-6:  # not on the very edge of the rule
         assert steady(rounds) == steady(scaled) or _near_the_slope(rounds)
 
 

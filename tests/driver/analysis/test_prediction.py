@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.cause_summary import Demands
-from stallmark.driver.analysis.prediction import WHAT_IF_MS, predict
-from stallmark.driver.analysis.thresholds import MODEL_ERROR
+from stallmark.analysis.cause.prediction import WHAT_IF_MS, predict
+from stallmark.analysis.cause.summary import Demands
+from stallmark.stats.thresholds import MODEL_ERROR
 
 
 def step(

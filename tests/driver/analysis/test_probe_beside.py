@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from probes import READ, STREAM, of_disks, probe, step
 
-from stallmark.driver.analysis.probe_beside import Achieved, achieved_of, beside
-from stallmark.driver.analysis.probe_result import Pattern
+from stallmark.analysis.probe.beside_database import Achieved, achieved_of, beside
+from stallmark.record.probe import Pattern
 
 
 def reads(per_s: float, ms: float, size: float = 8192) -> Achieved:

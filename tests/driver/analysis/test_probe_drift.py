@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from probes import NOISE, READ, STREAM, probe
 from probes import step as any_step
 
-from stallmark.driver.analysis.probe_drift import DRIFTED, SAME, UNKNOWN, _batches, drift
+from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, _batches, drift
 
 step = partial(any_step, scatter=NOISE)
 
@@ -84,9 +84,7 @@ def test_how_often_it_errs():
 def test_a_fall_by_a_quarter_is_seen(seed):
     random = np.random.default_rng(seed)
     before, after = (random.gamma(200, 1 / 200, 20) for _ in range(2))
-    found = drift(
-        probe(step(8, 1000, seconds=5, scatter=before)), probe(step(8, 750, seconds=5, scatter=after))
-    )
+    found = drift(probe(step(8, 1000, seconds=5, scatter=before)), probe(step(8, 750, seconds=5, scatter=after)))
     assert found.verdict == DRIFTED
 
 
@@ -148,10 +146,7 @@ def test_a_probe_with_a_step_more_is_compared_in_what_both_have():
 def test_without_windows_nothing_is_known():
     silent = probe(any_step(1, 200))
     found = drift(silent, silent)
-    assert (
-        found.verdict == UNKNOWN
-        and "how 8 KiB random read at 1 outstanding scatters is not known" in found.sentence
-    )
+    assert found.verdict == UNKNOWN and "how 8 KiB random read at 1 outstanding scatters is not known" in found.sentence
 
 
 def test_a_window_in_which_nothing_ended_is_put_together_with_others():

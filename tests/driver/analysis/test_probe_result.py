@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from probes import READ, of_disks, probe, step
 
-from stallmark.driver.analysis.probe_result import ProbeResult, ProbeStep, coarser
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import ProbeResult, ProbeStep, coarser
 
 histograms = st.lists(
     st.tuples(st.floats(0.001, 1e5, allow_subnormal=False), st.integers(1, 10_000)), min_size=1, max_size=12

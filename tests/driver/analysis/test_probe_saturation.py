@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from probes import READ, STREAM, of_disks, probe, step
 
-from stallmark.driver.analysis.probe_saturation import is_unstable, overall, saturation, saturations
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.analysis.probe.saturation import is_unstable, overall, saturation, saturations
+from stallmark.storage.emulator import DeviceModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 service = st.floats(0.05, 20)
@@ -50,15 +50,11 @@ def test_beyond_a_knee_no_doubling_brings_a_quarter(rates):
     steps = [step(n, rate) for n, rate in zip(DEPTHS, rates, strict=False)]
     if knee := saturation(READ, steps).knee:
         at = DEPTHS.index(knee)
-        assert all(
-            later.iops < steps[at].iops * 1.25 ** (number + 1) for number, later in enumerate(steps[at + 1 :])
-        )
+        assert all(later.iops < steps[at].iops * 1.25 ** (number + 1) for number, later in enumerate(steps[at + 1 :]))
 
 
 def test_falling_rates_are_a_collapse():
-    found = saturation(
-        READ, [step(n, rate) for n, rate in zip(DEPTHS, (300, 500, 480, 390, 200, 90), strict=True)]
-    )
+    found = saturation(READ, [step(n, rate) for n, rate in zip(DEPTHS, (300, 500, 480, 390, 200, 90), strict=True)])
     assert (found.knee, found.collapse) == (2, 8)
     assert found.sentence == (
         "8 KiB random read saturates at 2 outstanding: 500 I/Os per second, 4.00 ms each; at 8 it collapses: 390 I/Os "

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.query_figures import (
-    composite,
-    counted_s,
-    geometric_mean,
-    power,
-    rounded,
-    throughput,
-)
+from stallmark.analysis.queries.figures import composite, counted_s, geometric_mean, power, rounded, throughput
 
 TIMES = st.lists(st.floats(0.001, 10_000), min_size=22, max_size=22)
 
@@ -28,14 +21,10 @@ def test_a_query_is_never_counted_as_more_than_a_thousand_times_faster_than_the_
     assert counted_s([500.0] + [0.1] * 21) == [500.0] + [0.5] * 21
     assert counted_s([100.0] + [0.1] * 21) == [100.0] + [0.1] * 21
     assert power(1, [500.0] + [0.1] * 21) == pytest.approx(3600 / (500 * 0.5**21) ** (1 / 22))
-    assert power(1, [500.0] + [1.0] * 21, [0.1, 0.1]) == pytest.approx(3600 / (500 * 0.01) ** (1 / 24)), (
-        "queries alone"
-    )
+    assert power(1, [500.0] + [1.0] * 21, [0.1, 0.1]) == pytest.approx(3600 / (500 * 0.01) ** (1 / 24)), "queries alone"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "counts"), [(0.0, 0.1), (0.04, 0.1), (0.14, 0.1), (0.16, 0.2), (23.74, 23.7)]
-)
+@pytest.mark.parametrize(("seconds", "counts"), [(0.0, 0.1), (0.04, 0.1), (0.14, 0.1), (0.16, 0.2), (23.74, 23.7)])
 def test_times_count_in_tenths_and_never_as_nothing(seconds, counts):
     assert rounded(seconds) == pytest.approx(counts)
 

@@ -7,10 +7,10 @@ import pytest
 from synthetic import Truth, make_run
 from synthetic_queries import GAP_S, make_query_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.query_comparison import in_order, is_io
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import find_records
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.queries.comparison import in_order, is_io
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
 
 BARE = {"data": {"name": "nvme0n1"}}
 
@@ -64,9 +64,7 @@ def test_a_run_that_was_cut_has_no_figure(tmp_path):
 def test_run_times_are_held_against_the_first_variant(tmp_path):
     make_query_run(tmp_path / "1", variant="disks", seconds={"RF1": 9.0})
     seconds = {"Q1": 0.25, "Q2": 0.25, "Q3": 2.0}
-    make_query_run(
-        tmp_path / "2", variant="flash", sequence=2, seconds=seconds, plans={"Q9": "other"}, device=BARE
-    )
+    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds=seconds, plans={"Q9": "other"}, device=BARE)
     experiment = of(tmp_path)
     compared = experiment.queries
     disks, flash = compared.variants
@@ -108,10 +106,7 @@ def test_parallelism(tmp_path):
     assert compared.dops == [1, 2, 4] and compared.queries == ["Q1", "Q6"]
     cells = [compared.variants[0].cell("Q6", dop) for dop in compared.dops]
     assert [(cell.seconds, cell.actual_dop) for cell in cells] == [(1.0, 1), (0.5, 2), (0.25, 4)]
-    assert any(
-        "At a degree of parallelism of 4 queries take 0.250 of the time at 1" in f
-        for f in experiment.findings
-    )
+    assert any("At a degree of parallelism of 4 queries take 0.250 of the time at 1" in f for f in experiment.findings)
     assert compared.variants[0].power is None and experiment.runs[0].queries.figures.power_lacks is None
 
 
@@ -119,9 +114,7 @@ def test_what_the_server_does_not_tell_stays_unknown(tmp_path):
     make_query_run(tmp_path / "1", measures=False)
     cell = of(tmp_path).queries.variants[0].cell("Q1", None)
     assert cell.seconds == 1.0 and cell.plans == [] and not cell.waits_known
-    assert [cell.logical_reads, cell.read_bytes, cell.spill_bytes, cell.io_wait_ms, cell.actual_dop] == [
-        None
-    ] * 5
+    assert [cell.logical_reads, cell.read_bytes, cell.spill_bytes, cell.io_wait_ms, cell.actual_dop] == [None] * 5
 
 
 def test_everything_is_json(tmp_path):

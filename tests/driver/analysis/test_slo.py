@@ -2,8 +2,8 @@
 
 import pytest
 
-from stallmark.driver.analysis.server_summary import IoLatencySummary, IoSummary
-from stallmark.driver.analysis.slo import READY_MADE, declared, judge_reads
+from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.validity.service_level import READY_MADE, declared, judge_reads
 
 OLTP = {"slo": declared("oltp", None, "p95")}
 
@@ -21,8 +21,7 @@ def test_without_a_service_level_nothing_is_judged():
 
 
 @pytest.mark.parametrize(
-    ("p95", "outcome", "ideal"),
-    [(9, "met", True), (10, "met", True), (20, "met", False), (21, "not met", False)],
+    ("p95", "outcome", "ideal"), [(9, "met", True), (10, "met", True), (20, "met", False), (21, "not met", False)]
 )
 def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
     found = judge_reads(OLTP, [histogram(p95)], files(3))
@@ -47,11 +46,7 @@ def test_a_mean_is_called_a_mean_and_why(kept, why):
     found = judge_reads(OLTP, kept, files(7))
     assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("mean only", "mean only", 7, 5000)
     assert found.ideal_met is None, "7 ms are within the ideal, but they are a mean"
-    assert (
-        found.sentence.startswith("Mean only: ")
-        and "shows no p95" in found.sentence
-        and why in found.sentence
-    )
+    assert found.sentence.startswith("Mean only: ") and "shows no p95" in found.sentence and why in found.sentence
 
 
 def test_a_mean_above_the_limit_does_not_meet_it():

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from synthetic_series import autoregressive
 
-from stallmark.driver.analysis import stationarity
+from stallmark.stats import stationarity
 
 FALSE_ALARMS = 0.10  # of each test at 5 % both together; a sample of 200 varies by ± 0.03
 SERIES = arrays(float, some.integers(20, 400), elements=some.floats(1, 1e6, width=32))

@@ -10,8 +10,9 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from synthetic_series import autoregressive
 
-from stallmark.driver.analysis.steadiness import incomparable, judge, steady_enough
-from stallmark.driver.analysis.words import signed
+from stallmark.analysis.steady.steadiness import incomparable, judge
+from stallmark.stats.steady_state import steady_enough
+from stallmark.wording import signed
 
 SERIES = 50
 
@@ -19,8 +20,7 @@ SERIES = 50
 def verdicts(shape, seconds: int = 600, **truth) -> Counter:
     share = np.arange(seconds) / seconds
     return Counter(
-        judge(autoregressive(seconds, 0.5, seed=seed, **truth) * shape(share)).verdict
-        for seed in range(SERIES)
+        judge(autoregressive(seconds, 0.5, seed=seed, **truth) * shape(share)).verdict for seed in range(SERIES)
     )
 
 
@@ -109,9 +109,7 @@ def test_every_series_gets_a_verdict_that_its_figures_bear_out(series):
 
 def began(series: np.ndarray, to_measure_s: float) -> int | None:
     """The first second at which the last half of what went before is steady enough, looked at every 5 s."""
-    return next(
-        (s for s in range(20, len(series), 5) if steady_enough(series[s // 2 : s], to_measure_s)), None
-    )
+    return next((s for s in range(20, len(series), 5) if steady_enough(series[s // 2 : s], to_measure_s)), None)
 
 
 @pytest.mark.parametrize("tau", [20, 100])

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import Record, find_records
+from stallmark.analysis.experiment import summarise
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record, find_records
 
 STEADY = Truth(noise=0.0, extends_per_second=0.0)
 
@@ -28,9 +28,7 @@ def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):
     assert step.latency_mean_ms == pytest.approx(30 / 500 * 1000 * 0.99 - 20, rel=1e-3)
     assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
     io = step.data_io
-    assert io.seconds == pytest.approx(
-        28.4
-    )  # the last sample is 0.7 s before the end and shows 0.9 s earlier
+    assert io.seconds == pytest.approx(28.4)  # the last sample is 0.7 s before the end and shows 0.9 s earlier
     assert io.read_ms == pytest.approx(12.5, rel=1e-3)
     assert io.read_interval_mean_ms == pytest.approx(12.5, rel=5e-3)
     assert io.iops == pytest.approx(500 * 2.2, rel=1e-3)
@@ -60,11 +58,7 @@ def test_the_mean_over_ios_and_the_mean_of_seconds_differ_where_volume_does(tmp_
     samples = [(t, 1000 * (t // 2), 1000 * (t // 2) * 20.0 + 10.0 * (t - t // 2)) for t in range(21)]
     reads = [r + (t - t // 2) * 10 for t, r, _ in samples]
     record = Rewritten(
-        folder,
-        [
-            {"t": float(t), "reads": n, "read_stall_ms": s}
-            for (t, _, s), n in zip(samples, reads, strict=True)
-        ],
+        folder, [{"t": float(t), "reads": n, "read_stall_ms": s} for (t, _, s), n in zip(samples, reads, strict=True)]
     )
     io = summarise([record]).steps[0].data_io
     assert io.read_ms == pytest.approx((1000 * 20 + 10) / 1010, rel=1e-6)
@@ -83,9 +77,7 @@ class Rewritten(Record):
         if name != "server_io":
             yield from super().batches(name, columns)
             return
-        table = pa.Table.from_pylist(
-            [{"kind": "data", "entity": "e", "epoch": "x"} | row for row in self.rows]
-        )
+        table = pa.Table.from_pylist([{"kind": "data", "entity": "e", "epoch": "x"} | row for row in self.rows])
         yield from table.select([c for c in columns if c in table.column_names]).to_batches()
 
 
@@ -106,9 +98,7 @@ def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):
 
 
 def test_a_restart_leaves_a_gap_in_the_lines(tmp_path):
-    series = (
-        summarise([Record(make_run(tmp_path / "run", replace(STEADY, epoch_change_at=20.0)))]).runs[0].series
-    )
+    series = summarise([Record(make_run(tmp_path / "run", replace(STEADY, epoch_change_at=20.0)))]).runs[0].series
     unknown = [18, 19, 20]  # from what the last sample before it showed to the first one after it
     assert np.flatnonzero(np.isnan(series.read_ms)).tolist() == [*unknown, 33, 34]
     assert (series.tps == 400).all()
@@ -170,9 +160,7 @@ def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     assert any(sentence.startswith("Somebody else") for sentence in much.invalid)
     little = step_of(tmp_path / "little", replace(STEADY, foreign_reads_per_second=20))
     assert little.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.invalid
-    cached = step_of(
-        tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1)
-    )
+    cached = step_of(tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1))
     assert cached.foreign_io_share is None and not cached.invalid
 
 
@@ -186,9 +174,7 @@ def test_littles_law_that_does_not_close_is_said(tmp_path):
             for batch in super().batches(name, columns):
                 if name == "transactions" and "latency_us" in batch.schema.names:
                     at = batch.schema.get_field_index("latency_us")
-                    batch = batch.set_column(
-                        at, "latency_us", (batch.column(at).to_numpy() * 0.9).astype(int)
-                    )
+                    batch = batch.set_column(at, "latency_us", (batch.column(at).to_numpy() * 0.9).astype(int))
                 yield batch
 
     assert not summarise([Record(folder)]).steps[0].invalid
@@ -222,10 +208,7 @@ def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
                 rows = [row | {"machine": row["executor"] + 1} for row in batch.to_pylist()]
                 for row in rows:
                     if row["executor"] == 1:
-                        row["busy_us"], row["think_us"] = (
-                            int(row["busy_us"] * 0.9),
-                            int(row["think_us"] * 0.9),
-                        )
+                        row["busy_us"], row["think_us"] = (int(row["busy_us"] * 0.9), int(row["think_us"] * 0.9))
                         row["cpu_us"] = 970_000
                 yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
@@ -262,9 +245,7 @@ def test_a_buffer_pool_sweep(tmp_path):
     [said] = [f for f in summary.findings if f.startswith("With the same buffer pool of 64 MiB")]
     assert said.endswith("are not compared: an emulated device says nothing of a real one.")
     assert "Storage is the bottleneck in “cap 5%”, “cap 20%” and “cap 50%”." in summary.findings
-    assert any(
-        f.startswith("“bare device, cap 20%”: the device is not the bottleneck") for f in summary.findings
-    )
+    assert any(f.startswith("“bare device, cap 20%”: the device is not the bottleneck") for f in summary.findings)
     assert summary.findings[-1] == "With one run per variant this is indicative only."
     verdicts = [step.device_is_bottleneck for step in summary.steps]
     assert verdicts == [True, True, True, None, False]
@@ -342,9 +323,7 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     """The server's stall is ten times the device's: its sessions waited for a CPU."""
     waits = {"io": 0.4, "wal": 0.2, "lock": 0.1, "client": 0.05, "other": 0.02}
     real = {"name": "vda", "model": None, "rotational": True}
-    truth = replace(
-        STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78
-    )
+    truth = replace(STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78)
     assert step_of(tmp_path / "slow", truth).device_is_bottleneck is True
     step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))
     assert step.device_is_bottleneck is False

@@ -1,6 +1,6 @@
 import pytest
 
-from stallmark.driver.analysis.verdict import device_verdict
+from stallmark.analysis.cause.device_verdict import device_verdict
 
 
 def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), **shares):
@@ -35,9 +35,7 @@ def test_says_what_it_rests_on():
 
 
 def test_a_device_that_is_seldom_busy_limits_by_its_latency():
-    assert judge(io=0.9, data_busy=0.1).sentence.startswith(
-        "The latency of the device itself is the bottleneck"
-    )
+    assert judge(io=0.9, data_busy=0.1).sentence.startswith("The latency of the device itself is the bottleneck")
     assert judge(io=0.9, data_busy=0.95).sentence.startswith("The device is the bottleneck")
 
 

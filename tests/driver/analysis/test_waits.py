@@ -1,11 +1,11 @@
 import pyarrow as pa
 import pytest
 
-from stallmark.driver.analysis.counters import Delta
-from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.server_summary import WAIT_CLASSES
-from stallmark.driver.analysis.steps import cpu_busy
-from stallmark.driver.analysis.waits import read_waits
+from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.waits import read_waits
+from stallmark.analysis.step import cpu_busy
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
 

@@ -11,7 +11,7 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
 
 TYPES = {bool: BIT, int: BIGINT, float: FLOAT, str: nvarchar(4000)}
 
@@ -42,9 +42,7 @@ class Server:
         self.script.sql("QUOTENAME", rows(["name"], [f"[{login}]"]))
 
     def engine(self) -> MssqlEngine:
-        return MssqlEngine(
-            f"mssql://tester@127.0.0.1:{self.responder.port}/bank?Encrypt=no&TrustServerCertificate=yes"
-        )
+        return MssqlEngine(f"mssql://tester@127.0.0.1:{self.responder.port}/bank?Encrypt=no&TrustServerCertificate=yes")
 
     def asked(self, words: str) -> list[str]:
         return [request.text for request in self.responder.requests if words in (request.text or "")]

@@ -90,6 +90,4 @@ DENIED_2022 = "VIEW SERVER PERFORMANCE STATE permission was denied on object 'se
 # github.com/rudi-bruchez/sql-auditor, review of a plan, as measured there: a histogram with one slot; and that `slots`
 # (300) is rounded up (512) in `buckets`, that `truncated` stays 0 when there are more values than slots, and that what
 # finds no slot is then counted in another one.
-HISTOGRAM = (
-    '<HistogramTarget truncated="0" buckets="256"><Slot count="9"><value>0</value></Slot></HistogramTarget>'
-)
+HISTOGRAM = '<HistogramTarget truncated="0" buckets="256"><Slot count="9"><value>0</value></Slot></HistogramTarget>'

@@ -10,23 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import (
-    LogSpace,
-    Performance,
-    Procedures,
-    ServerIO,
-    ServerWaits,
-    TempDb,
-)
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
-from stallmark.driver.collectors.mssql.io_latency import IoLatency
-from stallmark.driver.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.driver.collectors.mssql.query_store import QueryStore, QueryStoreWaits
-from stallmark.driver.collectors.mssql.waits import Waits
-from stallmark.driver.record import Record
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import LogSpace, Performance, Procedures, ServerIO, ServerWaits, TempDb
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.waits import Waits
+from stallmark.record.reader import Record
 
 SECONDS, BEGIN, END = 35, 5, 35  # of which 30 are measured
 POSTGRES = ("server_io", "wal", "waits", "database", "checkpoints", "host", "device")
@@ -79,9 +72,7 @@ def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]
     pq.write_table(table, folder / f"{kind.name}.parquet")
 
 
-def run(
-    folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]
-) -> Path:
+def run(folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]) -> Path:
     """A record of a run on SQL Server; `more`: rows of other tables."""
     make_run(folder, TRUTH)
     path = folder / "manifest.json"

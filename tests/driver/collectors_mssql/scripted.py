@@ -5,9 +5,9 @@ from typing import Any
 from collecting import opened
 from tds.answers import Rows
 
-from stallmark.driver.collectors.base import Collector, Row
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import (
+from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import (
     LogSpace,
     Performance,
     Procedures,
@@ -17,11 +17,11 @@ from stallmark.driver.collectors.mssql.counters import (
     SessionWaits,
     TempDb,
 )
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
-from stallmark.driver.collectors.mssql.io_latency import IoLatency
-from stallmark.driver.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.driver.collectors.mssql.query_store import QueryStore, QueryStoreWaits
-from stallmark.driver.collectors.mssql.waits import Waits
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.waits import Waits
 
 from . import published
 from .conftest import Server, rows

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.server_views import transaction_of
-from stallmark.driver.collectors.mssql.wait_types import class_of, is_benign
-from stallmark.driver.report import server_tables as tables
-from stallmark.driver.report.html import render
+from stallmark.analysis.read.server_views import transaction_of
+from stallmark.collectors.mssql.wait_types import class_of, is_benign
+from stallmark.report.page import render
+from stallmark.report.sections import server as tables
 
 from .records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
 
@@ -36,26 +36,15 @@ def test_every_file_is_shown_even_if_it_never_stalled(tmp_path):
     quiet = File("bank/bank2", "data")
     fast = File("bank/bank3", "data", reads=50, read_ms=0.001)
     nobody = File("hr/hr", "foreign")
-    found = {
-        file.name: file for file in step(tmp_path / "run", (DATA, fast, quiet, LOG, OTHER, nobody)).files
-    }
+    found = {file.name: file for file in step(tmp_path / "run", (DATA, fast, quiet, LOG, OTHER, nobody)).files}
     assert list(found) == ["bank/bank", "bank/bank2", "bank/bank3", "bank/bank_log", "crm/crm"]
-    assert (found["bank/bank3"].io.reads, found["bank/bank3"].io.read_ms) == (
-        1500,
-        pytest.approx(0.001, abs=1e-3),
-    )
+    assert (found["bank/bank3"].io.reads, found["bank/bank3"].io.read_ms) == (1500, pytest.approx(0.001, abs=1e-3))
     assert (found["bank/bank2"].io.reads, found["bank/bank2"].io.read_ms) == (0, None)
     assert found["crm/crm"].kind == "foreign"
 
 
 def test_growth_is_counted_by_file(tmp_path):
-    sizes = {
-        0: 1 << 20,
-        2: 2 << 20,
-        10: 3 << 20,
-        20: 4 << 20,
-        25: 3 << 20,
-    }  # one in the warm-up, at last a shrink
+    sizes = {0: 1 << 20, 2: 2 << 20, 10: 3 << 20, 20: 4 << 20, 25: 3 << 20}  # one in the warm-up, at last a shrink
     data = File("bank/bank", "data", reads=800, sizes=sizes)
     assert {file.name: file.growths for file in step(tmp_path / "run", (data, LOG)).files} == {
         "bank/bank": 2,
@@ -88,9 +77,7 @@ def test_foreign_io_makes_a_step_invalid_when_it_matters(tmp_path):
     much = File("crm/crm", "foreign", reads=50, writes=50)
     found = step(tmp_path / "much", (DATA, LOG, TEMP, much))
     assert found.foreign_io_share == pytest.approx(100 * 8192 / (ours + 100 * 8192))
-    assert found.invalid == [
-        "Somebody else used the storage: 8 % of what was read and written was not for this run."
-    ]
+    assert found.invalid == ["Somebody else used the storage: 8 % of what was read and written was not for this run."]
     little = step(tmp_path / "little", (DATA, LOG, TEMP, File("crm/crm", "foreign", writes=40)))
     assert little.foreign_io_share == pytest.approx(40 * 8192 / (ours + 40 * 8192)) and little.invalid == []
 
@@ -114,20 +101,13 @@ def test_files_add_up(tmp_path_factory, rates):
     files = [File(f"f{n}", kind, reads=reads, writes=writes) for n, (kind, reads, writes) in enumerate(rates)]
     files.append(File("bank/bank", "data", reads=1))
     found = step(tmp_path_factory.mktemp("runs") / "run", files)
-    of = {
-        kind: [file for file in found.files if file.kind == kind]
-        for kind in ("data", "wal", "temp", "foreign")
-    }
+    of = {kind: [file for file in found.files if file.kind == kind] for kind in ("data", "wal", "temp", "foreign")}
     assert sum(file.io.reads for file in of["data"]) == found.data_io.reads
     if of["wal"]:
         assert sum(file.io.writes for file in of["wal"]) == found.wal_io.writes
-    bytes_of = {
-        kind: sum(file.io.read_bytes + file.io.write_bytes for file in some) for kind, some in of.items()
-    }
+    bytes_of = {kind: sum(file.io.read_bytes + file.io.write_bytes for file in some) for kind, some in of.items()}
     if found.foreign_io_share is not None:
-        assert found.foreign_io_share == pytest.approx(
-            bytes_of["foreign"] / max(sum(bytes_of.values()), 1), abs=1e-6
-        )
+        assert found.foreign_io_share == pytest.approx(bytes_of["foreign"] / max(sum(bytes_of.values()), 1), abs=1e-6)
     said = any(sentence.startswith("Somebody else") for sentence in found.invalid)
     assert said == ((found.foreign_io_share or 0) > 0.05)
 
@@ -163,12 +143,7 @@ def test_the_longest_waits_by_resource(tmp_path):
 
 
 def test_the_device_is_judged_by_the_users_waits(tmp_path):
-    seen = {
-        ("io", "PAGEIOLATCH_SH"): 220,
-        ("wal", "WRITELOG"): 30,
-        ("cpu", "CPU"): 40,
-        ("client", "idle"): 10,
-    }
+    seen = {("io", "PAGEIOLATCH_SH"): 220, ("wal", "WRITELOG"): 30, ("cpu", "CPU"): 40, ("client", "idle"): 10}
     rows = [
         {"t": s + 1.0, "second": s, "wait_class": kind, "event": event, "samples": n, "polls": 10}
         for s in range(SECONDS)
@@ -180,9 +155,7 @@ def test_the_device_is_judged_by_the_users_waits(tmp_path):
         pytest.approx(220 / 300),
     )
     assert found.device_is_bottleneck is True
-    assert found.device_verdict.startswith(
-        "The device is the bottleneck: users spent 73 % of their time in I/O"
-    )
+    assert found.device_verdict.startswith("The device is the bottleneck: users spent 73 % of their time in I/O")
 
 
 # Procedures
@@ -204,11 +177,7 @@ def plan_rows(
 
 def test_physical_reads_per_execution(tmp_path):
     [found] = step(tmp_path / "run", procedures=plan_rows("A", 0, 99, 400, 2.5)).procedures
-    assert (found.name, found.executions, found.physical_reads) == (
-        "bank.transfer",
-        12_000,
-        pytest.approx(2.5),
-    )
+    assert (found.name, found.executions, found.physical_reads) == ("bank.transfer", 12_000, pytest.approx(2.5))
     assert (found.logical_reads, found.logical_writes, found.elapsed_ms) == (20, 5, pytest.approx(2))
 
 
@@ -257,12 +226,7 @@ def test_which_transaction_calls_a_procedure(procedure, transaction):
 
 
 def test_trouble_with_the_storage_leaves_no_figure_standing(tmp_path):
-    line = {
-        "t": 12.0,
-        "log_time": "2026-03-02 09:00",
-        "number": 825,
-        "text": "A read succeeded after failing.",
-    }
+    line = {"t": 12.0, "log_time": "2026-03-02 09:00", "number": 825, "text": "A read succeeded after failing."}
     found = step(tmp_path / "run", error_log=[line])
     assert found.invalid == [
         "The server's error log told of trouble with its storage: A read succeeded after failing. (error 825)."
@@ -309,7 +273,5 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
 
 def test_the_report_of_another_server_has_no_such_section(tmp_path):
     experiment = summary(make_run(tmp_path / "run", Truth(measured_s=10)))
-    assert (
-        tables.files(experiment) is tables.server_waits(experiment) is tables.procedures(experiment) is None
-    )
+    assert tables.files(experiment) is tables.server_waits(experiment) is tables.procedures(experiment) is None
     assert "server" not in Words(render(experiment)).ids

@@ -7,17 +7,13 @@ from collecting import read
 from tds.answers import Error, Rows
 from tds.tokens import Column
 
-from stallmark.driver.collectors import collectors_for
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import (
-    Procedures,
-    ServerIO,
-    TempDb,
-)
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
-from stallmark.driver.collectors.mssql.moments import PendingIO
-from stallmark.driver.collectors.mssql.query_store import QueryStore
-from stallmark.driver.collectors.mssql.waits import Waits
+from stallmark.collectors import collectors_for
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import Procedures, ServerIO, TempDb
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.moments import PendingIO
+from stallmark.collectors.mssql.query_store import QueryStore
+from stallmark.collectors.mssql.waits import Waits
 
 from . import published
 from .conftest import TYPES, Server
@@ -43,9 +39,7 @@ def test_without_permission_it_is_off_and_says_what_to_grant(
     )
 
 
-def test_a_login_that_comes_in_by_a_windows_group_has_no_name_to_grant_to(
-    new_server: Callable[..., Server],
-) -> None:
+def test_a_login_that_comes_in_by_a_windows_group_has_no_name_to_grant_to(new_server: Callable[..., Server]) -> None:
     server = new_server(login="CORP\\ann")
     sentence = answered(server, ErrorLog, Error(297, published.DENIED[1][2])).unavailable()
     assert sentence is not None and sentence.endswith(
@@ -66,9 +60,7 @@ def test_a_login_that_comes_in_by_a_windows_group_has_no_name_to_grant_to(
 )
 def test_every_way_to_be_refused(server: Server, error: Error) -> None:
     sentence = answered(server, ErrorLog, error).unavailable()
-    assert sentence is not None and sentence.endswith(
-        "run USE master; GRANT VIEW ANY ERROR LOG TO [watcher];"
-    )
+    assert sentence is not None and sentence.endswith("run USE master; GRANT VIEW ANY ERROR LOG TO [watcher];")
     assert error.text.rstrip(".") in sentence
 
 
@@ -97,9 +89,7 @@ def test_users_hidden_from_the_login_turn_their_waits_off(server: Server, may: i
 
 
 def test_babelfish_has_none(new_server: Callable[..., Server]) -> None:
-    server = new_server(
-        version="12.0.2000.8", banner="Babelfish for PostgreSQL with SQL Server Compatibility - 4.4.0"
-    )
+    server = new_server(version="12.0.2000.8", banner="Babelfish for PostgreSQL with SQL Server Compatibility - 4.4.0")
     for collector in collectors_for(server.engine(), REQUESTS):
         if isinstance(collector, MssqlCollector):
             assert collector.unavailable() == "Babelfish has none of SQL Server's management views."
@@ -109,9 +99,7 @@ def test_azure_sql_database_has_some(new_server: Callable[..., Server]) -> None:
     server = new_server(version="12.0.2000.8", edition=5)
     answer_all(server)
     reasons = {
-        c.name: c.unavailable()
-        for c in collectors_for(server.engine(), REQUESTS)
-        if isinstance(c, MssqlCollector)
+        c.name: c.unavailable() for c in collectors_for(server.engine(), REQUESTS) if isinstance(c, MssqlCollector)
     }
     assert {name for name, why in reasons.items() if why} == {"tempdb", "cpu", "error_log", "io_latency"}
     assert "Azure SQL Database" in str(reasons["tempdb"])

@@ -10,16 +10,15 @@ from collecting import opened
 from tds.answers import Error
 from waiting import eventually
 
-from stallmark.driver.collectors import ON_REQUEST, REGISTRY, collectors_for, storage_alarm
-from stallmark.driver.collectors.base import Row
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import (
-    ServerIO,
-)
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import Record, RecordWriter
-from stallmark.driver.sampler import Sampler
+from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for, storage_alarm
+from stallmark.collectors.base import Row
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import ServerIO
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.sampler import Sampler
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
 
 from .conftest import Server
 from .scripted import ANSWERS, FILES, REQUESTS, answer_all, answered, everything, words_of
@@ -50,9 +49,7 @@ def test_rows_have_the_columns_they_declare(server: Server, kind: type[MssqlColl
 def test_all_are_available_to_a_login_that_may(server: Server) -> None:
     answer_all(server)
     reasons = {
-        c.name: c.unavailable()
-        for c in collectors_for(server.engine(), REQUESTS)
-        if isinstance(c, MssqlCollector)
+        c.name: c.unavailable() for c in collectors_for(server.engine(), REQUESTS) if isinstance(c, MssqlCollector)
     }
     assert set(reasons.values()) == {None}, reasons
 
@@ -60,9 +57,7 @@ def test_all_are_available_to_a_login_that_may(server: Server) -> None:
 def test_counters_share_a_connection_and_each_view_is_asked_once(server: Server) -> None:
     answer_all(server)
     counters = [
-        c
-        for c in collectors_for(server.engine(), ["query_store"])
-        if isinstance(c, MssqlCollector) and not c.polling
+        c for c in collectors_for(server.engine(), ["query_store"]) if isinstance(c, MssqlCollector) and not c.polling
     ]
     assert counters[0].major == 16  # asks who the server is, once
     server.responder.forget()
@@ -95,9 +90,7 @@ def test_a_query_that_fails_in_the_middle_says_why(server: Server) -> None:
     server.script.sql(words_of(ServerIO), Error(1222, "Lock request time out period exceeded."), times=1)
     collector = answered(server, ServerIO)
     with opened(collector):
-        with pytest.raises(
-            StallmarkError, match=r"refused the query \(Lock request time out period exceeded\)"
-        ):
+        with pytest.raises(StallmarkError, match=r"refused the query \(Lock request time out period exceeded\)"):
             collector.sample(0.0)
         assert collector.sample(1.0)
 

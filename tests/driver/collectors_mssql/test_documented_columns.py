@@ -10,15 +10,15 @@ import pytest
 from ruamel.yaml import YAML
 from sqlfluff.core import Linter
 
-from stallmark.driver.collectors import ON_REQUEST, REGISTRY
-from stallmark.driver.collectors.mssql import azure_statement, known_as, statement
-from stallmark.driver.collectors.mssql.collector import MssqlCollector
-from stallmark.driver.collectors.mssql.counters import ServerWaits, SessionWaits
-from stallmark.driver.collectors.mssql.error_log import ErrorLog
-from stallmark.driver.collectors.mssql.io_latency import _FILES, _PRESENT, IoLatency
-from stallmark.driver.collectors.mssql.moments import Cpu
-from stallmark.driver.collectors.mssql.query_store import _OPTIONS
-from stallmark.driver.collectors.mssql.waits import Waits
+from stallmark.collectors import ON_REQUEST, REGISTRY
+from stallmark.collectors.mssql import azure_statement, known_as, statement
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import ServerWaits, SessionWaits
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, IoLatency
+from stallmark.collectors.mssql.moments import Cpu
+from stallmark.collectors.mssql.query_store import _OPTIONS
+from stallmark.collectors.mssql.waits import Waits
 
 VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
 DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))
@@ -107,7 +107,7 @@ def test_every_column_of_the_questions_beforehand_is_documented(sql: str) -> Non
     "name",
     [
         path.name
-        for path in files("stallmark.driver.engines.mssql").iterdir()
+        for path in files("stallmark.engines.mssql").iterdir()
         if path.name.startswith("settings") and path.name.endswith(".sql")
     ],
 )
@@ -115,13 +115,13 @@ def test_every_column_of_the_settings_is_documented(name: str) -> None:
     since = int(name.split(".")[1]) if name.count(".") == 2 else VERSIONS[0]
     for version in VERSIONS:
         if version >= since:
-            check(files("stallmark.driver.engines.mssql").joinpath(name).read_text(), version)
+            check(files("stallmark.engines.mssql").joinpath(name).read_text(), version)
 
 
 def test_every_column_of_what_is_asked_before_a_restore_is_documented() -> None:
     for name, versions in {"rights_restore": VERSIONS, "schemas_in_use": (*VERSIONS, None)}.items():
         for version in versions:
-            check(files("stallmark.driver.engines.mssql").joinpath(f"{name}.sql").read_text(), version)
+            check(files("stallmark.engines.mssql").joinpath(f"{name}.sql").read_text(), version)
 
 
 def test_the_check_finds_what_is_wrong() -> None:
@@ -135,7 +135,7 @@ def test_the_check_finds_what_is_wrong() -> None:
         check(statement("procedures", 15), 14)
 
 
-@pytest.mark.parametrize("name", [path.name for path in files("stallmark.driver.collectors.mssql").iterdir()])
+@pytest.mark.parametrize("name", [path.name for path in files("stallmark.collectors.mssql").iterdir()])
 def test_every_file_belongs_to_a_collector(name: str) -> None:
     if name.endswith(".sql"):
         assert name.partition(".")[0] in {kind.name for kind in COLLECTORS}

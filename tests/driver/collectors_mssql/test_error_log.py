@@ -7,14 +7,12 @@ import pytest
 from collecting import opened
 from waiting import eventually
 
-from stallmark.driver.collectors import collectors_for, storage_alarm
-from stallmark.driver.collectors.base import Collector
-from stallmark.driver.collectors.mssql import error_log
-from stallmark.driver.collectors.mssql.counters import (
-    ServerIO,
-)
-from stallmark.driver.collectors.mssql.error_log import ErrorLog, storage_error
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.collectors import collectors_for, storage_alarm
+from stallmark.collectors.base import Collector
+from stallmark.collectors.mssql import error_log
+from stallmark.collectors.mssql.counters import ServerIO
+from stallmark.collectors.mssql.error_log import ErrorLog, storage_error
+from stallmark.errors import StallmarkError
 
 from . import published
 from .conftest import Server, rows
@@ -61,11 +59,7 @@ def test_a_storage_error_raises_the_alarm(server: Server, text: str) -> None:
         assert row == {"log_time": new[0], "number": storage_error(text), "text": text}
         assert collector.sample(45.0) == []
         alarm = storage_alarm(others)
-    assert (
-        alarm is not None
-        and text in alarm
-        and alarm.endswith(f"(error {storage_error(text)}); check the storage")
-    )
+    assert alarm is not None and text in alarm and alarm.endswith(f"(error {storage_error(text)}); check the storage")
     assert pa.RecordBatch.from_pylist([row], schema=collector.columns).to_pylist() == [row]
 
 

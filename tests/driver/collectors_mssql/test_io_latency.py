@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tds.answers import Error
 
-from stallmark.driver.collectors import drop_left_behind
-from stallmark.driver.collectors.mssql.io_latency import SESSIONS, IoLatency, _rows
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.collectors import drop_left_behind
+from stallmark.collectors.mssql.io_latency import SESSIONS, IoLatency, _rows
+from stallmark.errors import StallmarkError
 
 from . import published
 from .conftest import Server, rows
@@ -57,9 +57,7 @@ def test_they_are_dropped_by_name(server: Server) -> None:
 
 
 def test_a_histogram_becomes_a_row_for_each_duration(server: Server) -> None:
-    found = read(
-        answered(server, IoLatency, rows(COLUMNS, *both(histogram({7: 2, 0: 90, 16: 1}), histogram({1: 5}))))
-    )
+    found = read(answered(server, IoLatency, rows(COLUMNS, *both(histogram({7: 2, 0: 90, 16: 1}), histogram({1: 5})))))
     assert [(row["operation"], row["duration"], row["ios"]) for row in found] == [
         ("read", 0, 90),
         ("read", 7, 2),
@@ -88,10 +86,7 @@ def test_every_slot_is_read(counts: dict[int, int]) -> None:
 def test_a_session_that_somebody_stopped_is_made_again(server: Server) -> None:
     server.script.sql("dm_xe_session_targets", rows(COLUMNS, session("stallmark_reads", None)), times=1)
     collector = answered(server, IoLatency)
-    with (
-        opened(collector),
-        pytest.raises(StallmarkError, match="somebody stopped the event session stallmark_log_w"),
-    ):
+    with opened(collector), pytest.raises(StallmarkError, match="somebody stopped the event session stallmark_log_w"):
         collector.sample(0.0)
     with opened(collector):  # as the sampler does at its next turn
         assert collector.sample(5.0)

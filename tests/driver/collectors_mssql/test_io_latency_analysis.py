@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.io_latency import _percentiles, _unit_ms
-from stallmark.driver.report import server_tables
-from stallmark.driver.report.html import render
+from stallmark.analysis.read.io_latency import _percentiles, _unit_ms
+from stallmark.report.page import render
+from stallmark.report.sections import server as server_tables
 
 from .records import DATA, LOG, SECONDS, File, run, step, summary
 
@@ -43,9 +43,7 @@ def test_percentiles_of_the_measured_interval(tmp_path):
 
 
 def test_microseconds_are_told_by_the_file_counters(tmp_path):
-    found = step(
-        tmp_path / "run", io_latency=rows("read", {value * 1000: n for value, n in READS.items()})
-    ).io_latency
+    found = step(tmp_path / "run", io_latency=rows("read", {value * 1000: n for value, n in READS.items()})).io_latency
     assert found[0].resolution_ms == 0.001
     assert found[0].latency_ms["p50"] == pytest.approx(2) and found[0].latency_ms["max"] == pytest.approx(70)
 
@@ -53,10 +51,7 @@ def test_microseconds_are_told_by_the_file_counters(tmp_path):
 def test_durations_that_fit_no_unit_give_no_percentile(tmp_path):
     [found] = step(tmp_path / "run", io_latency=rows("read", {70_000_000: 800})).io_latency
     assert set(found.latency_ms.values()) == {None} and found.ios == 24_000
-    assert (
-        found.doubt
-        == "its durations agree with the file counters neither as milliseconds nor as microseconds"
-    )
+    assert found.doubt == "its durations agree with the file counters neither as milliseconds nor as microseconds"
 
 
 def test_a_histogram_that_ran_out_of_room_gives_no_percentile(tmp_path):
@@ -125,15 +120,10 @@ def test_a_unit_is_recognised(ms, apart):
 
 
 def test_the_report_shows_them(tmp_path):
-    folder = run(
-        tmp_path / "run",
-        (DATA, LOG),
-        io_latency=[*rows("read", READS), *rows("log write", SYNCS, slots=3)],
-    )
+    folder = run(tmp_path / "run", (DATA, LOG), io_latency=[*rows("read", READS), *rows("log write", SYNCS, slots=3)])
     experiment = summary(folder)
     reads, writes = (
-        [str(cell).replace("\u00a0", " ") for cell in row[1:]]
-        for row in server_tables.io_latency(experiment).rows
+        [str(cell).replace("\u00a0", " ") for cell in row[1:]] for row in server_tables.io_latency(experiment).rows
     )
     assert reads == ["read", "24,000", "100 %", "2", "6", "20", "20", "70", "70"]
     assert writes[:3] == ["log write", "12,000", "100 %"] and set(writes[3:]) == {"–?"}
@@ -145,9 +135,7 @@ def test_the_report_shows_them(tmp_path):
 
 def test_less_than_the_unit_is_no_zero(tmp_path):
     folder = run(
-        tmp_path / "run",
-        (File("b/b", "data", reads=400, read_ms=0.4), LOG),
-        io_latency=rows("read", {0: 400}),
+        tmp_path / "run", (File("b/b", "data", reads=400, read_ms=0.4), LOG), io_latency=rows("read", {0: 400})
     )
     [row] = server_tables.io_latency(summary(folder)).rows
     assert {str(cell) for cell in row[4:]} == {"< 1"}

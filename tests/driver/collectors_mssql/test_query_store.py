@@ -3,7 +3,7 @@
 import pytest
 from collecting import read
 
-from stallmark.driver.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 
 from .conftest import Server, rows
 from .scripted import answered

@@ -5,19 +5,14 @@ from typing import Any
 
 import pytest
 
-from stallmark.driver.report import server_tables
-from stallmark.driver.report.html import render
+from stallmark.report.page import render
+from stallmark.report.sections import server as server_tables
 
 from .records import SECONDS, run, step, summary
 
 
 def statements(
-    plan: str,
-    rate: float,
-    reads: float,
-    begin: int = 0,
-    end: int = SECONDS + 1,
-    procedure: str = "bank.transfer",
+    plan: str, rate: float, reads: float, begin: int = 0, end: int = SECONDS + 1, procedure: str = "bank.transfer"
 ) -> Iterable[dict[str, Any]]:
     """A plan that Query Store shows from `begin` to before `end`, executed `rate` times a second from `begin` on."""
     for t in range(0, SECONDS + 1, 5):
@@ -52,10 +47,7 @@ def test_an_interval_of_query_store_that_ends_is_followed_by_the_next(tmp_path):
 
 def test_rounding_is_no_restart(tmp_path):
     """A total is a mean × a count: of a plan at rest its last digits change when Query Store merges its rows."""
-    rows = [
-        row | {"elapsed_us": row["elapsed_us"] * (1 - 1e-13 * row["t"])}
-        for row in statements("1 in 9 as 0", 0, 1)
-    ]
+    rows = [row | {"elapsed_us": row["elapsed_us"] * (1 - 1e-13 * row["t"])} for row in statements("1 in 9 as 0", 0, 1)]
     rows = [row | {"executions": 10**6, "elapsed_us": 1e9 * (1 - 1e-13 * row["t"])} for row in rows]
     busy = statements("2 in 9 as 0", 100, 1)
     [found] = step(tmp_path / "run", query_store=[*rows, *busy]).query_store
@@ -72,19 +64,14 @@ def test_the_longest_waits_stand_beside_their_procedure(tmp_path):
         *waits("bank.transfer: Buffer IO", 4000), *waits("bank.transfer: Tran Log IO", 300),
         *waits("bank.transfer: Idle", 0), *waits("bank.balance: Lock", 9000),
     ]  # fmt: skip
-    [found] = step(
-        tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1), query_store_waits=rows
-    ).query_store
+    [found] = step(tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1), query_store_waits=rows).query_store
     assert found.waits == [("Buffer IO", pytest.approx(4000)), ("Tran Log IO", pytest.approx(300))]
 
 
 def test_the_report_shows_it(tmp_path):
     folder = run(
         tmp_path / "run",
-        query_store=[
-            *statements("1 in 9 as 0", 400, 2.5),
-            *statements("3 in 9 as 0", 1, 0, procedure="bank.balance"),
-        ],
+        query_store=[*statements("1 in 9 as 0", 400, 2.5), *statements("3 in 9 as 0", 1, 0, procedure="bank.balance")],
         query_store_waits=waits("bank.transfer: Buffer IO", 4000),
     )
     experiment = summary(folder)

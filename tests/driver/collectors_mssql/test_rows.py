@@ -3,14 +3,10 @@
 import pytest
 from collecting import opened, read
 
-from stallmark.driver.collectors.mssql import statement
-from stallmark.driver.collectors.mssql.counters import (
-    Performance,
-    ServerIO,
-    ServerWaits,
-)
-from stallmark.driver.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.driver.collectors.mssql.waits import Waits
+from stallmark.collectors.mssql import statement
+from stallmark.collectors.mssql.counters import Performance, ServerIO, ServerWaits
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.waits import Waits
 
 from . import published
 from .conftest import Server, rows
@@ -64,14 +60,8 @@ def test_waits_count_each_user_once_per_poll(server: Server) -> None:
 
 
 def test_server_waits_mark_what_is_benign(server: Server) -> None:
-    found = {
-        row["wait_type"]: (row["wait_class"], row["benign"]) for row in read(answered(server, ServerWaits))
-    }
-    assert found == {
-        "PAGEIOLATCH_SH": ("io", False),
-        "LAZYWRITER_SLEEP": ("other", True),
-        "WRITELOG": ("wal", False),
-    }
+    found = {row["wait_type"]: (row["wait_class"], row["benign"]) for row in read(answered(server, ServerWaits))}
+    assert found == {"PAGEIOLATCH_SH": ("io", False), "LAZYWRITER_SLEEP": ("other", True), "WRITELOG": ("wal", False)}
 
 
 def test_nothing_pending_is_a_row_too(server: Server) -> None:
@@ -81,18 +71,11 @@ def test_nothing_pending_is_a_row_too(server: Server) -> None:
 
 def test_schedulers_are_summed(server: Server) -> None:
     [row] = read(answered(server, Schedulers))
-    assert (row["tasks"], row["runnable"], row["most_runnable"], row["waiting_for_worker"]) == (
-        217,
-        198,
-        100,
-        0,
-    )
+    assert (row["tasks"], row["runnable"], row["most_runnable"], row["waiting_for_worker"]) == (217, 198, 100, 0)
 
 
 def cpu_note(record: int, platform: str = "Windows", idle: int = 91) -> tuple:
-    text = published.CPU_RECORD.replace('"38446"', f'"{record}"').replace(
-        "<SystemIdle>91", f"<SystemIdle>{idle}"
-    )
+    text = published.CPU_RECORD.replace('"38446"', f'"{record}"').replace("<SystemIdle>91", f"<SystemIdle>{idle}")
     return (1.5, 20000, platform, text)
 
 
@@ -109,9 +92,7 @@ def test_cpu_notes_come_once(server: Server) -> None:
     assert first[0]["age_s"] == 20
 
 
-@pytest.mark.parametrize(
-    ("platform", "idle", "known"), [("Linux", 0, None), ("Linux", 40, 40), ("Windows", 0, 0)]
-)
+@pytest.mark.parametrize(("platform", "idle", "known"), [("Linux", 0, None), ("Linux", 40, 40), ("Windows", 0, 0)])
 def test_an_idle_time_that_linux_does_not_note_is_not_zero(
     server: Server, platform: str, idle: int, known: int | None
 ) -> None:

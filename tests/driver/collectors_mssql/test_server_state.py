@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.server_state import WANTED
-from stallmark.driver.collectors.mssql import statement
-from stallmark.driver.report import server_tables
-from stallmark.driver.report.html import render
+from stallmark.analysis.read.server_state import WANTED
+from stallmark.collectors.mssql import statement
+from stallmark.report.page import render
+from stallmark.report.sections import server as server_tables
 
 from . import published
 from .records import SECONDS, run, step, summary
@@ -49,19 +49,14 @@ def performance(change: Any = lambda t, name, value: value) -> list[dict[str, An
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:
-    tables: dict[str, list[dict[str, Any]]] = {
-        name: [] for name in ("log_space", "tempdb", "pending_io", "schedulers")
-    }
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("log_space", "tempdb", "pending_io", "schedulers")}
     for t, common in looks():
         why = "ACTIVE_TRANSACTION" if t < 10 else "LOG_BACKUP"
         tables["log_space"].append(
-            common
-            | {"size_bytes": 1000, "used_bytes": int(10 * t), "since_backup_bytes": 0, "reuse_wait": why}
+            common | {"size_bytes": 1000, "used_bytes": int(10 * t), "since_backup_bytes": 0, "reuse_wait": why}
         )
         for file in (1, 2):
-            tables["tempdb"].append(
-                common | {"file": file, "size_bytes": 8 << 20, "free_bytes": int(8 - t / 10) << 20}
-            )
+            tables["tempdb"].append(common | {"file": file, "size_bytes": 8 << 20, "free_bytes": int(8 - t / 10) << 20})
         for handle, requests in (("0x01", 3), ("0x02", int(t) % 2)):
             tables["pending_io"].append(common | {"handle": handle, "requests": requests})
         tables["schedulers"].append(common | {"schedulers": 8, "runnable": 4})
@@ -97,11 +92,7 @@ def test_a_counter_that_fell_has_no_rate(tmp_path):
 
 def test_the_pool_is_shown_as_last_seen_in_the_interval(tmp_path):
     rows = [
-        *(
-            pool(3, "bank", "DATA_PAGE", 9000),
-            pool(20, "bank", "DATA_PAGE", 100),
-            pool(30, "bank", "INDEX_PAGE", 50),
-        ),
+        *(pool(3, "bank", "DATA_PAGE", 9000), pool(20, "bank", "DATA_PAGE", 100), pool(30, "bank", "INDEX_PAGE", 50)),
         *(pool(30, "bank", "DATA_PAGE", 400, read=100), pool(30, "bank", "DATA_PAGE", 400, read=300)),
         pool(36, "crm", "DATA_PAGE", 9999),
     ]
@@ -148,11 +139,11 @@ def test_the_report_shows_it(tmp_path):
     experiment = summary(run(tmp_path / "run", performance=performance(), buffer_pool=rows, **everything()))
     [memory] = server_tables.memory(experiment).rows
     assert [str(cell).replace("\u00a0", " ") for cell in memory[1:]] == [
-        *("965", "50,000", "800", "25.0 %", "30.0", "90.0", "0", "2 GiB", "3 GiB"),
+        *("965", "50,000", "800", "25.0 %", "30.0", "90.0", "0", "2 GiB", "3 GiB")
     ]
     [log] = server_tables.log_and_tempdb(experiment).rows
     assert [str(cell).replace("\u00a0", " ") for cell in log[1:]] == [
-        *("400", "6.00", "35.0 %", "log backup", "8 MiB", "3.57", "4.00"),
+        *("400", "6.00", "35.0 %", "log backup", "8 MiB", "3.57", "4.00")
     ]
     [held] = server_tables.pool_contents(experiment).rows
     assert [str(cell).replace("\u00a0", " ") for cell in held[1:4]] == ["bank", "data page", "1 GiB"]

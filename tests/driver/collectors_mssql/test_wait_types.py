@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.collectors.mssql.wait_types import class_of, is_benign, wait_class
+from stallmark.collectors.mssql.wait_types import class_of, is_benign, wait_class
 
 from .published import BACKGROUND_REQUEST
 
@@ -57,9 +57,7 @@ def test_waits_that_hold_somebody_up(wait_type: str) -> None:
     assert not is_benign(wait_type)
 
 
-words = (
-    st.none() | st.text(min_size=1) | st.sampled_from(["suspended", "PAGEIOLATCH_SH", "WRITELOG", "LCK_M_X"])
-)
+words = st.none() | st.text(min_size=1) | st.sampled_from(["suspended", "PAGEIOLATCH_SH", "WRITELOG", "LCK_M_X"])
 
 
 @given(words, words)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.driver.engines.postgres_session import PostgresSession
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.session import PostgresSession
 
 LONG_S = 60.0
 POOL = 8 * 1024**2

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines import copies
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.postgres.embedded import copies
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import StallmarkError
 
 from .conftest import Make, filled, rows
 
@@ -97,9 +97,7 @@ def test_a_full_disk_during_a_copy_is_a_sentence_and_loses_nothing(table: Embedd
 def test_a_copy_that_the_disk_cannot_take_is_refused_before_it_begins(table: EmbeddedEngine, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6))
     monkeypatch.setattr(copies, "shares_blocks", lambda _: False)
-    with pytest.raises(
-        StallmarkError, match=r"the copy .* needs \d+\.\d MB, 1\.0 MB are free .*reset: continue"
-    ):
+    with pytest.raises(StallmarkError, match=r"the copy .* needs \d+\.\d MB, 1\.0 MB are free .*reset: continue"):
         table.keep_for_restore(LABEL)
     monkeypatch.setattr(copies, "shares_blocks", lambda _: True)
     table.keep_for_restore(LABEL)
@@ -148,7 +146,7 @@ def test_a_wal_folder_that_a_killed_initdb_left_is_used_again(wal: Path, make_se
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("stallmark.driver.engines.embedded.place_wal", killed)
+        patch.setattr("stallmark.engines.postgres.embedded.server.place_wal", killed)
         server = make_server(wal_folder=wal, fresh=True)
         with pytest.raises(KeyboardInterrupt):
             server.start()

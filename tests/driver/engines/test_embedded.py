@@ -16,11 +16,11 @@ import psutil
 import pytest
 from waiting import eventually
 
-from stallmark.driver.engines import embedded
-from stallmark.driver.engines.embedded import MINIMUM_POOL_BYTES, EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.driver.engines.slow_device import DeviceModel
+from stallmark.engines.postgres.embedded import server as embedded
+from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.storage.emulator import DeviceModel
 
 from .conftest import POOL, Make, rows
 
@@ -194,9 +194,7 @@ def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server:
     server = make_server()
     (server.data / "postmaster.opts").unlink(missing_ok=True)
     (server.data / "postmaster.opts").symlink_to("/dev/full")  # the server writes it as it starts
-    with pytest.raises(
-        StallmarkError, match=r"postmaster.opts.*No space left on device\. Free some space on"
-    ):
+    with pytest.raises(StallmarkError, match=r"postmaster.opts.*No space left on device\. Free some space on"):
         server.start()
     (server.data / "postmaster.opts").unlink()
     server.start()
@@ -220,9 +218,7 @@ def test_the_reason_in_a_log(line: str, said: str):
     assert reason.startswith(said) and ("Free some" in said or reason == said)
 
 
-def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(
-    make_server: Make, monkeypatch
-):
+def test_a_disk_that_is_full_during_initdb_is_a_sentence_and_leaves_no_half_cluster(make_server: Make, monkeypatch):
     # A file size limit stands for the full disk: initdb cannot write its first WAL segment.
     real = subprocess.run
 
@@ -261,9 +257,7 @@ def tool(folder: Path, rest: str = "time.sleep(600)") -> subprocess.Popen:
         finally:
             server.close()
     """
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -375,12 +369,8 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
 SLOW = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=10_000)
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("cc"), reason="an emulated device needs Linux and cc"
-)
-@pytest.mark.parametrize(
-    "models", [{"data": SLOW, "wal": SLOW}, {"data": SLOW}, {"wal": SLOW}], ids=" and ".join
-)
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="an emulated device needs Linux and cc")
+@pytest.mark.parametrize("models", [{"data": SLOW, "wal": SLOW}, {"data": SLOW}, {"wal": SLOW}], ids=" and ".join)
 def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, table: EmbeddedEngine):
     before = rows(table)
     assert table.emulated_devices() == {}

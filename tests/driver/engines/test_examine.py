@@ -21,10 +21,10 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.mssql import settings
-from stallmark.driver.engines.mssql.editions import limits
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.mssql.examine import examine
+from stallmark.engines.mssql import settings
+from stallmark.engines.mssql.editions import limits
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.examine import examine
 
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
@@ -143,12 +143,7 @@ def answer_may(script: Script, question: str, answer: int) -> None:
     ("edition", "banner", "permitted", "why"),
     [
         (ENTERPRISE, "Microsoft SQL Server 2022", 1, None),
-        (
-            ENTERPRISE,
-            "Microsoft SQL Server 2022",
-            0,
-            "may not create a database: in master, GRANT CREATE ANY DATABASE",
-        ),
+        (ENTERPRISE, "Microsoft SQL Server 2022", 0, "may not create a database: in master, GRANT CREATE ANY DATABASE"),
         (AZURE_DATABASE, "Microsoft SQL Azure", 1, "Azure SQL puts a database's files where it wants them"),
         (MANAGED_INSTANCE, "Microsoft SQL Azure", 1, "Azure SQL puts"),
         (STANDARD, BABELFISH, 1, "Babelfish ignores"),
@@ -253,7 +248,5 @@ def test_space_is_free_where_data_lies_and_not_where_the_log_does(script, engine
     says_it_is(script)
     volumes = r"MIN\(v.available_bytes\)\s+FROM sys.database_files AS f\s+CROSS APPLY sys.dm_os_volume_stats\(.*\) AS v"
     assert engine.free_bytes() is None  # a server that does not tell
-    script.sql(
-        volumes + r"\s+WHERE f.type_desc = 'ROWS'\)", Rows([Column("free_bytes", BIGINT)], [(7 << 30,)])
-    )
+    script.sql(volumes + r"\s+WHERE f.type_desc = 'ROWS'\)", Rows([Column("free_bytes", BIGINT)], [(7 << 30,)]))
     assert engine.free_bytes() == 7 << 30

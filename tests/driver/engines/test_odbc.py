@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql import odbc
+from stallmark.engines.mssql import odbc
+from stallmark.errors import StallmarkError
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +34,7 @@ def installed(monkeypatch):
 
 
 def test_microsofts_newest_installed_driver_comes_first(installed):
-    installed(
-        "FreeTDS", "ODBC Driver 17 for SQL Server", "ODBC Driver 18 for SQL Server", wheel=Path("/w/lib.so")
-    )
+    installed("FreeTDS", "ODBC Driver 17 for SQL Server", "ODBC Driver 18 for SQL Server", wheel=Path("/w/lib.so"))
     assert odbc.find_driver() == odbc.Driver("ODBC Driver 18 for SQL Server")
     assert odbc.api().pooling is False
 
@@ -55,9 +53,7 @@ def test_then_freetds(installed):
 
 def test_no_driver_at_all(installed):
     installed("PostgreSQL Unicode")
-    with pytest.raises(
-        StallmarkError, match=r"There is no ODBC driver .*pip install 'stallmark\[sqlserver\]'"
-    ):
+    with pytest.raises(StallmarkError, match=r"There is no ODBC driver .*pip install 'stallmark\[sqlserver\]'"):
         odbc.find_driver()
 
 
@@ -70,9 +66,7 @@ def test_what_the_wheels_driver_lacks_is_named_with_its_package(installed, monke
 
     monkeypatch.setattr(ctypes, "CDLL", load)
     installed(wheel=Path("/w/lib.so"))
-    with pytest.raises(
-        StallmarkError, match=r"libgssapi_krb5\.so\.2 is missing: apt-get install libgssapi-krb5-2"
-    ):
+    with pytest.raises(StallmarkError, match=r"libgssapi_krb5\.so\.2 is missing: apt-get install libgssapi-krb5-2"):
         odbc.find_driver()
 
 
@@ -104,8 +98,8 @@ def test_the_tool_starts_without_the_driver_manager():
 
     code = (
         "import sys; sys.modules['pyodbc'] = None; sys.modules['mssql_python'] = None\n"
-        "import stallmark.scenarios.cli, stallmark.scenarios.runner, stallmark.scenarios.doctor\n"
-        "from stallmark.driver.collectors import REGISTRY\nprint(len(REGISTRY))"
+        "import stallmark.cli.main, stallmark.experiment.runner, stallmark.cli.doctor\n"
+        "from stallmark.collectors import REGISTRY\nprint(len(REGISTRY))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

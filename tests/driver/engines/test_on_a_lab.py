@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 from collecting import read
 
-from stallmark.driver.collectors.device import Device
-from stallmark.driver.engines.slow_device import DeviceModel, FlashCache
-from stallmark.driver.lab import LabError, needs
-from stallmark.driver.lab.home import Lab
-from stallmark.driver.storage import facts
+from stallmark.collectors.device import Device
+from stallmark.experiment.manifest import device_facts
+from stallmark.storage.block_device import LabError, needs
+from stallmark.storage.block_device.lifecycle import Lab
+from stallmark.storage.emulator import DeviceModel, FlashCache
 
 from .conftest import Make, filled
 
 WHY_NOT = needs.missing()
-MODEL = DeviceModel(
-    spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20)
-)
+MODEL = DeviceModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))
 
 
 @contextmanager
@@ -43,7 +41,7 @@ def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
             server = make_server("array/server")
             engine = filled(server)
             engine.execute("CHECKPOINT")
-            described = facts(engine)
+            described = device_facts(engine)
             assert described["emulated"] and described["data"]["lab"]["name"] == "array"
             [row] = read(Device(engine))
             assert (row["emulated"], row["role"]) == (True, "data+wal")

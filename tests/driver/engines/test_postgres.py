@@ -5,10 +5,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from stallmark.driver.engines import open_engine
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.engines import open_engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 from ..conftest import Cluster, ClusterEngine  # noqa: TID252
 
@@ -33,14 +33,7 @@ def test_another_process_opens_the_engine_from_its_spec(engine: ClusterEngine):
 
 def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
     remote = PostgresEngine(engine.spec())
-    for ability in (
-        "cap_memory",
-        "cold_cache",
-        "restore",
-        "emulated_device",
-        "place_files",
-        "device_counters",
-    ):
+    for ability in ("cap_memory", "cold_cache", "restore", "emulated_device", "place_files", "device_counters"):
         assert len(str(remote.cannot(ability))) > 30
     assert remote.cannot("prefill") is None
     with pytest.raises(NotImplementedError, match="restart"):
@@ -53,9 +46,7 @@ def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
 def test_too_old_a_server_is_refused_with_the_reason(monkeypatch):
     engine = PostgresEngine("postgresql://stallmark:hidden@db.example/x")
     monkeypatch.setattr(engine, "query", lambda sql: [(150_004, "15.4")])
-    with pytest.raises(
-        StallmarkError, match=r"db.example:5432/x runs PostgreSQL 15.4; Stallmark needs 16"
-    ) as caught:
+    with pytest.raises(StallmarkError, match=r"db.example:5432/x runs PostgreSQL 15.4; Stallmark needs 16") as caught:
         engine.identity()
     assert "hidden" not in str(caught.value)
 
@@ -83,9 +74,7 @@ def plan_of(engine: PostgresEngine, *sql: str) -> dict[str, Any]:
 def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engine: ClusterEngine):
     engine.execute("CREATE SCHEMA warm")
     try:
-        engine.execute(
-            "CREATE TABLE warm.t AS SELECT i, repeat('x', 90) AS filler FROM generate_series(1, 12000) i"
-        )
+        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 90) AS filler FROM generate_series(1, 12000) i")
         engine.execute("ALTER TABLE warm.t ADD PRIMARY KEY (i)")
         engine.execute("VACUUM (FREEZE, ANALYZE) warm.t")
         engine.checkpoint()
@@ -103,9 +92,7 @@ def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engi
 def test_prefilling_stops_when_the_pool_is_full(cluster: Cluster, engine: ClusterEngine):
     engine.execute("CREATE SCHEMA warm")
     try:
-        engine.execute(
-            "CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i"
-        )
+        engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i")
         engine.execute("ANALYZE warm.t")
         assert engine.prefill("warm") == engine.buffer_pool_bytes()
     finally:

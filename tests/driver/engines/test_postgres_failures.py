@@ -6,12 +6,12 @@ import signal
 import pytest
 from waiting import eventually
 
-from stallmark.driver.engines.base import Isolation
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
-from stallmark.driver.engines.postgres_errors import classify
-from stallmark.driver.engines.postgres_session import PostgresSession
+from stallmark.engines.base import Isolation
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.errors import classify
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 from ..conftest import ClusterEngine  # noqa: TID252
 from .conftest import LONG_S
@@ -60,21 +60,14 @@ def test_an_error_survives_the_way_to_another_process():
 
 @pytest.fixture
 def two_rows(database: EmbeddedEngine) -> None:
-    database.execute(
-        "CREATE TABLE two (id integer PRIMARY KEY, n integer); INSERT INTO two VALUES (1, 0), (2, 0)"
-    )
+    database.execute("CREATE TABLE two (id integer PRIMARY KEY, n integer); INSERT INTO two VALUES (1, 0), (2, 0)")
 
 
 UPDATE = "UPDATE two SET n = n + 1 WHERE id = $1"
 
 
 def test_a_deadlock(two_rows, database, sessions, aside):
-    control = {
-        "begin": "BEGIN",
-        "settle": "SET LOCAL deadlock_timeout = '10ms'",
-        "update": UPDATE,
-        "end": "ROLLBACK",
-    }
+    control = {"begin": "BEGIN", "settle": "SET LOCAL deadlock_timeout = '10ms'", "update": UPDATE, "end": "ROLLBACK"}
     one, other = sessions(**control), sessions(**control)
     for session, row in ((one, 1), (other, 2)):
         session.call("begin", [])
@@ -103,11 +96,7 @@ def test_a_lock_timeout(two_rows, database, sessions):
 
 
 def test_a_serialization_failure(two_rows, sessions):
-    control = {
-        "begin": "BEGIN ISOLATION LEVEL REPEATABLE READ",
-        "read": "SELECT n FROM two",
-        "update": UPDATE,
-    }
+    control = {"begin": "BEGIN ISOLATION LEVEL REPEATABLE READ", "read": "SELECT n FROM two", "update": UPDATE}
     session, other = sessions(**control), sessions(**control)
     session.call("begin", [])
     session.call("read", [])
@@ -207,10 +196,7 @@ def test_a_session_that_was_idle_for_too_long_is_lost(database, sessions):
     session = sessions(set="SET idle_session_timeout = '1ms'", one="SELECT 1")
     session.call("set", [])
     eventually(
-        lambda: (
-            database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid])
-            == [(0,)]
-        )
+        lambda: database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [(0,)]
     )
     with pytest.raises(CallFailed, match="idle-session timeout"):
         session.call("one", [])

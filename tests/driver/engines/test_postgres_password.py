@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.engines.postgres import PostgresEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import CallFailed, StallmarkError
 
 SECRET = "pa55-w0rd"
 

@@ -6,9 +6,9 @@ from copy import deepcopy
 
 import pytest
 
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.postgres_queries import PostgresQueries, plan_hash
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.queries import PostgresQueries, plan_hash
+from stallmark.errors import CallFailed, ErrorClass
 
 ROWS = 60_000
 GROUPED = "SELECT b, COUNT(*), MAX(c) FROM t GROUP BY b ORDER BY b"
@@ -106,11 +106,7 @@ def test_the_shape_of_a_plan_is_its_operators_tables_and_indexes(opened):
 
     same = {shape(f"SELECT c FROM t WHERE a = {number}") for number in (1, 20_000, -5)}
     assert len(same) == 1
-    others = {
-        shape("SELECT c FROM t WHERE a + 0 = 1"),
-        shape("SELECT c FROM t AS other WHERE a = 1"),
-        shape(GROUPED),
-    }
+    others = {shape("SELECT c FROM t WHERE a + 0 = 1"), shape("SELECT c FROM t AS other WHERE a = 1"), shape(GROUPED)}
     assert len(others) == 3 and not same & others
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.embedded import EmbeddedEngine, EmbeddedServer
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.postgres_session import PostgresSession
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.errors import CallFailed, ErrorClass
 
 from .conftest import LONG_S
 
@@ -28,11 +28,7 @@ def test_values_come_back_as_they_went(type_name, value, sessions):
     assert back == value and type(back) is type(value)
 
 
-@given(
-    row=st.tuples(
-        st.integers(-(2**63), 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0"))
-    )
-)
+@given(row=st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(st.characters(codec="utf-8", exclude_characters="\0"))))
 def test_every_integer_and_every_text_round_trips(row, embedded_server):
     session = _kept(embedded_server)
     assert session.call("echo", row) == [row]
@@ -64,12 +60,7 @@ def test_rows_columns_and_nothing(sessions):
 def test_an_answer_is_read_like_a_list(sessions):
     found = sessions(rows="SELECT i, i::text FROM generate_series(1, 4) i").call("rows", [])
     expected = [(i, str(i)) for i in range(1, 5)]
-    assert (len(found), bool(found), list(found), list(reversed(found))) == (
-        4,
-        True,
-        expected,
-        expected[::-1],
-    )
+    assert (len(found), bool(found), list(found), list(reversed(found))) == (4, True, expected, expected[::-1])
     for index in (0, 3, -1, -4, slice(1, 3), slice(None, None, -2)):
         assert found[index] == expected[index]
     for index in (4, -5):
@@ -101,9 +92,9 @@ def test_a_statement_that_cannot_be_parsed_is_a_failed_call(sessions):
 
 def test_the_session_is_known_to_the_collectors(database, sessions):
     session = sessions()
-    assert database.query(
-        "SELECT application_name FROM pg_stat_activity WHERE pid = %s", [session.server_pid]
-    ) == [("stallmark-user",)]
+    assert database.query("SELECT application_name FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [
+        ("stallmark-user",)
+    ]
 
 
 def test_text_is_unicode_whatever_the_database_is_encoded_in(embedded_server):

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from waiting import eventually
 
-from stallmark.driver.engines.base import Isolation
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.postgres_session import PostgresSession
+from stallmark.engines.base import Isolation
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.errors import CallFailed, ErrorClass
 
 STATEMENTS = {
     "level": "SELECT current_setting('transaction_isolation')",
@@ -160,9 +160,7 @@ def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(database, session
         failure = pool.submit(add)
         eventually(
             lambda: bool(
-                database.query(
-                    "SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query = 'COMMIT'"
-                )
+                database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query = 'COMMIT'")
             )
         )
         database.query("SELECT pg_terminate_backend(%s, 60000)", [session.server_pid])

@@ -11,20 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Step, Truth, make_run
 
-from stallmark.driver.analysis.correlation import correlate_changes
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.foreign import correlate
-from stallmark.driver.analysis.foreign_kinds import Sampled, choose, kind_of
-from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.foreign.attach import Request, attach
-from stallmark.driver.foreign.measurements import Wanted
-from stallmark.driver.record import Record
-from stallmark.driver.report.foreign import clocks, correlations, figures, hints
-from stallmark.driver.report.html import render
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.read.external import correlate
+from stallmark.analysis.read.external_kinds import Sampled, choose, kind_of
+from stallmark.analysis.read.interval import Interval
+from stallmark.record.attach.attach import Request, attach
+from stallmark.record.attach.measurements import Wanted
+from stallmark.record.reader import Record
+from stallmark.report.page import render
+from stallmark.report.sections.external import clocks, correlations, figures, hints
+from stallmark.stats.correlation import correlate_changes
 
-TRUTH = Truth(
-    warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60
-)
+TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
 
 
 def attached(tmp_path: Path, write: foreign_files.Write, every: int = 1, clock_s: float = 0.0, **request):
@@ -83,9 +81,7 @@ def test_what_counters_say(counter, kind):
     assert kind_of(counter) == kind
 
 
-def sampled(
-    counter: str, value: float, instance: str = "sda", unit: str = "ms", source: str = "db1"
-) -> Sampled:
+def sampled(counter: str, value: float, instance: str = "sda", unit: str = "ms", source: str = "db1") -> Sampled:
     return Sampled(source, counter, instance, unit, np.arange(5.0), np.full(5, value))
 
 
@@ -150,9 +146,7 @@ def test_throughput_is_taken_over_the_intervals_between_samples(tmp_path, every,
 def test_the_mean_is_of_measured_intervals_only(tmp_path):
     (run,) = attached(tmp_path, foreign_files.array_csv).runs
     counter = run.foreign[0].counters[0]
-    inside = np.concatenate(
-        [counter.values[(counter.t > b) & (counter.t <= e)] for b, e in ((5, 65), (70, 130))]
-    )
+    inside = np.concatenate([counter.values[(counter.t > b) & (counter.t <= e)] for b, e in ((5, 65), (70, 130))])
     assert counter.mean == pytest.approx(inside.mean(), rel=0.02)
 
 
@@ -231,12 +225,7 @@ def test_names_from_files_are_no_mark_up(tmp_path):
     bad = replace(source.counters[0], name="<b>x</b>", instance="</script><i>")
     run = replace(experiment.runs[0], foreign=[replace(source, counters=[bad], others=["<u>y</u>"])])
     page = render(replace(experiment, runs=[run]))
-    assert (
-        "<script>hurt" not in page
-        and "<b>x" not in page
-        and "</script><i>" not in page
-        and "<u>y" not in page
-    )
+    assert "<script>hurt" not in page and "<b>x" not in page and "</script><i>" not in page and "<u>y" not in page
 
 
 def test_without_anything_attached_there_is_no_section(tmp_path):

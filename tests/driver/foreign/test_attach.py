@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from synthetic import Truth, make_run
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.foreign import formats
-from stallmark.driver.foreign.align import Span, align
-from stallmark.driver.foreign.attach import Request, attach
-from stallmark.driver.foreign.measurements import Measurements, Wanted
-from stallmark.driver.record import Record
+from stallmark.errors import StallmarkError
+from stallmark.record.attach import formats
+from stallmark.record.attach.align import Span, align
+from stallmark.record.attach.attach import Request, attach
+from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.reader import Record
 
 SAMPLES = Path(__file__).parent / "samples"
 START = datetime(2025, 11, 21, 10, 1, tzinfo=UTC)  # of synthetic's first run
@@ -60,18 +60,14 @@ def test_rows_are_on_the_run_s_clock(run, tmp_path):
 @given(st.floats(-30, 30).map(lambda s: round(s, 3)))
 def test_an_offset_is_added_to_the_file_s_times(offset):
     measured = Measurements(stamps(START, 61), [])
-    there = align(
-        measured, Wanted(Path("x")), None, offset, [Span(START.timestamp(), START.timestamp() + 60)]
-    )
+    there = align(measured, Wanted(Path("x")), None, offset, [Span(START.timestamp(), START.timestamp() + 60)])
     np.testing.assert_allclose(there.utc - START.timestamp(), np.arange(61) + offset, atol=1e-5)
     assert there.clock.offset_s == offset
 
 
 @given(
     st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Kolkata"]),
-    st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(
-        lambda m: m.replace(microsecond=0, tzinfo=UTC)
-    ),
+    st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda m: m.replace(microsecond=0, tzinfo=UTC)),
 )
 def test_perfmon_round_trip(tmp_path_factory, zone, begin):
     """What a run's instants become in Perfmon's file, in local time, comes back as the same instants."""
@@ -82,9 +78,7 @@ def test_perfmon_round_trip(tmp_path_factory, zone, begin):
     format, measured = formats.read(Wanted(path))
     run = Span(begin.timestamp(), begin.timestamp() + 300)
     assert format == "perfmon"
-    np.testing.assert_allclose(
-        align(measured, Wanted(path), None, 0.0, [run]).utc, [end.timestamp() for end in ends]
-    )
+    np.testing.assert_allclose(align(measured, Wanted(path), None, 0.0, [run]).utc, [end.timestamp() for end in ends])
 
 
 def test_a_file_of_many_runs_gives_each_its_share(tmp_path):
@@ -129,13 +123,9 @@ def test_no_overlap_names_both_spans(run):
     assert "foreign" not in Record(run).manifest
 
 
-@pytest.mark.parametrize(
-    "name", ["svc_volumes.csv", "iostat.json", "typeperf_disk.csv", "perfmon_cut_header.csv"]
-)
+@pytest.mark.parametrize("name", ["svc_volumes.csv", "iostat.json", "typeperf_disk.csv", "perfmon_cut_header.csv"])
 def test_local_times_without_a_zone(run, name):
-    with pytest.raises(
-        StallmarkError, match=r"does not say in which time zone its times are: give it with --timezone"
-    ):
+    with pytest.raises(StallmarkError, match=r"does not say in which time zone its times are: give it with --timezone"):
         attach([Record(run)], Wanted(SAMPLES / name), Request())
 
 
@@ -155,9 +145,7 @@ def test_summer_time_ends_in_the_run(run):
     """The published file: by its bias its times go back, and by its zone each of them was twice."""
     record = night(run, "2017-10-29T00:59:30+00:00")
     file = Wanted(SAMPLES / "perfmon_summer_time_ends.csv")
-    with pytest.raises(
-        StallmarkError, match=r"go back by 3585 s at 2017-10-29 00:00:14 UTC: its clock was set there"
-    ):
+    with pytest.raises(StallmarkError, match=r"go back by 3585 s at 2017-10-29 00:00:14 UTC: its clock was set there"):
         attach([record], file, Request())
     with pytest.raises(
         StallmarkError, match=r"was twice in its zone \(Europe/London, as given\), at 2017-10-29 00:59:44"
@@ -195,9 +183,7 @@ def test_day_and_month_are_chosen_by_the_run_and_refused_where_both_fit(run, tmp
         for d in (begin, datetime(2025, 3, 4, 10))
     ]
     measured = Measurements(stamps(begin, 30, form="%m/%d/%Y %H:%M:%S"), [])
-    with pytest.raises(
-        StallmarkError, match=r"can be read as month/day/year and as day.month.year, and both overlap"
-    ):
+    with pytest.raises(StallmarkError, match=r"can be read as month/day/year and as day.month.year, and both overlap"):
         align(measured, Wanted(Path("a.csv")), "UTC", 0.0, both)
 
 
@@ -240,9 +226,7 @@ def test_too_few_samples(run, tmp_path, count):
 
 def test_a_full_disk_leaves_the_record_as_it_was(run, tmp_path, monkeypatch):
     file = csv(tmp_path / "a.csv", stamps(START, 61))
-    monkeypatch.setattr(
-        "pyarrow.parquet.write_table", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full"))
-    )
+    monkeypatch.setattr("pyarrow.parquet.write_table", lambda *a, **k: (_ for _ in ()).throw(OSError(28, "full")))
     before = sorted(run.iterdir())
     with pytest.raises(OSError, match="full"):
         attach([Record(run)], Wanted(file), Request())

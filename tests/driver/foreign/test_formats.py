@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.foreign import formats
-from stallmark.driver.foreign.measurements import Measurements, Wanted
+from stallmark.errors import StallmarkError
+from stallmark.record.attach import formats
+from stallmark.record.attach.measurements import Measurements, Wanted
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -31,9 +31,7 @@ def test_typeperf():
     """An empty line before the header and two lines of talk at the end; no zone."""
     format, measured = read("typeperf_disk.csv")
     assert (format, measured.zone, measured.zone_said, measured.host) == ("perfmon", None, "", "GORANS2")
-    assert list(measured.stamps) == [
-        f"12/29/2020 18:34:{s}" for s in ("28.308", "38.338", "48.369", "58.401")
-    ]
+    assert list(measured.stamps) == [f"12/29/2020 18:34:{s}" for s in ("28.308", "38.338", "48.369", "58.401")]
     assert len(measured.series) == 12
     found = values(measured)
     assert found["PhysicalDisk Avg. Disk sec/Read", "0 C:"] == [0.000433, 0.0002, 0.000379, 0.001146]
@@ -152,9 +150,7 @@ def test_older_sadf_says_utc_by_a_number_and_an_absurd_interval_first(tmp_path):
     first = '"date": "2015-07-16", "time": "07:00:01", "utc": 1, "interval": 184467440737095516'
     second = '"date": "2018-01-01", "time": "00:10:01", "utc": 1, "interval": 600'
     samples = [f'{{"timestamp": {{{when}}}, "io": {{"tps": 2}}}}' for when in (first, second)]
-    path = written(
-        tmp_path, '{"sysstat": {"hosts": [{"statistics": [' + ",".join(samples) + "]}]}}", "sa.json"
-    )
+    path = written(tmp_path, '{"sysstat": {"hosts": [{"statistics": [' + ",".join(samples) + "]}]}}", "sa.json")
     format, measured = formats.read(Wanted(path))
     assert (format, measured.zone) == ("sar", UTC)
     assert list(measured.stamps) == ["2018-01-01 00:10:01"] and values(measured) == {("io tps", ""): [2.0]}
@@ -191,8 +187,7 @@ def test_columns_of_text_are_left_out_and_said():
     [
         "Date;Time;Latency [ms]\n21.11.2025;10:00:00;1,5\n21.11.2025;10:00:05;2,5\n",
         "Latency (ms)\twhen\n1.5\t2025-11-21 10:00:00\n2.5\t2025-11-21 10:00:05\n",
-        'sampled at,"Latency (msec)"\n"Nov. header, not data",x\n'
-        "epoch,Latency (ms)\n1763719200,1.5\n1763719205,2.5\n",
+        'sampled at,"Latency (msec)"\n"Nov. header, not data",x\nepoch,Latency (ms)\n1763719200,1.5\n1763719205,2.5\n',
     ],
     ids=["date and time apart, decimal comma", "tabs, time last", "seconds since 1970"],
 )
@@ -212,9 +207,7 @@ def test_the_time_column_can_be_named(tmp_path):
         formats.read(Wanted(path, time_column="when"))
 
 
-@pytest.mark.parametrize(
-    "pattern", ["sec/read", "PhysicalDisk(0 C:)*sec/Read", r"\\GORANS2\*0 C:*Disk sec/Read"]
-)
+@pytest.mark.parametrize("pattern", ["sec/read", "PhysicalDisk(0 C:)*sec/Read", r"\\GORANS2\*0 C:*Disk sec/Read"])
 def test_only_the_counters_asked_for(pattern):
     _, measured = read("typeperf_disk.csv", pattern)
     assert {one.counter for one in measured.series} == {"PhysicalDisk Avg. Disk sec/Read"}

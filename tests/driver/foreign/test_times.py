@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.foreign.times import (
+from stallmark.errors import StallmarkError
+from stallmark.record.attach.times import (
     DAY_FIRST,
     MONTH_FIRST,
     YEAR_FIRST,
@@ -94,9 +94,7 @@ def test_day_and_month_are_told_apart_where_one_is_above_twelve():
     assert [r.order for r in read_times(["03.04.2025 10:00:00"])] == [DAY_FIRST]
 
 
-@pytest.mark.parametrize(
-    "text", ["noon", "13/13/2025 10:00:00", "2025-02-30 10:00:00", "03/23/2020 13:00:00 PM", ""]
-)
+@pytest.mark.parametrize("text", ["noon", "13/13/2025 10:00:00", "2025-02-30 10:00:00", "03/23/2020 13:00:00 PM", ""])
 def test_what_is_no_time_is_refused_and_named(text):
     with pytest.raises(StallmarkError, match="cannot be read") as refused:
         read_times([text])
@@ -115,9 +113,7 @@ def test_zones():
     assert find_zone("-03:30").utcoffset(noon) == -timedelta(hours=3, minutes=30)
 
 
-@pytest.mark.parametrize(
-    ("name", "near"), [("Europe/Belin", "Europe/Berlin"), ("europe/berlin", "Europe/Berlin")]
-)
+@pytest.mark.parametrize(("name", "near"), [("Europe/Belin", "Europe/Berlin"), ("europe/berlin", "Europe/Berlin")])
 def test_a_zone_that_is_none_is_refused_with_one_that_is(name, near):
     with pytest.raises(StallmarkError, match=f"{name} is no time zone: .*did you mean {near}"):
         find_zone(name)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.analysis.probe_result import Asked
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe import PATTERNS, diskspd
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Asked
+from stallmark.storage.probe import PATTERNS, diskspd
 
 READ, WRITE = PATTERNS["8k-random-read"], PATTERNS["256k-sequential-write"]
 FILE = Path("probe.data")
@@ -14,13 +14,7 @@ FILE = Path("probe.data")
 
 def answer(ios: int = 1000, seconds: float = 10.0, verb: str = "Read", buckets: str = "") -> str:
     other = "Write" if verb == "Read" else "Read"
-    percentiles = {
-        "0": 1.0,
-        **{str(p): 2.0 + p / 10 for p in range(1, 100)},
-        "99.9": 30.0,
-        "99.99": 40.0,
-        "100": 40.0,
-    }
+    percentiles = {"0": 1.0, **{str(p): 2.0 + p / 10 for p in range(1, 100)}, "99.9": 30.0, "99.99": 40.0, "100": 40.0}
     bins = "".join(
         f"<Bucket>\n<Percentile>{name}</Percentile>\n<{verb}Milliseconds>{ms:.3f}</{verb}Milliseconds>\n"
         f"<TotalMilliseconds>{ms:.3f}</TotalMilliseconds>\n</Bucket>\n"
@@ -68,9 +62,7 @@ def test_it_is_asked_as_sqlio_was():
 
 def test_in_order_is_a_stream_for_each():
     order = diskspd.command("diskspd", FILE, 2**26, Asked(WRITE, 8), 10, 3)
-    assert {"-t8", "-o1", "-s262144", f"-T{31 * 262144}"} <= set(order), (
-        "63 MiB behind the mark, in eight parts"
-    )
+    assert {"-t8", "-o1", "-s262144", f"-T{31 * 262144}"} <= set(order), "63 MiB behind the mark, in eight parts"
 
 
 @pytest.mark.parametrize(("asked", "verb"), [(Asked(READ, 8), "Read"), (Asked(WRITE, 8), "Write")])
@@ -92,10 +84,7 @@ def test_percentiles_finer_than_one_io_add_none():
     [
         ("", "needs diskspd 2.0.20"),
         ("<Results></Results>", "needs diskspd 2.0.20"),
-        (
-            "<Results><TimeSpan><Error>The test was interrupted</Error></TimeSpan></Results>",
-            "needs diskspd 2.0.20",
-        ),
+        ("<Results><TimeSpan><Error>The test was interrupted</Error></TimeSpan></Results>", "needs diskspd 2.0.20"),
         (answer(ios=0), "no I/O ended in time"),
     ],
 )

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.analysis.probe_result import Asked
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe import PATTERNS, fio
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Asked
+from stallmark.storage.probe import PATTERNS, fio
 
 READ, WRITE = PATTERNS["8k-random-read"], PATTERNS["256k-sequential-write"]
 
@@ -28,20 +28,13 @@ def answer(ios: int = 2000, error: int = 0, **more) -> str:
         "lat_ns": {"mean": 4_000_000.0, "bins": {"3981312": ios // 2, "4014080": ios - ios // 2}},
         "clat_ns": {"mean": 3_990_000.0},
     } | more
-    return "fio: a warning\n" + json.dumps(
-        {"fio version": "fio-3.33", "jobs": [{"error": error, "read": done}]}
-    )
+    return "fio: a warning\n" + json.dumps({"fio version": "fio-3.33", "jobs": [{"error": error, "read": done}]})
 
 
 def test_asynchronous_io_is_outstanding_in_one_thread():
     asked = options(Asked(READ, 8), "libaio")
     assert (asked["ioengine"], asked["iodepth"], asked["numjobs"]) == ("libaio", "8", "1")
-    assert (asked["rw"], asked["bs"], asked["direct"], asked["runtime"]) == (
-        "randread",
-        "8192",
-        "1",
-        "2500ms",
-    )
+    assert (asked["rw"], asked["bs"], asked["direct"], asked["runtime"]) == ("randread", "8192", "1", "2500ms")
     assert asked["filename"] == "/mnt/a\\:b/file"
 
 

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from stallmark.driver.analysis.probe_record import read_probe, summarise_probes
-from stallmark.driver.block_devices import InMemory
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.slow_device import DeviceModel, SlowDevices
-from stallmark.driver.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short
-from stallmark.driver.probe.probe_file import LEAST_BYTES
-from stallmark.driver.probe.recording import record_probe
-from stallmark.driver.record import find_records
+from stallmark.analysis.probe.experiment import read_probe, summarise_probes
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
+from stallmark.storage.block_devices import InMemory
+from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short
+from stallmark.storage.probe.probe_file import LEAST_BYTES
+from stallmark.storage.probe.recording import record_probe
 
 MODEL = DeviceModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)
@@ -82,9 +82,7 @@ def test_a_real_device_is_measured_without_any_emulation_of_ours(fake, file, mon
 def test_an_emulated_device_must_have_seen_the_probe(fake, file):
     [step] = measure(file, [READ], 1, Devices(8000))
     assert step.iops == 8000 and (fake / "preload").read_text() == "emulation.so"
-    with pytest.raises(
-        StallmarkError, match=r"saw 100 of the 8,000 I/Os of its probe, .* must not be mixed up"
-    ):
+    with pytest.raises(StallmarkError, match=r"saw 100 of the 8,000 I/Os of its probe, .* must not be mixed up"):
         measure(file, [READ], 1, Devices(100))
 
 
@@ -102,10 +100,7 @@ def test_nothing_is_written_to_what_is_not_ours(fake, file):
 @pytest.mark.parametrize(
     ("complaint", "sentence"),
     [
-        (
-            "fio: looks like your file system does not support direct=1/buffered=0",
-            "could not open the file for direct",
-        ),
+        ("fio: looks like your file system does not support direct=1/buffered=0", "could not open the file for direct"),
         ("fio: io_u error: No space left on device", "ran out of space"),
         ("fio: something else", r"fio failed \(fio: something else\)"),
     ],
@@ -119,9 +114,7 @@ def test_what_goes_wrong_is_a_sentence(fake, file, monkeypatch, complaint, sente
 
 def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "needs fio, which is not on the PATH: install it (Debian and Ubuntu: apt install fio" in (
-        can_probe() or ""
-    )
+    assert "needs fio, which is not on the PATH: install it (Debian and Ubuntu: apt install fio" in (can_probe() or "")
     with pytest.raises(StallmarkError, match="needs fio"):
         short(tmp_path / "new", seconds=1, size_bytes=LEAST_BYTES)
     assert not (tmp_path / "new").exists(), "no file is written for nothing"
@@ -133,9 +126,7 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
 
     described = {"scenario": {"name": "probe"}, "variant": {"name": "array"}}
     with pytest.raises(StallmarkError, match="cable"):
-        record_probe(
-            fake / "runs" / "01", described, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail
-        )
+        record_probe(fake / "runs" / "01", described, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
     [record] = find_records([fake / "runs"])
     assert record.is_probe and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]
@@ -149,7 +140,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
     def in_memory(folder):
         raise InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
 
-    monkeypatch.setattr("stallmark.driver.probe.measuring.device_behind", in_memory)
+    monkeypatch.setattr("stallmark.storage.probe.measure.device_behind", in_memory)
     with pytest.raises(
         StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
     ):
@@ -159,7 +150,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
 
 @needs_fio
 def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.driver.probe.measuring.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.storage.probe.measure.refuse_memory", lambda folder: None)
     found = short(tmp_path / "new", seconds=0.4, size_bytes=LEAST_BYTES)
     assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
         ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),
@@ -172,22 +163,15 @@ def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
 
 
 @needs_fio
-@pytest.mark.skipif(
-    shutil.which("cc") is None or sys.platform != "linux", reason="needs Linux and a C compiler"
-)
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="needs Linux and a C compiler")
 def test_fio_meets_the_emulated_device(tmp_path):
     disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
     disk.mkdir()
     model = DeviceModel(1, 20, 20, 1, 100)
-    with SlowDevices.create(
-        tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b"
-    ) as devices:
+    with SlowDevices.create(tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b") as devices:
         with own_file(disk, LEAST_BYTES) as file:
             [step] = measure(file, [Asked(READ.pattern, 2)], 1, devices)
-        with (
-            own_file(elsewhere, LEAST_BYTES) as file,
-            pytest.raises(StallmarkError, match="must not be mixed up"),
-        ):
+        with own_file(elsewhere, LEAST_BYTES) as file, pytest.raises(StallmarkError, match="must not be mixed up"):
             measure(file, [Asked(READ.pattern, 1)], 0.3, devices)
     assert step.iops < 52, "one disk does 50 a second at most, and finishes the queue after its time"
     assert step.mean_ms > 20

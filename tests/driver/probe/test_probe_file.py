@@ -10,16 +10,9 @@ from collections import namedtuple
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe.existing import existing_file
-from stallmark.driver.probe.probe_file import (
-    LEAST_BYTES,
-    PREFIX,
-    SKIP_BYTES,
-    SUFFIX,
-    own_file,
-    remove_leftovers,
-)
+from stallmark.errors import StallmarkError
+from stallmark.storage.probe.existing import existing_file
+from stallmark.storage.probe.probe_file import LEAST_BYTES, PREFIX, SKIP_BYTES, SUFFIX, own_file, remove_leftovers
 
 KILLED = """
 import os, sys
@@ -108,9 +101,7 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_a_file_too_small_is_refused(tmp_path):
-    with pytest.raises(
-        StallmarkError, match="too small to tell a device from its caches: give it at least 32 MiB"
-    ):
+    with pytest.raises(StallmarkError, match="too small to tell a device from its caches: give it at least 32 MiB"):
         own_file(tmp_path, LEAST_BYTES - 1).__enter__()
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from synthetic import Brokerage, Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.summary import ExperimentSummary
-from stallmark.driver.record import find_records
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.record.reader import find_records
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -5,15 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.analysis.server_summary import IoSummary
-from stallmark.driver.analysis.summary import (
-    Correlation,
-    ExperimentSummary,
-    RunSummary,
-    Series,
-    StepSummary,
-    TransactionSummary,
-)
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
+from stallmark.stats.correlation import Correlation
 
 MIB = 1 << 20
 EMULATED = "EMULATED 8 spindles, 4 ms"
@@ -162,11 +156,7 @@ def manifest(steps: list[StepSummary], **more: Any) -> dict[str, Any]:
         "memory": {"configured_bytes": pool, "reached_bytes": pool, "original": "128MB"},
         "database": {"bytes_before": 320 * MIB, "bytes_after": 323 * MIB},
         "cache_start": "prefilled",
-        "device": {
-            "emulated": emulated,
-            "data": slow if emulated else real,
-            "wal": slow if emulated else real,
-        },
+        "device": {"emulated": emulated, "data": slow if emulated else real, "wal": slow if emulated else real},
         "collectors": {
             "server_io": {
                 "title": "Server I/O",
@@ -214,12 +204,7 @@ def run(steps: list[StepSummary], **more: Any) -> RunSummary:
         "collector_cost_share": 0.0061,
         "growth_share": 0.0094,
         "conditions": [
-            {
-                "name": "account balances sum to branch balances",
-                "holds": True,
-                "offending": 0,
-                "seconds": 0.41,
-            },
+            {"name": "account balances sum to branch balances", "holds": True, "offending": 0, "seconds": 0.41},
             {"name": "history equals commits", "holds": True, "offending": 0, "seconds": 0.93, "detail": ""},
         ],
     }
@@ -239,28 +224,13 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
     for repeat in range(1, repeats + 1):
         for n, (share, tps, reads, read_ms, hits, cpu, waits) in enumerate(points, 1):
             tps *= 1 + 0.013 * (repeat - 1)
-            runs.append(
-                run([_pool_step(f"cap {share:.0%}", n, repeat, share, tps, reads, read_ms, hits, cpu, waits)])
-            )
+            runs.append(run([_pool_step(f"cap {share:.0%}", n, repeat, share, tps, reads, read_ms, hits, cpu, waits)]))
         if bare:
             one = _pool_step(
-                "cap 20%, bare",
-                5,
-                repeat,
-                0.2,
-                4_312.0,
-                1.608,
-                0.091,
-                0.902,
-                0.97,
-                (0.06, 0.05, 0.19, 0.64, 0.05),
+                "cap 20%, bare", 5, repeat, 0.2, 4_312.0, 1.608, 0.091, 0.902, 0.97, (0.06, 0.05, 0.19, 0.64, 0.05)
             )
-            verdict = (
-                "The device is not the bottleneck: 6 % of the users' time was I/O and the CPU was 97 % busy."
-            )
-            one = replace(
-                one, device="vda", emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False
-            )
+            verdict = "The device is not the bottleneck: 6 % of the users' time was I/O and the CPU was 97 % busy."
+            one = replace(one, device="vda", emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False)
             runs.append(run([one]))
     return experiment(
         runs,
@@ -317,15 +287,11 @@ def devices(emulated: bool = False, transactions: int = 1) -> ExperimentSummary:
             data_io=io(read_ms=9e3 / tps),
         )
         kinds = [
-            replace(
-                one.transactions[0], name=f"transaction-type-{k}", latency_ms=latencies(12.0 * k * 400 / tps)
-            )
+            replace(one.transactions[0], name=f"transaction-type-{k}", latency_ms=latencies(12.0 * k * 400 / tps))
             for k in range(1, transactions + 1)
         ]
         runs.append(run([replace(one, transactions=kinds)]))
-    return experiment(
-        runs, scenario="devices", title="Which device?", axis="device", findings=["SAS SSD leads."]
-    )
+    return experiment(runs, scenario="devices", title="Which device?", axis="device", findings=["SAS SSD leads."])
 
 
 def experiment(runs: list[RunSummary], **more: Any) -> ExperimentSummary:

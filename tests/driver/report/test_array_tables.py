@@ -4,12 +4,13 @@ import pytest
 from flash_records import REAL, changed, on_array, probe_result, with_flash
 from synthetic import MIB, Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.record import find_records
-from stallmark.driver.report import array_tables, raw
-from stallmark.driver.report.active_chart import active_figures
-from stallmark.driver.report.html import render
-from stallmark.driver.report.timeline import time_figures
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import find_records
+from stallmark.report.page import render
+from stallmark.report.sections import array as array_tables
+from stallmark.report.sections import raw_storage as raw
+from stallmark.report.sections.active_set import active_figures
+from stallmark.report.sections.timeline import time_figures
 
 RAW_IOPS = 5000.0
 
@@ -91,10 +92,7 @@ def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(lab
 
 def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(lab):
     [figure] = active_figures(lab)
-    assert figure.emulated and [line["name"] for line in figure.plotly["data"]] == [
-        "cached",
-        "cached (in a minute)",
-    ]
+    assert figure.emulated and [line["name"] for line in figure.plotly["data"]] == ["cached", "cached (in a minute)"]
     [held] = figure.plotly["layout"]["shapes"]
     assert held["y0"] == 64 and "flash cache, 64" in figure.plotly["layout"]["annotations"][-1]["text"]
     assert 'id="chart-active-emulated"' in render(lab)
@@ -110,9 +108,7 @@ def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
 def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     for number in range(3):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
-        changed(
-            run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2}
-        )
+        changed(run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
     told = array_tables.done(summarise(find_records([tmp_path])))
     assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 

@@ -7,8 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from stallmark.driver.report import columns, table, timeline, transactions, units, validity
-from stallmark.driver.report.html import figure_groups, render
+from stallmark import format as units
+from stallmark.report import columns, table
+from stallmark.report.page import figure_groups, render
+from stallmark.report.sections import timeline, transactions, validity
 
 
 def text_of(html: str) -> str:
@@ -63,18 +65,14 @@ def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs
     ids = [figure.id for figure in figure_groups(brokerage_runs)["axis"]]
     assert ids[:2] == ["primary", "tps"]
     first = figure_groups(brokerage_runs)["axis"][0]
-    assert first.plotly["data"][0]["y"] == pytest.approx(
-        [s.primary_tps for s in brokerage_runs.steps], rel=1e-4
-    )
+    assert first.plotly["data"][0]["y"] == pytest.approx([s.primary_tps for s in brokerage_runs.steps], rel=1e-4)
     assert [name for _, name, _ in timeline.lines(brokerage_runs.runs)][:2] == ["Trade-Results", "all tx"]
 
 
 def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
     html = render(brokerage_runs)
     slow, late = brokerage_runs.steps
-    words = {
-        step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)
-    }
+    words = {step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)}
     assert "p90 limits" in words["HDD"] and "invalid" not in words["HDD"]
     assert "invalid" in words["SSD"]
     text = text_of(html)
@@ -94,15 +92,11 @@ def test_each_step_has_its_transactions_with_shares_and_limits(brokerage_runs):
             *("Trade-Lookup", "Broker-Volume", "Trade-Update", "Trade-Result", "Market-Feed"),
             *("Data-Maintenance", "all"),
         ]
-        assert all(
-            len(row) == len(found.header) == sum(span for _, span in found.groups) for row in found.rows
-        )
+        assert all(len(row) == len(found.header) == sum(span for _, span in found.groups) for row in found.rows)
         order = dict(zip(found.header, found.rows[0], strict=True))
         one = step.transactions[0]
         assert order["deck"] == "11.3" + units.NBSP + "%" and order["limit"] == "2,000"
-        assert order["count"] == units.count(one.done) and order["rolled back"] == units.count(
-            one.rolled_back
-        )
+        assert order["count"] == units.count(one.done) and order["rolled back"] == units.count(one.rolled_back)
     results = dict(zip(tables[0][1].header, tables[0][1].rows[8], strict=True))
     assert results["p90"].kind == "bad"
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import report_summaries as given
 
-from stallmark.driver.report import write_report
+from stallmark.report import write_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -17,9 +17,7 @@ QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
 def browser():
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: browser test skipped")
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: browser test skipped"
-    )
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: browser test skipped")
     with playwright.sync_playwright() as started:
         chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield chromium

@@ -6,14 +6,14 @@ import pytest
 from rich.console import Console
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.cause import explain
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.analysis.what_if import what_if
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import find_records
-from stallmark.driver.report import cause_tables
-from stallmark.driver.report.html import render
-from stallmark.driver.report.what_if_terminal import what_ifs
+from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.cause.what_if import what_if
+from stallmark.analysis.experiment import summarise
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
+from stallmark.report.page import render
+from stallmark.report.sections import cause as cause_tables
+from stallmark.report.terminal_what_if import what_ifs
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 

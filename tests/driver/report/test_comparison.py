@@ -8,14 +8,14 @@ import pytest
 from comparisons import made, template, with_step
 from rich.console import Console
 
-from stallmark.driver.analysis.compare import compare_runs
-from stallmark.driver.analysis.compare_plan import plan_runs
-from stallmark.driver.analysis.summary import ExperimentSummary
-from stallmark.driver.report.comparison import render_comparison, write_comparison
-from stallmark.driver.report.comparison_markdown import summary_for_a_ticket
-from stallmark.driver.report.comparison_terminal import planned, verdicts
-from stallmark.driver.report.html import render
-from stallmark.driver.report.terminal import table
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.page import render_comparison, write_comparison
+from stallmark.report.comparison.terminal import planned, verdicts
+from stallmark.report.page import render
+from stallmark.report.terminal import table
 
 HURT = "<script>window.hurt=1</script>|`*"
 
@@ -84,9 +84,7 @@ def test_names_are_text_and_nothing_else(sound):
     html = render_comparison(summary, found)
     assert "<script>window" not in html and "&lt;script&gt;window" in html
     assert "<script>" not in summary_for_a_ticket(found)
-    assert all(
-        row.count(" | ") == 5 for row in summary_for_a_ticket(found).splitlines() if row.startswith("| **")
-    )
+    assert all(row.count(" | ") == 5 for row in summary_for_a_ticket(found).splitlines() if row.startswith("| **"))
 
 
 def test_the_file_is_written_whole_into_a_new_folder(sound, tmp_path):
@@ -110,11 +108,7 @@ def test_a_terminal_of_any_width_has_the_verdict_and_whole_numbers(sound, width)
     [
         ({"A": [400.0], "B": [480.0]}, "", ["INDICATIVE ONLY", "a verdict needs 3 runs of each", "–"]),
         ({"A": [400.0] * 3, "B": [480.0] * 3}, "AAABBB", ["BETTER", "Order confounded"]),
-        (
-            {"A": [400.0, 410.0, 390.0], "B": [401.0, 395.0, 405.0]},
-            "",
-            ["NO DIFFERENCE SHOWN", "could have shown"],
-        ),
+        ({"A": [400.0, 410.0, 390.0], "B": [401.0, 395.0, 405.0]}, "", ["NO DIFFERENCE SHOWN", "could have shown"]),
     ],
 )
 def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
@@ -128,9 +122,7 @@ def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
 def test_a_comparison_that_may_not_be_made_names_the_check(sound):
     summary, found = compared(sound)
     runs = [
-        replace(run, steps=[replace(run.steps[0], driver_bound="It was.")])
-        if run.steps[0].variant == "SSD"
-        else run
+        replace(run, steps=[replace(run.steps[0], driver_bound="It was.")]) if run.steps[0].variant == "SSD" else run
         for run in summary.runs
     ]
     found = compare_runs(runs)
@@ -150,9 +142,7 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
 
 @pytest.mark.parametrize("width", [60, 120])
 def test_a_plan_says_what_runs_can_show(sound, width):
-    text = show(
-        planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width
-    )
+    text = show(planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width)
     flat = " ".join(text.split())
     assert max(map(len, text.splitlines())) <= width
     assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)

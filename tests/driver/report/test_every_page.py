@@ -10,15 +10,15 @@ from rich.console import Console
 from synthetic import Brokerage, Truth, make_experiment, make_run
 from synthetic_queries import make_query_run
 
-from stallmark.driver.analysis.compare import compare_runs
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.record import find_records
-from stallmark.driver.report.comparison import render_comparison
-from stallmark.driver.report.comparison_markdown import summary_for_a_ticket
-from stallmark.driver.report.comparison_terminal import verdicts
-from stallmark.driver.report.html import render
-from stallmark.driver.report.terminal import table
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
+from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.page import render_comparison
+from stallmark.report.comparison.terminal import verdicts
+from stallmark.report.page import render
+from stallmark.report.terminal import table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "collectors_mssql"))
 REAL = {"emulated": False, "device": {"name": "sdb", "model": "MSA 2040", "rotational": True}}

@@ -7,9 +7,11 @@ import plotly.graph_objects as go
 import pytest
 import report_summaries as given
 
-from stallmark.driver.analysis.summary import ErrorSummary
-from stallmark.driver.report import tables, units, write_report
-from stallmark.driver.report.html import figure_groups, render
+from stallmark import format as units
+from stallmark.analysis.summary import ErrorSummary
+from stallmark.report import table as tables
+from stallmark.report import write_report
+from stallmark.report.page import figure_groups, render
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
 
@@ -49,9 +51,7 @@ def rows_with(html: str, name: str) -> list[str]:
     return [row for row in rows if re.search(rf">\s*{re.escape(name)}\s*<", row)]
 
 
-@pytest.mark.parametrize(
-    "experiment", [given.buffer_pool(), given.user_ramp(), given.devices(transactions=3)]
-)
+@pytest.mark.parametrize("experiment", [given.buffer_pool(), given.user_ramp(), given.devices(transactions=3)])
 def test_every_number_a_reader_needs_is_in_the_text(experiment):
     text = page(experiment).text
     for step in experiment.steps:
@@ -92,11 +92,7 @@ def test_the_summary_row_holds_the_numbers_of_its_own_step():
     assert len(rows) == len(experiment.steps)
     for row, step in zip(rows, experiment.steps, strict=True):
         assert step.variant in row
-        for value in (
-            units.number(step.tps),
-            units.number(step.latency_ms["p95"]),
-            units.share(step.hit_share),
-        ):
+        for value in (units.number(step.tps), units.number(step.latency_ms["p95"]), units.share(step.hit_share)):
             assert f" {value.replace(units.NBSP, ' ')} " in row
 
 
@@ -147,9 +143,7 @@ def test_a_bare_device_far_from_the_emulated_one_has_a_scale_of_its_own_and_says
     assert reads["yaxis"]["range"] == reads["yaxis2"]["range"]
 
 
-@pytest.mark.parametrize(
-    "experiment", [given.buffer_pool(3), given.user_ramp(), given.devices(transactions=2)]
-)
+@pytest.mark.parametrize("experiment", [given.buffer_pool(3), given.user_ramp(), given.devices(transactions=2)])
 def test_figures_are_valid_begin_at_zero_and_have_words(experiment):
     for group in figure_groups(experiment).values():
         for figure in group:
@@ -184,9 +178,7 @@ def test_hostile_names_are_text_and_nothing_else():
     run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
     run.manifest["machine"] = {HOSTILE: HOSTILE}
     run.manifest["notes"] = [HOSTILE]
-    experiment = given.experiment(
-        [run], title=HOSTILE, answers=HOSTILE, findings=[HOSTILE], cautions=[HOSTILE]
-    )
+    experiment = given.experiment([run], title=HOSTILE, answers=HOSTILE, findings=[HOSTILE], cautions=[HOSTILE])
     html = render(experiment)
     assert "<script>alert" not in html and "<img" not in html.replace(_plotly(html), "")
     read = page(experiment)
@@ -218,14 +210,10 @@ def test_a_percentile_without_samples_is_a_dash_with_its_footnote():
 def test_what_was_not_measured_is_a_dash_and_no_zero():
     nothing = dict.fromkeys(
         ("data_io", "wal_io", "device_io", "wal_device_io", "reads_per_transaction", "hit_share")
-    ) | dict.fromkeys(
-        ("read_stall_ms_per_s", "wait_share", "cpu_busy_share", "latency_mean_ms", "device_verdict")
-    )
+    ) | dict.fromkeys(("read_stall_ms_per_s", "wait_share", "cpu_busy_share", "latency_mean_ms", "device_verdict"))
     nothing |= {"buffer_pool_bytes": None, "buffer_pool_share": None, "device_busy_share": None}
     step = given.step(**nothing, correlations=[], top_waits=[], transactions=[])
-    experiment = given.experiment(
-        [given.run([step], collector_cost_share=None, growth_share=None, conditions=[])]
-    )
+    experiment = given.experiment([given.run([step], collector_cost_share=None, growth_share=None, conditions=[])])
     text = page(experiment).text
     assert "No step has both counters" in text
     assert "No condition was checked" in text
@@ -250,10 +238,7 @@ def test_an_incomplete_run_says_so_and_why():
 
 def test_a_run_cut_before_its_first_step_still_reports():
     run = replace(
-        given.run([given.step()]),
-        steps=[],
-        incomplete_because="Ctrl-C",
-        series=given.series([given.step()], 0),
+        given.run([given.step()]), steps=[], incomplete_because="Ctrl-C", series=given.series([given.step()], 0)
     )
     text = page(given.experiment([run], emulated=True)).text
     assert "Ctrl-C" in text and "No finding" in text

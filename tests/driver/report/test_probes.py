@@ -8,16 +8,19 @@ import pytest
 from probes import NOISE, READ, STREAM, of_disks, probe, step
 from rich.console import Console
 
-from stallmark.driver.analysis.probe_beside import Achieved, beside
-from stallmark.driver.analysis.probe_drift import drift
-from stallmark.driver.analysis.probe_record import ProbeExperiment, read_probe, summarise_probes
-from stallmark.driver.analysis.probe_result import ProbeResult
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.probe.recording import _append
-from stallmark.driver.record import PROBE, PROBE_TABLES, RecordWriter, find_records
-from stallmark.driver.report import probe_charts, probe_tables
-from stallmark.driver.report.probe_html import render_probes
-from stallmark.driver.report.probe_terminal import probe_table
+from stallmark.analysis.probe.beside_database import Achieved, beside
+from stallmark.analysis.probe.drift import drift
+from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import ProbeResult
+from stallmark.record.reader import find_records
+from stallmark.record.schema import PROBE, PROBE_TABLES
+from stallmark.record.writer import RecordWriter
+from stallmark.report.probe import figures as probe_charts
+from stallmark.report.probe import tables as probe_tables
+from stallmark.report.probe.page import render_probes
+from stallmark.report.probe.terminal import probe_table
+from stallmark.storage.probe.recording import _append
 
 
 def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
@@ -53,18 +56,12 @@ def test_a_record_is_read_as_it_was_written(results, tmp_path):
 
 
 def test_probes_of_one_place_are_told_apart(results, tmp_path):
-    for number, started in enumerate(
-        ("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1
-    ):
+    for number, started in enumerate(("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1):
         record(tmp_path, "/mnt/a", replace(results[0], started=started), number)
     found = summarise_probes(find_records([tmp_path]))
     assert not any("No probe was repeated" in text for text in found.cautions)
     names = [run.variant for run in found.runs]
-    assert names == [
-        "/mnt/a, 2026-11-22 08:00",
-        "/mnt/a, 2026-11-22 09:00, 02",
-        "/mnt/a, 2026-11-22 09:00, 03",
-    ]
+    assert names == ["/mnt/a, 2026-11-22 08:00", "/mnt/a, 2026-11-22 09:00, 02", "/mnt/a, 2026-11-22 09:00, 03"]
 
 
 def test_it_says_first_what_one_has_of_the_other(experiment):
@@ -72,9 +69,7 @@ def test_it_says_first_what_one_has_of_the_other(experiment):
         "8 KiB random read at 4 outstanding: 1.8× as many I/Os per second with <flash> as with disks (800 against 457, "
         "5.00 ms against 8.75)."
     )
-    assert any(
-        "<flash>: 8 KiB random read saturates at 2 outstanding" in text for text in experiment.findings
-    )
+    assert any("<flash>: 8 KiB random read saturates at 2 outstanding" in text for text in experiment.findings)
     assert any("No probe was repeated" in text for text in experiment.cautions)
 
 
@@ -97,9 +92,7 @@ def test_charts_have_the_figures_and_mark_the_knee_and_the_collapse(experiment, 
     rate, latency, *histograms = probe_charts.figures(experiment)[READ.title]
     lines = [trace for trace in rate.plotly["data"] if "line" in trace]
     assert lines[1]["y"] == [step.iops for step in results[1].steps]
-    marks = {
-        trace["marker"]["symbol"]: trace["x"] for trace in rate.plotly["data"] if trace["mode"] == "markers"
-    }
+    marks = {trace["marker"]["symbol"]: trace["x"] for trace in rate.plotly["data"] if trace["mode"] == "markers"}
     assert marks == {"circle-open": [2], "x-open": [4]}
     assert latency.plotly["layout"]["yaxis"]["type"] == "log"
     for histogram in histograms:
@@ -129,9 +122,7 @@ def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     table = probe_tables.drift_table([("disks", found), ("flash", drift(before, results[0]))])
     assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
     assert table.notes[0].startswith("disks: Raw storage is not as it was") and "mix up" in table.notes[1]
-    rows = [
-        ("a", beside(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)
-    ]
+    rows = [("a", beside(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)]
     shown = probe_tables.beside_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]

@@ -8,10 +8,11 @@ from rich.console import Console
 from synthetic_queries import make_query_run
 from test_html import Page
 
-from stallmark.driver.analysis.experiment import summarise
-from stallmark.driver.record import find_records
-from stallmark.driver.report import table, units
-from stallmark.driver.report.html import query_groups, render
+from stallmark import format as units
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import find_records
+from stallmark.report import table
+from stallmark.report.page import query_groups, render
 
 BARE = {"data": {"name": "nvme0n1"}}
 
@@ -67,9 +68,7 @@ def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compar
     [bars] = figure.data
     assert bars.base == 1 and len(bars.y) == 23
     assert (
-        bars.y[0] == pytest.approx(-0.75)
-        and bars.y[6] == pytest.approx(20 / 3.5 - 1, rel=1e-3)
-        and bars.y[10] is None
+        bars.y[0] == pytest.approx(-0.75) and bars.y[6] == pytest.approx(20 / 3.5 - 1, rel=1e-3) and bars.y[10] is None
     )
     assert [n + 1 for n, shape in enumerate(bars.marker.pattern.shape) if shape] == [9]
     assert figure.layout.yaxis.type == "log" and relative.emulated
@@ -85,9 +84,7 @@ def test_one_small_chart_for_each_query_over_parallelism(sweep):
     for one in groups["curves"]:
         [line] = go.Figure(one.plotly).data
         assert line.x == (1, 2, 4) and line.y == pytest.approx((1.0, 0.6, 0.36))
-    assert not [one for one in groups["bars"] if one.id == "query-relative"], (
-        "there is nothing to compare with"
-    )
+    assert not [one for one in groups["bars"] if one.id == "query-relative"], "there is nothing to compare with"
     assert "By degree of parallelism" in Page(render(sweep)).text
 
 

@@ -10,16 +10,17 @@ import report_summaries as given
 from rich.console import Console
 from synthetic_series import autoregressive
 
-from stallmark.driver.analysis.cautions import cautions
-from stallmark.driver.analysis.cycles import Marks, over_whole_cycles
-from stallmark.driver.analysis.findings import findings
-from stallmark.driver.analysis.interval import Interval
-from stallmark.driver.analysis.slo import declared, judge_reads
-from stallmark.driver.analysis.steadiness import judge
-from stallmark.driver.report import columns, steady
-from stallmark.driver.report.html import render
-from stallmark.driver.report.slo_terminal import STYLES
-from stallmark.driver.report.terminal import table
+from stallmark.analysis.cautions import cautions
+from stallmark.analysis.findings import findings
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.steady.cycles import Marks, over_whole_cycles
+from stallmark.analysis.steady.steadiness import judge
+from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.report import columns
+from stallmark.report.page import render
+from stallmark.report.sections import steadiness as steady
+from stallmark.report.terminal import table
+from stallmark.report.terminal_service_level import STYLES
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)
@@ -51,10 +52,7 @@ def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
     (mark,) = [m for m in columns.marks(experiment, experiment.steps[0]) if m.word == "never steady"]
     assert mark.serious and "rose by 1" in mark.sentence
     assert "never steady: It never became steady: TPS rose by 1" in " ".join(seen_in(experiment).split())
-    assert any(
-        s.startswith("No steady state was reached: TPS rose by 1")
-        for s in findings("variant", experiment.runs)
-    )
+    assert any(s.startswith("No steady state was reached: TPS rose by 1") for s in findings("variant", experiment.runs))
     assert any("other minutes would give others" in s for s in cautions(experiment.runs))
     assert "never became steady" in render(experiment)
 
@@ -63,10 +61,7 @@ def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
     ("more", "said"),
     [
         ({"steadiness": judge(LATE)}, "A part of the warm-up was measured in every step"),
-        (
-            {"steadiness": judge(STEADY[:19])},
-            "Too little was measured to tell whether it was steady in every step",
-        ),
+        ({"steadiness": judge(STEADY[:19])}, "Too little was measured to tell whether it was steady in every step"),
         ({"waited": WAITED}, "not seen within 900 s in every step"),
         ({"cycles": cycles(250)}, "held fewer than 3 whole checkpoint cycles"),
     ],
@@ -110,8 +105,4 @@ def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, 
     assert f"p95 ≤ {limit_ms:g} ms {outcome} mean only 31.4 48,113" in page
     assert "a mean shows no percentile" in page
     (step,) = json.loads(json.dumps(experiment.as_json()))["runs"][0]["steps"]
-    assert (step["slo"]["outcome"], step["slo"]["figure"], step["slo"]["figure_ms"]) == (
-        outcome,
-        "mean only",
-        31.4,
-    )
+    assert (step["slo"]["outcome"], step["slo"]["figure"], step["slo"]["figure_ms"]) == (outcome, "mean only", 31.4)

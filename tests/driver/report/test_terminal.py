@@ -5,7 +5,8 @@ import pytest
 import report_summaries as given
 from rich.console import Console
 
-from stallmark.driver.report import table, units
+from stallmark import format as units
+from stallmark.report import table
 
 
 def show(experiment, width: int) -> str:
@@ -15,9 +16,7 @@ def show(experiment, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
-@pytest.mark.parametrize(
-    "experiment", [given.buffer_pool(), given.buffer_pool(3), given.user_ramp(), given.devices()]
-)
+@pytest.mark.parametrize("experiment", [given.buffer_pool(), given.buffer_pool(3), given.user_ramp(), given.devices()])
 def test_every_step_is_one_line_with_whole_numbers(experiment, width):
     text = show(experiment, width)
     lines = text.splitlines()
@@ -53,10 +52,7 @@ def test_findings_and_marks_stand_below(width):
 
 def test_what_is_much_the_same_of_repeats_is_said_once():
     runs = [
-        replace(
-            run,
-            steps=[replace(step, device_verdict=f"The device limits: {at} % busy.") for step in run.steps],
-        )
+        replace(run, steps=[replace(step, device_verdict=f"The device limits: {at} % busy.") for step in run.steps])
         for at, run in enumerate(given.buffer_pool(3).runs)
     ]
     experiment = replace(given.buffer_pool(3), runs=runs)
@@ -72,10 +68,7 @@ def test_nothing_is_emulated_nothing_says_so():
 
 def test_missing_values_and_markup_in_names():
     step = given.step(
-        variant="[red]cap[/red]",
-        latency_ms=given.latencies(9.0) | {"p99": None},
-        data_io=None,
-        hit_share=None,
+        variant="[red]cap[/red]", latency_ms=given.latencies(9.0) | {"p99": None}, data_io=None, hit_share=None
     )
     text = show(given.experiment([given.run([step])]), 200)
     assert "[red]cap[/red]" in text
@@ -85,9 +78,7 @@ def test_missing_values_and_markup_in_names():
 def test_an_incomplete_run_is_marked_with_its_reason():
     runs = given.buffer_pool().runs
     cut = replace(runs[0], incomplete_because="the run was cut by Ctrl-C")
-    assert "incomplete: the run was cut by Ctrl-C" in " ".join(
-        show(given.experiment([cut, *runs[1:]]), 80).split()
-    )
+    assert "incomplete: the run was cut by Ctrl-C" in " ".join(show(given.experiment([cut, *runs[1:]]), 80).split())
 
 
 def test_an_experiment_without_steps_is_still_shown():

@@ -6,11 +6,11 @@ from hypothesis import given as property_of
 from hypothesis import strategies as st
 from synthetic import Truth, make_run
 
-from stallmark.driver.analysis.experiment import summarise_run
-from stallmark.driver.record import Record
-from stallmark.driver.report.html import render
-from stallmark.driver.report.look import WIDE, rate_axis
-from stallmark.driver.report.timeline import POINTS, bucket_means, bucket_width, stretches, time_figures
+from stallmark.analysis.experiment import summarise_run
+from stallmark.record.reader import Record
+from stallmark.report.page import render
+from stallmark.report.sections.timeline import POINTS, bucket_means, bucket_width, stretches, time_figures
+from stallmark.report.style import WIDE, rate_axis
 
 
 @property_of(st.integers(1, 300_000), st.integers(1, 20))
@@ -83,9 +83,7 @@ def test_rates_far_apart_are_drawn_by_their_ratios_and_all_are_on_the_axis(rates
 
 
 def test_a_variant_of_a_tenth_of_the_throughput_is_still_seen():
-    steps = [
-        given.step(key=f"{n}", run=f"{n}", variant=f"{n}", tps=tps) for n, tps in enumerate((5.0, 180.0))
-    ]
+    steps = [given.step(key=f"{n}", run=f"{n}", variant=f"{n}", tps=tps) for n, tps in enumerate((5.0, 180.0))]
     (figure,) = time_figures(given.experiment([given.run([step]) for step in steps]))
     layout = figure.plotly["layout"]
     assert layout["yaxis"]["type"] == "log" and "type" not in layout["yaxis2"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.report import units
+from stallmark import format as units
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from click.testing import CliRunner, Result
 from docker_api import Container
 
-from stallmark.scenarios.cli import main
+from stallmark.cli.main import main
 
 IMAGE = "mcr.microsoft.com/mssql/server:2022-latest"
 
@@ -23,7 +23,5 @@ def said(result: Result, code: int = 3) -> str:
 
 
 def first_password_of(made: Container) -> str:
-    [password] = [
-        each.partition("=")[2] for each in made.body["Env"] if each.startswith("MSSQL_SA_PASSWORD=")
-    ]
+    [password] = [each.partition("=")[2] for each in made.body["Env"] if each.startswith("MSSQL_SA_PASSWORD=")]
     return password

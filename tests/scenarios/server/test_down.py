@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from docker_api import Container
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import server, server_order
+from stallmark.cli.server import order as server_order
+from stallmark.cli.server import server
+from stallmark.errors import StallmarkError
 
 from .asking import first_password_of, said, stallmark, up
 

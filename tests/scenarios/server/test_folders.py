@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.driver.block_devices import BlockDevice
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import container
-from stallmark.scenarios.container import DeviceLimits
+from stallmark.cli.server import container
+from stallmark.cli.server.container import DeviceLimits
+from stallmark.errors import StallmarkError
+from stallmark.storage.block_devices import BlockDevice
 
 from .asking import said, up
 
@@ -39,9 +39,7 @@ def test_anybody_else_is_told_what_to_do(engine, tmp_path, monkeypatch):
 def test_limits_need_a_folder_and_a_disk(engine, tmp_path):
     assert "name it with --data" in said(up("--device-read-iops", 5))
     if Path("/dev/shm").is_dir():
-        with pytest.raises(
-            StallmarkError, match=r"No limit can be put on the device under /dev/shm.*in memory"
-        ):
+        with pytest.raises(StallmarkError, match=r"No limit can be put on the device under /dev/shm.*in memory"):
             DeviceLimits(read_iops=5).options([Path("/dev/shm")])
 
 

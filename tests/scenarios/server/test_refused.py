@@ -8,17 +8,16 @@ import tempfile
 import pytest
 from docker_api import Container
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.scenarios import container, server_order
+from stallmark.cli.server import container
+from stallmark.cli.server import order as server_order
+from stallmark.errors import StallmarkError
 
 from .asking import IMAGE, said, stallmark, up
 
 
 def test_nothing_is_asked_of_anybody_before_the_licence_is_accepted(engine):
     result = stallmark("server", "up")
-    assert "https://go.microsoft.com/fwlink/?linkid=857698" in said(result) and "--accept-eula" in said(
-        result
-    )
+    assert "https://go.microsoft.com/fwlink/?linkid=857698" in said(result) and "--accept-eula" in said(result)
     assert engine.asked == [] and not server_order.Papers("stallmark").exist
 
 
@@ -54,9 +53,7 @@ def test_an_engine_that_is_not_for_us(engine):
 def test_the_engine_of_another_machine_is_refused(monkeypatch):
     import docker
 
-    monkeypatch.setattr(
-        docker, "from_env", lambda **_: docker.DockerClient("tcp://10.0.0.1:2375", version="1.47")
-    )
+    monkeypatch.setattr(docker, "from_env", lambda **_: docker.DockerClient("tcp://10.0.0.1:2375", version="1.47"))
     assert "the container engine of another machine" in said(stallmark("server", "list"))
 
 

@@ -7,7 +7,7 @@ import pytest
 from docker_api import Container
 from tds.answers import Error
 
-from stallmark.scenarios import server
+from stallmark.cli.server import server
 
 from .asking import said, up
 

@@ -12,8 +12,9 @@ from tds.answers import Error
 from tds.responder import Responder
 from tds.script import Script
 
-from stallmark.scenarios import container, server, server_order
-from stallmark.scenarios.target import server_url
+from stallmark.cli.server import container, server
+from stallmark.cli.server import order as server_order
+from stallmark.experiment.target import server_url
 
 from .asking import IMAGE, first_password_of, said, stallmark, up
 
@@ -25,9 +26,7 @@ def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):
     assert opened.address.database == "stallmark" and opened.address.password == script.password
     opened.connect().close()
     assert [login.database for login in sql_server.logins][:2] == ["master", "master"]
-    assert "IF DB_ID('stallmark') IS NULL CREATE DATABASE stallmark" in [
-        it.text for it in sql_server.requests
-    ]
+    assert "IF DB_ID('stallmark') IS NULL CREATE DATABASE stallmark" in [it.text for it in sql_server.requests]
     assert sql_server.faults == []
 
 
@@ -84,9 +83,7 @@ def test_folders_and_limits(engine, sql_server, folder, tmp_path, monkeypatch):
     said(up("--port", sql_server.port, "--data", folder, "--log", log, *limits), 0)
     body = engine.containers["stallmark"].body
     host = body["HostConfig"]
-    assert sorted(host["Binds"]) == sorted(
-        [f"{folder}:/var/opt/mssql:rw,Z", f"{log}:/var/opt/mssql-log:rw,Z"]
-    )
+    assert sorted(host["Binds"]) == sorted([f"{folder}:/var/opt/mssql:rw,Z", f"{log}:/var/opt/mssql-log:rw,Z"])
     assert "MSSQL_LOG_DIR=/var/opt/mssql-log" in body["Env"] and engine.volumes == {}
 
     def on_both(rate: int) -> list[dict[str, Any]]:

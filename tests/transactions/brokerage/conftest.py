@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pytest
 from kept_databases import bring_back, kept_database
 
-from stallmark.driver.engines import sql_file
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine, Session
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed
 from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
@@ -137,9 +137,7 @@ def rng() -> random.Random:
 @pytest.fixture
 def broken(engine: Engine) -> Callable[[], list[checks.Finding]]:
     """Asks which conditions do not hold."""
-    return lambda: [
-        found for found in checks.run(engine, WORKLOAD, SCALE, driven=True) if found.holds is False
-    ]
+    return lambda: [found for found in checks.run(engine, WORKLOAD, SCALE, driven=True) if found.holds is False]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from answers import values
 from undone import undone
 
-from stallmark.driver.engines.base import Engine, Session
+from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
@@ -31,9 +31,7 @@ def waiting(engine: Engine) -> list[tuple]:
     brokers = dict(engine.query("SELECT b_id, b_name FROM brokerage.broker"))
     return [
         (brokers[broker], sectors[industries[companies[securities[symbol]]]], quantity, price)
-        for broker, symbol, quantity, price in engine.query(
-            f"SELECT ca_b_id, t_s_symb, t_qty, t_bid_price {WAIT}"
-        )
+        for broker, symbol, quantity, price in engine.query(f"SELECT ca_b_id, t_s_symb, t_qty, t_bid_price {WAIT}")
     ]
 
 
@@ -87,7 +85,6 @@ def test_twenty_to_forty_of_many_brokers(floor: Floor, rng: random.Random) -> No
 
 def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
     one, two, other = (
-        [BrokerVolume(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)]
-        for seed in (3, 3, 4)
+        [BrokerVolume(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
     )
     assert one == two != other

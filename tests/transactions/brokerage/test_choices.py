@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.schema.brokerage_population import (
+from stallmark.schema.brokerage.population import (
     Population,
     account_key,
     accounts_of,

@@ -35,17 +35,11 @@ def test_texts_have_milliseconds() -> None:
     assert clock.as_text(datetime(2026, 1, 2, 3, 4, 5, 6_999)) == "2026-01-02T03:04:05.006"
 
 
-@given(
-    st.datetimes(datetime(2005, 1, 3), datetime(2100, 1, 1)),
-    st.integers(0, 10**9),
-    st.sampled_from([1, 1_000]),
-)
+@given(st.datetimes(datetime(2005, 1, 3), datetime(2100, 1, 1)), st.integers(0, 10**9), st.sampled_from([1, 1_000]))
 def test_texts_and_seconds_are_in_the_order_of_the_moments(moment: datetime, later: int, unit: int) -> None:
     after = moment + timedelta(microseconds=later * unit)
     assert clock.as_text(moment) <= clock.as_text(after)
-    assert clock.price_second(after) - clock.price_second(moment) == pytest.approx(
-        later * unit / 1e6, abs=1e-5
-    )
+    assert clock.price_second(after) - clock.price_second(moment) == pytest.approx(later * unit / 1e6, abs=1e-5)
 
 
 def test_prices_begin_with_the_first_day() -> None:

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 from answers import values
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.schema.brokerage_population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
+from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
 from stallmark.transactions.brokerage.customer_position import CustomerPosition, Position
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
@@ -65,9 +65,7 @@ def test_accounts_by_what_they_are_worth(engine: Engine, session: Session) -> No
 
 
 def test_states_of_the_ten_latest_trades(engine: Engine, session: Session, busy_account: int) -> None:
-    trades = engine.query(
-        f"SELECT t_id, t_s_symb, t_qty, t_dts FROM brokerage.trade WHERE t_ca_id = {busy_account}"
-    )
+    trades = engine.query(f"SELECT t_id, t_s_symb, t_qty, t_dts FROM brokerage.trade WHERE t_ca_id = {busy_account}")
     names = dict(engine.query("SELECT st_id, st_name FROM brokerage.status_type"))
     latest = {trade for trade, *_ in sorted(trades, key=lambda row: (row[3], row[0]), reverse=True)[:10]}
     states = engine.query(

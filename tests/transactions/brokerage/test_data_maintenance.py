@@ -8,9 +8,9 @@ import canonical
 import pytest
 import sqlalchemy as sa
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage import METADATA
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS, DataMaintenance, Inputs
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
@@ -35,9 +35,7 @@ def checksum(engine: Engine, inputs: Inputs) -> tuple[int, int]:
     if inputs.table == "daily_market":
         statement += f" WHERE dm_s_symb = '{inputs.symbol}'"
     elif inputs.table == "news_item":
-        statement += (
-            f" WHERE ni_id IN (SELECT nx_ni_id FROM brokerage.news_xref WHERE nx_co_id = {inputs.key})"
-        )
+        statement += f" WHERE ni_id IN (SELECT nx_ni_id FROM brokerage.news_xref WHERE nx_co_id = {inputs.key})"
     [(rows, total)] = engine.query(statement)
     return int(rows), int(total)
 
@@ -66,9 +64,7 @@ def test_the_same_tweak_again_undoes_it(
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "daily_market"])
-def test_rows_that_change(
-    engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str
-) -> None:
+def test_rows_that_change(engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str) -> None:
     inputs = drawn(floor, rng, table)
     before = rows(engine, table)
     [(changed,)] = session.call("data_maintenance_tweak", inputs)
@@ -78,9 +74,7 @@ def test_rows_that_change(
     assert changed == ROWS.get(table, changed)
 
 
-def test_days_of_the_market_that_change(
-    engine: Engine, floor: Floor, session: Session, rng: random.Random
-) -> None:
+def test_days_of_the_market_that_change(engine: Engine, floor: Floor, session: Session, rng: random.Random) -> None:
     inputs = drawn(floor, rng, "daily_market")
     days = f"SELECT dm_date, dm_vol FROM brokerage.daily_market WHERE dm_s_symb = '{inputs.symbol}'"
     before: dict[Any, int] = dict(map(tuple, engine.query(days)))
@@ -143,9 +137,7 @@ def test_the_first_and_the_last_can_be_drawn(engine: Engine, floor: Floor, last:
         if inputs.table in KEYS:
             column, where = KEYS[inputs.table]
             found_in = FOUND_IN.get(inputs.table, inputs.table)
-            [(least, most)] = engine.query(
-                f"SELECT MIN({column}), MAX({column}) FROM brokerage.{found_in} {where}"
-            )
+            [(least, most)] = engine.query(f"SELECT MIN({column}), MAX({column}) FROM brokerage.{found_in} {where}")
             if inputs.table == "watch_item":
                 most -= WATCH_LISTS - 1
             assert inputs.key == (most if last else least), inputs

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.base import Engine
-from stallmark.schema.brokerage_population import TRADE_KEY, symbol
-from stallmark.schema.brokerage_prices import price_cents
+from stallmark.engines.base import Engine
+from stallmark.schema.brokerage.population import TRADE_KEY, symbol
+from stallmark.schema.brokerage.prices import price_cents
 from stallmark.transactions.brokerage.clock import Clock, price_second
 from stallmark.transactions.brokerage.floor import Floor, dollars, open_floor
 from stallmark.transactions.brokerage.market import Order
@@ -40,11 +40,7 @@ def test_names_are_in_the_order_of_their_numbers(engine: Engine, floor: Floor) -
             f"WHERE s_symb = '{floor.symbols[security]}'"
         )
         assert floor.company_names[security if security < companies else security - companies] == name
-    assert [len(names) for names in (floor.symbols, floor.company_names, floor.broker_names)] == [
-        685,
-        500,
-        10,
-    ]
+    assert [len(names) for names in (floor.symbols, floor.company_names, floor.broker_names)] == [685, 500, 10]
     assert (len(floor.sector_names), len(floor.industry_names)) == (12, 102)
     [(last,)] = engine.query("SELECT b_name FROM brokerage.broker WHERE b_id = 4300000010")
     assert floor.broker_names[-1] == last

@@ -143,9 +143,7 @@ def test_every_awaited_price_is_reported_once_in_the_order_of_time(awaited: list
         world.market.report(Order(trade, 0, 100), 2_500)
     others = [report for feed in world.feeds() for report in feed[1::2]]
     in_order = sorted(moments, key=lambda each: each[1])
-    assert others[: len(moments)] == [
-        Report(security, price(security, at), OTHER_SHARES) for security, at in in_order
-    ]
+    assert others[: len(moments)] == [Report(security, price(security, at), OTHER_SHARES) for security, at in in_order]
 
 
 class Exchange(World):

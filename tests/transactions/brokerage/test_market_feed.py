@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.market import Order, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
@@ -129,11 +129,7 @@ def test_limits(
 def test_conditions_hold_with_orders_that_wait_and_that_were_sent(
     engine: Engine, floor: Floor, session: Session, posted: list, broken: Callable, tidy: None
 ) -> None:
-    trades = [
-        place(engine, floor, security, type_, "25.00")
-        for security in (7, 8)
-        for type_ in ("TLB", "TSL", "TLS")
-    ]
+    trades = [place(engine, floor, security, type_, "25.00") for security in (7, 8) for type_ in ("TLB", "TSL", "TLS")]
     MarketFeed(floor).execute(session, (Report(8, 2_600, 100), Report(7, 2_400, 100), Report(7, 2_600, 100)))
     assert to_market(posted) == [
         Order(trade, security, 200)
@@ -182,9 +178,7 @@ def test_a_retry_goes_on_at_the_ticker_that_failed(
     assert [last_trade(engine, floor, each)[2] for each in (11, 12, 13)] == [v + 200 for v in volumes]
 
 
-def test_a_feed_that_was_given_up_does_not_shorten_the_next(
-    engine: Engine, floor: Floor, session: Session
-) -> None:
+def test_a_feed_that_was_given_up_does_not_shorten_the_next(engine: Engine, floor: Floor, session: Session) -> None:
     volume = last_trade(engine, floor, 14)[2]
     feed = MarketFeed(floor)
     with pytest.raises(CallFailed):

@@ -7,17 +7,11 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.schema.brokerage_population import Population, company_key, customer_key
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
+from stallmark.schema.brokerage.population import Population, company_key, customer_key
 from stallmark.transactions.brokerage.floor import Floor
-from stallmark.transactions.brokerage.market_watch import (
-    MOST_COMPANIES,
-    MarketWatch,
-    OfAccount,
-    OfIndustry,
-    OfList,
-)
+from stallmark.transactions.brokerage.market_watch import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
 from stallmark.transactions.workload import Outcome
 
 SINCE = "2003-07-01"
@@ -39,9 +33,7 @@ def test_inputs(engine: Engine, floor: Floor) -> None:
     assert {of.customer for of in drawn if isinstance(of, OfList)} <= there("c_id", "customer")
     assert {of.account for of in drawn if isinstance(of, OfAccount)} <= there("ca_id", "customer_account")
     assert {of.industry for of in drawn if isinstance(of, OfIndustry)} == there("in_name", "industry")
-    assert {(of.first, of.last) for of in drawn if isinstance(of, OfIndustry)} == {
-        (company_key(0), company_key(499))
-    }
+    assert {(of.first, of.last) for of in drawn if isinstance(of, OfIndustry)} == {(company_key(0), company_key(499))}
 
 
 def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, floor: Floor) -> None:
@@ -70,9 +62,7 @@ def test_an_industry_is_looked_for_among_some_of_many_companies(floor: Floor) ->
 
 def change(engine: Engine, symbols: str) -> tuple[int, Decimal]:
     """How many securities, and their change in per cent since that day."""
-    then = dict(
-        engine.query(f"SELECT dm_s_symb, dm_close FROM brokerage.daily_market WHERE dm_date = '{SINCE}'")
-    )
+    then = dict(engine.query(f"SELECT dm_s_symb, dm_close FROM brokerage.daily_market WHERE dm_date = '{SINCE}'"))
     now = dict(engine.query("SELECT lt_s_symb, lt_price FROM brokerage.last_trade"))
     out = dict(engine.query("SELECT s_symb, s_num_out FROM brokerage.security"))
     watched = [symbol for (symbol,) in engine.query(symbols)]

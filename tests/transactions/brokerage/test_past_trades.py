@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.simulation import Simulation
-from stallmark.schema.brokerage_population import Population, trade_key
-from stallmark.schema.brokerage_prices import FIRST_DAY, moment
+from stallmark.schema.brokerage.population import Population, trade_key
+from stallmark.schema.brokerage.prices import FIRST_DAY, moment
 from stallmark.transactions.brokerage.choices import Part, choices
 from stallmark.transactions.brokerage.past_trades import TRADES, ids, since
 
@@ -73,9 +73,7 @@ def test_normally_as_many_follow(of_accounts: bool, following: int, normally: fl
     whose, when = [], []
     simulation = Simulation(1, population, 0)
     for done in simulation.completed():
-        whose.append(
-            simulation.book.account_keys[done.orders.account] if of_accounts else done.orders.security
-        )
+        whose.append(simulation.book.account_keys[done.orders.account] if of_accounts else done.orders.security)
         when.append(done.completed)
     trader, time = np.concatenate(whose), np.concatenate(when)
     order = np.lexsort((time, trader))

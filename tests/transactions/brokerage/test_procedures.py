@@ -1,6 +1,6 @@
 """All procedures of the brokerage are there under the names by which their transactions call them."""
 
-from stallmark.driver.engines.base import Engine
+from stallmark.engines.base import Engine
 from stallmark.transactions.brokerage import WORKLOAD
 
 _NAMES = {

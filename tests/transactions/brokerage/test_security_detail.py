@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from answers import values
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.security_detail import Detail, SecurityDetail
 from stallmark.transactions.workload import Outcome
@@ -22,9 +22,7 @@ def told(cursor: Any, asked: Detail) -> list[tuple]:
         return [tuple(row) for row in cursor.fetchall()]
 
     def address(key: int) -> tuple:
-        [(line1, line2, code, country)] = rows(
-            "ad_line1, ad_line2, ad_zc_code, ad_ctry", "address", f"ad_id = {key}"
-        )
+        [(line1, line2, code, country)] = rows("ad_line1, ad_line2, ad_zc_code, ad_ctry", "address", f"ad_id = {key}")
         [(town, division)] = rows("zc_town, zc_div", "zip_code", f"zc_code = '{code}'")
         return line1, line2, code, town, division, country
 
@@ -36,32 +34,25 @@ def told(cursor: Any, asked: Detail) -> list[tuple]:
         f"s_symb = '{asked.symbol}'",
     )
     [(*of_company, company_lives)] = rows(
-        "co_id, co_name, co_st_id, co_sp_rate, co_ceo, co_desc, co_open_date, co_ad_id",
-        "company",
-        f"co_id = {company}",
+        "co_id, co_name, co_st_id, co_sp_rate, co_ceo, co_desc, co_open_date, co_ad_id", "company", f"co_id = {company}"
     )
     [(*of_exchange, exchange_lives)] = rows(
         "ex_name, ex_desc, ex_num_symb, ex_open, ex_close, ex_ad_id", "exchange", f"ex_id = '{exchange}'"
     )
     [last] = rows("lt_price, lt_open_price, lt_vol", "last_trade", f"lt_s_symb = '{asked.symbol}'")
     rivals = [
-        rows("co_name", "company", f"co_id = {rival}")[0]
-        + rows("in_name", "industry", f"in_id = '{industry}'")[0]
+        rows("co_name", "company", f"co_id = {rival}")[0] + rows("in_name", "industry", f"in_id = '{industry}'")[0]
         for rival, industry in rows(
             "cp_comp_co_id, cp_in_id", "company_competitor", f"cp_co_id = {company} ORDER BY cp_comp_co_id"
         )
     ]
     quarters = rows("*", "financial", f"fi_co_id = {company} ORDER BY fi_year, fi_qtr")
-    days = rows(
-        "*", "daily_market", f"dm_s_symb = '{asked.symbol}' AND dm_date >= '{asked.since}' ORDER BY dm_date"
-    )[: asked.days]
+    days = rows("*", "daily_market", f"dm_s_symb = '{asked.symbol}' AND dm_date >= '{asked.since}' ORDER BY dm_date")[
+        : asked.days
+    ]
     article = "ni_item" if asked.articles else "NULL"
     news = [
-        rows(
-            f"ni_dts, ni_source, ni_author, ni_headline, ni_summary, {article}",
-            "news_item",
-            f"ni_id = {item}",
-        )[0]
+        rows(f"ni_dts, ni_source, ni_author, ni_headline, ni_summary, {article}", "news_item", f"ni_id = {item}")[0]
         for (item,) in rows("nx_ni_id", "news_xref", f"nx_co_id = {company} ORDER BY nx_ni_id")
     ]
     assert (len(rivals), len(quarters), len(days), len(news)) == (3, 20, asked.days, 2)
@@ -103,15 +94,12 @@ def test_what_is_drawn(engine: Engine, floor: Floor, rng: random.Random) -> None
     first, last = date.fromisoformat(min(dates)), date.fromisoformat(max(dates))
     assert {(first + timedelta(day)).isoformat() for day in range((last - first).days + 1)} == dates
     [(oldest,)] = engine.query("SELECT MIN(dm_date) FROM brokerage.daily_market")
-    [(follow,)] = engine.query(
-        f"SELECT COUNT(DISTINCT dm_date) FROM brokerage.daily_market WHERE dm_date >= '{last}'"
-    )
+    [(follow,)] = engine.query(f"SELECT COUNT(DISTINCT dm_date) FROM brokerage.daily_market WHERE dm_date >= '{last}'")
     assert oldest == first and follow in (20, 21)
 
 
 def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
     one, two, other = (
-        [SecurityDetail(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)]
-        for seed in (3, 3, 4)
+        [SecurityDetail(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
     )
     assert one == two != other

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from stallmark.driver.engines.base import Engine, Session
+from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
 from stallmark.transactions.workload import Outcome
@@ -66,9 +66,7 @@ def test_what_is_left_over_is_cancelled(
     cleanup = TradeCleanup(floor)
     assert cleanup.execute(session, cleanup.inputs(random.Random(1))) is Outcome.COMMITTED
 
-    rows = engine.query(
-        f"SELECT t_id, t_st_id, t_dts FROM brokerage.trade WHERE t_id >= {left[0]} ORDER BY t_id"
-    )
+    rows = engine.query(f"SELECT t_id, t_st_id, t_dts FROM brokerage.trade WHERE t_id >= {left[0]} ORDER BY t_id")
     assert [tuple(row) for row in rows] == [(trade, "CNCL", NOW) for trade in left]
     placed, submitted = datetime.fromisoformat(PLACED), datetime.fromisoformat(SUBMITTED)
     ended = {("SBMT", NOW), ("CNCL", NOW)}

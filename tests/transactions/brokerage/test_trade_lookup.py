@@ -7,8 +7,8 @@ import pytest
 from answers import values
 from undone import undone
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.past_trades import TRADES, Asked
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL, HOLDINGS, TradeLookup
@@ -26,9 +26,7 @@ def told(engine: Engine, frame: str, which: str, order: str = "t_dts, t_id") -> 
     """What the tables say of trades, each table asked by itself."""
     settled = {
         row[0]: row[1:]
-        for row in engine.query(
-            "SELECT se_t_id, se_amt, se_cash_due_date, se_cash_type FROM brokerage.settlement"
-        )
+        for row in engine.query("SELECT se_t_id, se_amt, se_cash_due_date, se_cash_type FROM brokerage.settlement")
     }
     paid = {
         row[0]: row[1:]
@@ -36,9 +34,7 @@ def told(engine: Engine, frame: str, which: str, order: str = "t_dts, t_id") -> 
     }
     times = {
         (trade, state): time
-        for trade, state, time in engine.query(
-            "SELECT th_t_id, th_st_id, th_dts FROM brokerage.trade_history"
-        )
+        for trade, state, time in engine.query("SELECT th_t_id, th_st_id, th_dts FROM brokerage.trade_history")
     }
     return [
         (
@@ -115,9 +111,7 @@ def test_a_trade_that_waits_and_one_that_was_canceled(engine: Engine, session: S
 
 def test_holdings(engine: Engine, session: Session) -> None:
     """A first trade that changed several holdings, or the one that was changed most."""
-    histories = engine.query(
-        "SELECT hh_h_t_id, hh_t_id, hh_before_qty, hh_after_qty FROM brokerage.holding_history"
-    )
+    histories = engine.query("SELECT hh_h_t_id, hh_t_id, hh_before_qty, hh_after_qty FROM brokerage.holding_history")
     trades = engine.query("SELECT t_id, t_ca_id, t_dts FROM brokerage.trade ORDER BY t_dts, t_id")
 
     def changes(trade: int) -> list[tuple]:

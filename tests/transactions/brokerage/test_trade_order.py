@@ -12,9 +12,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from stallmark.driver.engines.base import Engine, Isolation, Session
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.schema.brokerage_population import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
+from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.errors import CallFailed
+from stallmark.schema.brokerage.population import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
 from stallmark.transactions.brokerage.floor import Floor, dollars
 from stallmark.transactions.brokerage.market import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed
@@ -125,9 +125,7 @@ def cents(amount: Decimal) -> Decimal:
 def test_it_leaves_a_trade_with_its_history(
     kind: str, engine: Engine, session: Session, order: TradeOrder, account: int, clock: Any
 ) -> None:
-    [(last_price,)] = engine.query(
-        f"SELECT lt_price FROM brokerage.last_trade WHERE lt_s_symb = '{symbol(SECURITY)}'"
-    )
+    [(last_price,)] = engine.query(f"SELECT lt_price FROM brokerage.last_trade WHERE lt_s_symb = '{symbol(SECURITY)}'")
     limit = order.shared.price(SECURITY, clock.now() + timedelta(seconds=WAIT_S))
     bid = last_price if kind in MARKET_TYPES else Decimal(dollars(limit))
     charge, rate = tier_rates(engine, account, kind, 400)
@@ -183,9 +181,7 @@ def test_a_limit_order_waits_for_its_price_on_the_tape(
     assert (tape[1].security, tape[1].cents) == (SECURITY, bid)
 
 
-def test_lifo_and_margin_are_the_trades(
-    engine: Engine, session: Session, order: TradeOrder, account: int
-) -> None:
+def test_lifo_and_margin_are_the_trades(engine: Engine, session: Session, order: TradeOrder, account: int) -> None:
     order.execute(session, an_order(account, "TMB", lifo=True, on_margin=True))
     _, trade = newest(engine)
     assert (trade.lifo, trade.cash) == (True, False)
@@ -201,9 +197,7 @@ def test_a_company_and_an_issue_name_the_same_security(
     assert newest(engine)[1].symbol == symbol(security)
 
 
-def test_another_who_may_is_the_executor(
-    engine: Engine, session: Session, order: TradeOrder, account: int
-) -> None:
+def test_another_who_may_is_the_executor(engine: Engine, session: Session, order: TradeOrder, account: int) -> None:
     permitted = engine.query(
         "SELECT ap_tax_id, CONCAT(ap_f_name, ' ', ap_l_name) FROM brokerage.account_permission"
         f" WHERE ap_ca_id = {account}"
@@ -299,9 +293,7 @@ def test_inputs_are_drawn_in_their_shares(engine: Engine, floor: Floor, rng: ran
     shares = [
         *(
             (kinds[kind], share)
-            for kind, share in zip(
-                ("TMB", "TMS", "TLB", "TLS", "TSL"), (0.3, 0.3, 0.2, 0.1, 0.1), strict=True
-            )
+            for kind, share in zip(("TMB", "TMS", "TLB", "TLS", "TSL"), (0.3, 0.3, 0.2, 0.1, 0.1), strict=True)
         ),
         *((quantities[quantity], 0.25) for quantity in QUANTITIES),
         (len(by_others), 0.1),
@@ -317,12 +309,7 @@ def test_inputs_are_drawn_in_their_shares(engine: Engine, floor: Floor, rng: ran
 
 
 def test_conditions_hold_after_orders_of_all_kinds(
-    session: Session,
-    floor: Floor,
-    rng: random.Random,
-    clock: Any,
-    broken: Callable[[], list],
-    untouched: None,
+    session: Session, floor: Floor, rng: random.Random, clock: Any, broken: Callable[[], list], untouched: None
 ) -> None:
     order = TradeOrder(floor)
     outcomes: Counter[Outcome] = Counter()

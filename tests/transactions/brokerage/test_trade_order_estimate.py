@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from stallmark.driver.engines.base import Engine, Isolation, Session
-from stallmark.schema.brokerage_population import symbol
+from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.schema.brokerage.population import symbol
 from stallmark.transactions.brokerage.floor import dollars
 from stallmark.transactions.brokerage.trade_order import QUANTITIES
 
@@ -39,15 +39,12 @@ def holder(engine: Engine, session: Session) -> Session:
         f"INSERT INTO brokerage.holding (h_t_id, h_ca_id, h_s_symb, h_dts, h_price, h_qty) VALUES ({values(6)})",
     )
     session.prepare(
-        "test_summarise",
-        f"INSERT INTO brokerage.holding_summary (hs_ca_id, hs_s_symb, hs_qty) VALUES ({values(3)})",
+        "test_summarise", f"INSERT INTO brokerage.holding_summary (hs_ca_id, hs_s_symb, hs_qty) VALUES ({values(3)})"
     )
     return session
 
 
-def walk(
-    held: Iterable[Held], sells: bool, lifo: bool, quantity: int, bid: Decimal
-) -> tuple[Decimal, Decimal]:
+def walk(held: Iterable[Held], sells: bool, lifo: bool, quantity: int, bid: Decimal) -> tuple[Decimal, Decimal]:
     """Buy and sell value of the shares that the order would close, one holding after the other."""
     then = now = Decimal(0)
     for holding in sorted(held, key=lambda one: (one.minutes, one.trade), reverse=lifo):
@@ -60,9 +57,7 @@ def walk(
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    held=st.lists(
-        st.tuples(st.integers(0, 3), st.integers(2_000, 3_000), st.sampled_from(QUANTITIES)), max_size=5
-    ),
+    held=st.lists(st.tuples(st.integers(0, 3), st.integers(2_000, 3_000), st.sampled_from(QUANTITIES)), max_size=5),
     short=st.booleans(),
     sells=st.booleans(),
     lifo=st.booleans(),
@@ -94,9 +89,7 @@ def test_the_estimate_closes_holdings_in_their_turn(
         for trade, (minutes, price, shares) in zip(unused, held, strict=False)
     ]
     kind, limit = "TLS" if sells else "TLB", dollars(limit_cents)
-    last_price = engine.query(
-        f"SELECT lt_price FROM brokerage.last_trade WHERE lt_s_symb = '{symbol(SECURITY)}'"
-    )[0][0]
+    last_price = engine.query(f"SELECT lt_price FROM brokerage.last_trade WHERE lt_s_symb = '{symbol(SECURITY)}'")[0][0]
     with holder.transaction(Isolation.READ_COMMITTED):
         for one in holdings:
             at = f"2026-01-05T10:0{one.minutes}:00.000"
@@ -106,20 +99,7 @@ def test_the_estimate_closes_holdings_in_their_turn(
             holder.call("test_summarise", (account, symbol(SECURITY), total))
         [row] = holder.call(
             "trade_order_estimate",
-            (
-                account,
-                customer,
-                tier,
-                tax_status,
-                symbol(SECURITY),
-                None,
-                None,
-                kind,
-                quantity,
-                lifo,
-                on_margin,
-                limit,
-            ),
+            (account, customer, tier, tax_status, symbol(SECURITY), None, None, kind, quantity, lifo, on_margin, limit),
         )
         holder.roll_back()
     _, _, _, market, bid, status, buy, sell, tax, commission_rate, commission, _, assets = row

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import eventually
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.brokerage.matching import Holdings, Trades
 from stallmark.loaders.brokerage.orders import QUANTITIES
 from stallmark.loaders.brokerage.trades import SETTLED_AFTER_DAYS
@@ -58,14 +58,7 @@ class Desk:
         return account
 
     def submit(
-        self,
-        account: int,
-        kind: str,
-        quantity: int,
-        *,
-        security: int = 0,
-        lifo: bool = False,
-        cash: bool = True,
+        self, account: int, kind: str, quantity: int, *, security: int = 0, lifo: bool = False, cash: bool = True
     ) -> Order:
         trade, now = self.floor.next_trade_id(), self.floor.clock.now() - timedelta(seconds=2)
         self._connection.execute(
@@ -280,16 +273,10 @@ def test_what_is_written(desk: Desk, kind: str, tax_status: int, cash: bool) -> 
     paid, due, settled = desk.row(
         f"SELECT se_cash_type, se_cash_due_date, se_amt FROM brokerage.settlement WHERE se_t_id = {trade}"
     )
-    assert (paid, due, cents_of(settled)) == (
-        "Cash Account" if cash else "Margin",
-        date(2026, 11, 25),
-        amount,
-    )
+    assert (paid, due, cents_of(settled)) == ("Cash Account" if cash else "Margin", date(2026, 11, 25), amount)
     [balance] = desk.row(f"SELECT ca_bal FROM brokerage.customer_account WHERE ca_id = {account}")
     assert cents_of(balance) == (amount if cash else 0)
-    payments = desk.query(
-        f"SELECT ct_dts, ct_amt, ct_name FROM brokerage.cash_transaction WHERE ct_t_id = {trade}"
-    )
+    payments = desk.query(f"SELECT ct_dts, ct_amt, ct_name FROM brokerage.cash_transaction WHERE ct_t_id = {trade}")
     assert payments == ([(moment, settled, f"{kind_name} 400 shares of {name}")] if cash else [])
     assert desk.row(totals) == (trades + 1, total + Decimal(commission) / 100)
 
@@ -384,13 +371,9 @@ def test_many_at_once_lose_nothing(
     may; and what it aborts, it must leave undone."""
     account = desk.idle_account()
     [broker] = desk.row(f"SELECT ca_b_id FROM brokerage.customer_account WHERE ca_id = {account}")
-    others = desk.query(
-        f"SELECT ca_id FROM brokerage.customer_account WHERE ca_b_id = {broker} AND ca_id > {account}"
-    )
+    others = desk.query(f"SELECT ca_id FROM brokerage.customer_account WHERE ca_b_id = {broker} AND ca_id > {account}")
     orders = [
-        desk.submit(
-            account if n % 2 else others[n][0], "TMB" if n % 3 else "TLS", 100 * (1 + n % 4), lifo=n % 5 > 2
-        )
+        desk.submit(account if n % 2 else others[n][0], "TMB" if n % 3 else "TLS", 100 * (1 + n % 4), lifo=n % 5 > 2)
         for n in range(30)
     ]
     before = desk.row(f"SELECT b_num_trades FROM brokerage.broker WHERE b_id = {broker}")[0]

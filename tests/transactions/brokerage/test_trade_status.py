@@ -5,8 +5,8 @@ import random
 import pytest
 from answers import values
 
-from stallmark.driver.engines.base import Engine, Session
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines.base import Engine, Session
+from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.trade_status import Status, TradeStatus
 from stallmark.transactions.workload import Outcome

@@ -9,8 +9,8 @@ import pytest
 from answers import values
 from undone import undone
 
-from stallmark.driver.engines.base import Engine, Isolation, Session
-from stallmark.driver.engines.errors import CallFailed
+from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.brokerage.past_trades import TRADES, Asked
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL
@@ -70,9 +70,7 @@ def test_what_is_changed_and_taken_back(engine: Engine, session: Session, floor:
     assert update.execute(session, asked) is Outcome.COMMITTED
     after = {frame: dict(engine.query(said)) for frame, said in SAID.items()}
     changed = {
-        trade: in_other_words(asked.frame, text)
-        for trade, text in before[asked.frame].items()
-        if trade in chosen
+        trade: in_other_words(asked.frame, text) for trade, text in before[asked.frame].items() if trade in chosen
     }
     assert changed and after == before | {asked.frame: before[asked.frame] | changed}
     assert update.execute(session, asked) is Outcome.COMMITTED
@@ -89,9 +87,7 @@ def test_it_tells_what_is_afterwards(session: Session, asked: Asked) -> None:
     assert values(known) != values(session.call(LOOKUPS[asked.frame], asked.parameters))
 
 
-def test_it_tells_of_what_the_words_for_a_payment_are_made(
-    engine: Engine, session: Session, floor: Floor
-) -> None:
+def test_it_tells_of_what_the_words_for_a_payment_are_made(engine: Engine, session: Session, floor: Floor) -> None:
     with session.transaction(Isolation.REPEATABLE_READ):
         told = session.call(CASH_NAME, (busiest(engine, "t_s_symb"), OPENING))
         session.roll_back()

@@ -20,8 +20,8 @@ from answers import values
 from canonical import checksums
 from kept_databases import bring_back, drop_procedures, kept_database
 
-from stallmark.driver.engines.base import Engine, Isolation, Session
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
@@ -78,9 +78,7 @@ class Listening(Session):
         rows = self._session.call(name, parameters, commits=commits)
         said = [] if rows == VOID else [plain(value) for value in values(rows)]
         digest = hashlib.sha256(repr(said).encode()).hexdigest()[:16]
-        self.answers.append(
-            Answer(self.transaction_name, name, tuple(map(plain, parameters)), len(said), digest)
-        )
+        self.answers.append(Answer(self.transaction_name, name, tuple(map(plain, parameters)), len(said), digest))
         return rows
 
     def begin(self, isolation: Isolation) -> None:
@@ -166,9 +164,7 @@ def test_both_engines_answer_the_same_and_hold_the_same_rows() -> None:
     each = 1_000
     with kept_database(None, WORKLOAD, SCALE, SEED) as embedded:
         ours, our_tables, done = play(embedded, each)
-    assert all(done[kind.name] >= each for kind in WORKLOAD.transactions if kind is not WORKLOAD.opening), (
-        done
-    )
+    assert all(done[kind.name] >= each for kind in WORKLOAD.transactions if kind is not WORKLOAD.opening), done
     with kept_database(MssqlEngine(url), WORKLOAD, SCALE, SEED) as server:
         theirs, their_tables, _ = play(server, each)
     assert first_difference(ours, theirs) is None

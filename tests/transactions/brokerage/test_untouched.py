@@ -3,7 +3,7 @@
 from canonical import statement
 from kept_databases import bring_back
 
-from stallmark.driver.engines.base import Engine
+from stallmark.engines.base import Engine
 from stallmark.transactions.brokerage import WORKLOAD
 
 CHANGES = {

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from kept_databases import bring_back, kept_database
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.loaders.warehouse import LOADER
-from stallmark.schema.warehouse import LINEITEM, ORDERS, REFRESH
+from stallmark.schema.warehouse.tables import LINEITEM, ORDERS, REFRESH
 from stallmark.transactions.warehouse import WORKLOAD
 from stallmark.transactions.warehouse.oracle import Oracle
 

@@ -80,18 +80,9 @@ def test_nothing_is_nothing_alone():
 
 def test_rows_too_many_or_missing():
     urgent, high, low = ("1-URGENT", 93), ("2-HIGH", 103), ("5-LOW", 128)
-    assert differences(4, [urgent, high], [urgent]) == [
-        "there are 2 rows, and not 1",
-        "(2-HIGH, 103) is too much",
-    ]
-    assert differences(4, [urgent], [urgent, low]) == [
-        "there are 1 rows, and not 2",
-        "(5-LOW, 128) is missing",
-    ]
-    assert differences(4, [urgent, high], [urgent, low]) == [
-        "(2-HIGH, 103) is too much",
-        "(5-LOW, 128) is missing",
-    ]
+    assert differences(4, [urgent, high], [urgent]) == ["there are 2 rows, and not 1", "(2-HIGH, 103) is too much"]
+    assert differences(4, [urgent], [urgent, low]) == ["there are 1 rows, and not 2", "(5-LOW, 128) is missing"]
+    assert differences(4, [urgent, high], [urgent, low]) == ["(2-HIGH, 103) is too much", "(5-LOW, 128) is missing"]
     assert differences(4, [urgent, urgent], [urgent, high]) == [
         "(1-URGENT, 93) is too much",
         "(2-HIGH, 103) is missing",

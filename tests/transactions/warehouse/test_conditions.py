@@ -6,8 +6,8 @@ from importlib.resources import files
 import pytest
 from injected import Injected
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.transactions import checks, warehouse
 from stallmark.transactions.checks import Finding
 from stallmark.transactions.warehouse import WORKLOAD

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
 from stallmark.transactions.warehouse import oracle as module
 from stallmark.transactions.warehouse.answers import COLUMNS, differences
 from stallmark.transactions.warehouse.oracle import Oracle, validate
@@ -40,19 +40,13 @@ TELLING = {
     20: {"colour": "m", "date": "1994-01-01", "nation": "CANADA"},
 }
 CASES = [
-    *(
-        (query, f"stream {stream}", parameters(query, 7, stream, 0.01))
-        for stream in (1, 2)
-        for query in QUERIES
-    ),
+    *((query, f"stream {stream}", parameters(query, 7, stream, 0.01)) for stream in (1, 2) for query in QUERIES),
     *((query, "validation", validation(query, 0.01)) for query in QUERIES),
     *((query, "telling", asked) for query, asked in TELLING.items()),
 ]
 
 
-@pytest.mark.parametrize(
-    ("query", "asked"), [(q, a) for q, _, a in CASES], ids=[f"q{q} {n}" for q, n, _ in CASES]
-)
+@pytest.mark.parametrize(("query", "asked"), [(q, a) for q, _, a in CASES], ids=[f"q{q} {n}" for q, n, _ in CASES])
 def test_answers_agree(engine: Engine, oracle: Oracle, query, asked):
     ours = engine.query(text(query, engine.dialect, asked))
     theirs = oracle.answers(query, asked)
@@ -115,7 +109,5 @@ def test_a_generator_that_fails(monkeypatch, tmp_path):
 
 def test_an_oracle_that_fails(oracle: Oracle, monkeypatch):
     monkeypatch.setattr(module, "text", lambda *_: "SELECT * FROM warehouse.nowhere")
-    with pytest.raises(
-        StallmarkError, match=r"^DuckDB did not find the answer to q1: .* does not exist!?\.$"
-    ):
+    with pytest.raises(StallmarkError, match=r"^DuckDB did not find the answer to q1: .* does not exist!?\.$"):
         oracle.answers(1, {})

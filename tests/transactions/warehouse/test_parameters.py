@@ -81,11 +81,7 @@ def test_ranges(seed, stream):
 @DRAWN
 def test_what_belongs_together(seed, stream):
     two = parameters(7, seed, stream, 1)
-    assert (
-        two["nation1"] != two["nation2"]
-        and two["nation1"] in words.NATIONS
-        and two["nation2"] in words.NATIONS
-    )
+    assert two["nation1"] != two["nation2"] and two["nation1"] in words.NATIONS and two["nation2"] in words.NATIONS
     share = parameters(8, seed, stream, 1)
     assert words.NATIONS[share["nation"]] == share["region"]
     assert all(word in of for word, of in zip(share["type"].split(" "), words.TYPES, strict=True))

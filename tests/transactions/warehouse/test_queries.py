@@ -61,9 +61,7 @@ def test_a_dop_is_said_to_sql_server_alone():
         text(6, "mssql", asked, dop=0)
 
 
-@pytest.mark.parametrize(
-    ("query", "dialect"), [(0, "mssql"), (23, "postgresql"), (1, "oracle"), (1, "../q01")]
-)
+@pytest.mark.parametrize(("query", "dialect"), [(0, "mssql"), (23, "postgresql"), (1, "oracle"), (1, "../q01")])
 def test_unknown_queries_and_dialects(query, dialect):
     with pytest.raises(ValueError, match="no query"):
         text(query, dialect, {})

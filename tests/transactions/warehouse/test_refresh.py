@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from stallmark.driver.engines.base import Engine
-from stallmark.driver.engines.embedded import EmbeddedEngine
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.schema import warehouse_refresh
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
 from stallmark.transactions.warehouse.refresh import KEYS_AT_ONCE, Refresh, State
@@ -20,9 +20,7 @@ def refresh(changed: Engine, factor) -> Refresh:
 
 
 def counts(engine: Engine) -> tuple[int, int]:
-    [orders], [lines] = (
-        engine.query(f"SELECT COUNT(*) FROM warehouse.{table}") for table in ("orders", "lineitem")
-    )
+    [orders], [lines] = (engine.query(f"SELECT COUNT(*) FROM warehouse.{table}") for table in ("orders", "lineitem"))
     return orders[0], lines[0]
 
 
@@ -75,9 +73,7 @@ def test_what_a_kill_between_the_two_leaves_is_seen_and_mended(changed: Engine, 
         "A run ended between the two functions of refresh set 1: its orders are in, and the old ones that go with it "
         "are still there."
     )
-    with pytest.raises(
-        StallmarkError, match=r"set 1: .* These are to be deleted before others are inserted\.$"
-    ):
+    with pytest.raises(StallmarkError, match=r"set 1: .* These are to be deleted before others are inserted\.$"):
         after.insert()
     repaired = after.repair()
     assert repaired and repaired.set == 1
@@ -139,9 +135,7 @@ def test_a_set_that_is_in_already_is_refused_by_the_server(changed: Engine, refr
 
 
 def test_deletes_come_after_inserts(refresh):
-    with pytest.raises(
-        StallmarkError, match=r"set 0 has deleted its orders already: RF1 of the next one comes first"
-    ):
+    with pytest.raises(StallmarkError, match=r"set 0 has deleted its orders already: RF1 of the next one comes first"):
         refresh.delete()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stallmark.driver.engines.errors import StallmarkError
+from stallmark.errors import StallmarkError
 from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, POWER, order, streams_for
 

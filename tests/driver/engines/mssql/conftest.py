@@ -11,7 +11,7 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
 
 LOCK: dict[str, Any] = {"taken": 0, "mode": "Exclusive"}
 """What sp_getapplock and APPLOCK_MODE answer; None for no answer."""

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.engines.errors import StallmarkError
-from stallmark.driver.engines.mssql.address import Address
-from stallmark.driver.engines.mssql.odbc import Driver
+from stallmark.engines.mssql.address import Address
+from stallmark.engines.mssql.odbc import Driver
+from stallmark.errors import StallmarkError
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 
@@ -58,9 +58,7 @@ def test_ways_to_name_a_server(url, expected):
     assert expected.items() <= known.items()
 
 
-@pytest.mark.parametrize(
-    "option", ["PWD=s3cret", "UID=me&pwd=s3cret", "Password=s3cret", "uid=me", "User%20Id=me"]
-)
+@pytest.mark.parametrize("option", ["PWD=s3cret", "UID=me&pwd=s3cret", "Password=s3cret", "uid=me", "User%20Id=me"])
 def test_who_we_are_stands_before_the_host_and_nowhere_else(option):
     with pytest.raises(StallmarkError, match="SQLCMDPASSWORD") as refused:
         Address.parse(f"mssql://db/bank?Encrypt=yes&{option}")
@@ -72,9 +70,7 @@ def test_what_is_shown_of_an_address_holds_nothing_secret():
     assert "db" in repr(address) and "s3cret" not in repr(address) and "h1dden" not in repr(address)
 
 
-@pytest.mark.parametrize(
-    "url", ["mssql://me:s3cret@/bank", "mssql://me:s3cret@db", "mssql://me:s3cret@db:x/bank"]
-)
+@pytest.mark.parametrize("url", ["mssql://me:s3cret@/bank", "mssql://me:s3cret@db", "mssql://me:s3cret@db:x/bank"])
 def test_a_url_that_cannot_be_is_refused_without_repeating_it(url):
     with pytest.raises(StallmarkError) as refused:
         Address.parse(url)

@@ -9,9 +9,9 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError, in_words
-from stallmark.driver.engines.mssql import backup
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql import backup
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError, in_words
 
 from .conftest import LOCK
 
@@ -26,8 +26,7 @@ def test_a_backup_says_what_it_is_of(engine, server, script):
     assert first + second == label and len(first) == 255
     text = nvarchar(255)
     script.sql(
-        "RESTORE HEADERONLY",
-        Rows([Column("BackupDescription", text), Column("DatabaseName", text)], [(first, "bank")]),
+        "RESTORE HEADERONLY", Rows([Column("BackupDescription", text), Column("DatabaseName", text)], [(first, "bank")])
     )
     script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [(second,)]))
     script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
@@ -72,10 +71,7 @@ class Database:
         self.may_open = True
         """Whether this login may say SET ONLINE."""
         columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60))]
-        script.sql(
-            "FROM sys.databases",
-            lambda _: [Rows(columns, [(self.state, self.access)] if self.state else [])],
-        )
+        script.sql("FROM sys.databases", lambda _: [Rows(columns, [(self.state, self.access)] if self.state else [])])
         script.sql("SET OFFLINE WITH ROLLBACK IMMEDIATE$", lambda _: self._set("OFFLINE"))
         script.sql("SET ONLINE$", lambda _: self._set("ONLINE"))
         script.sql("^RESTORE DATABASE", self._restore)
@@ -92,9 +88,7 @@ class Database:
         if state == "ONLINE" and not self.may_open:
             return [Error(5011, "User does not have permission to alter database 'bank'.", severity=14)]
         if self.state == "RESTORING":
-            return [
-                Error(5052, "ALTER DATABASE is not permitted while a database is in the Restoring state.")
-            ]
+            return [Error(5052, "ALTER DATABASE is not permitted while a database is in the Restoring state.")]
         self.become(state)
         return [Count(0)]
 
@@ -126,9 +120,7 @@ def test_a_restore_leaves_the_database_open_and_no_note(engine, server, script, 
     assert bank.state == "ONLINE" and not script.properties.values
 
 
-def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_again(
-    engine, server, script, bank
-):
+def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_again(engine, server, script, bank):
     bank.fails_by, bank.begins = FULL, False
     with pytest.raises(StallmarkError, match="failed: There is insufficient free space"):
         engine.restore()
@@ -193,9 +185,7 @@ def test_a_restore_that_was_cut_is_finished_by_the_next_run(engine, server, scri
     bank.become(*(("ONLINE", left) if left == "SINGLE_USER" else (left,)))
     bank.fails_by = None
     again = MssqlEngine(engine.spec())  # another process, on whatever machine
-    with pytest.raises(
-        StallmarkError, match=re.escape(f"`reset: restore` finishes that, and so does {RESTORE}")
-    ):
+    with pytest.raises(StallmarkError, match=re.escape(f"`reset: restore` finishes that, and so does {RESTORE}")):
         again.identity()
     server.forget()
     again.finish_restore()

@@ -13,9 +13,9 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.base import BulkWriter
-from stallmark.driver.engines.errors import CallFailed
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.base import BulkWriter
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
@@ -32,20 +32,14 @@ def writer(engine: MssqlEngine, script: Script) -> Iterator[BulkWriter]:
 
 
 def ledger_words(server: Responder) -> list[str]:
-    texts = [
-        request.text for request in server.requests if request.kind == "batch" and "ledger" in request.text
-    ]
+    texts = [request.text for request in server.requests if request.kind == "batch" and "ledger" in request.text]
     return ["begin" if "sp_getapplock" in text else text.split()[0] for text in texts]
 
 
 def test_a_batch_is_begun_in_the_ledger_before_its_first_row_and_ended_after_its_last(writer, server, script):
     script.sql("stallmark.ledger", Count(1))
     rows, size = load_batch(
-        writer,
-        LOADER,
-        {"branches": 3},
-        Batch("tellers", 0),
-        LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+        writer, LOADER, {"branches": 3}, Batch("tellers", 0), LOADER.batch(1, {"branches": 3}, Batch("tellers", 0))
     )
     kinds = ["bulk" if r.kind == "bulk" else "ledger" for r in server.requests
              if r.kind == "bulk" or (r.text and "stallmark.ledger" in r.text)]  # fmt: skip
@@ -62,11 +56,7 @@ def test_a_batch_that_another_loader_is_at_is_left_to_it(writer, server, script)
     script.sql("sp_getapplock", Error(50001, "Another loader is at this batch.", severity=16))
     with pytest.raises(AlreadyLoaded):
         load_batch(
-            writer,
-            LOADER,
-            {"branches": 3},
-            Batch("tellers", 0),
-            LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+            writer, LOADER, {"branches": 3}, Batch("tellers", 0), LOADER.batch(1, {"branches": 3}, Batch("tellers", 0))
         )
     assert not [request for request in server.requests if request.kind == "bulk"]
 
@@ -76,11 +66,7 @@ def test_a_bulk_copy_that_is_cut_leaves_its_batch_begun(writer, server, script):
     script.bulk("bank.tellers", Cut(), after_bytes=10)
     with pytest.raises(CallFailed):
         load_batch(
-            writer,
-            LOADER,
-            {"branches": 3},
-            Batch("tellers", 0),
-            LOADER.batch(1, {"branches": 3}, Batch("tellers", 0)),
+            writer, LOADER, {"branches": 3}, Batch("tellers", 0), LOADER.batch(1, {"branches": 3}, Batch("tellers", 0))
         )
     assert ledger_words(server) == ["begin"]
 

@@ -10,8 +10,8 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError
 
 ROLE = {"has": 1}
 DROP = "DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"
@@ -28,9 +28,7 @@ def ours(engine: MssqlEngine, script: Script) -> MssqlEngine:
 
 
 def said(server: Responder) -> list[str]:
-    return [
-        request.text for request in server.requests if "CHECKPOINT" in request.text or "DBCC" in request.text
-    ]
+    return [request.text for request in server.requests if "CHECKPOINT" in request.text or "DBCC" in request.text]
 
 
 def test_caches_of_others_are_emptied_only_when_told_so(ours):
@@ -116,7 +114,5 @@ def test_on_azure_it_needs_a_role_and_reaches_the_neighbours(azure, monkeypatch)
 def test_caches_that_cannot_be_emptied_are_a_sentence(ours, script, number):
     script.sql("CHECKPOINT", Count(0))
     script.sql("DROPCLEANBUFFERS", Error(number, "User does not have permission.", severity=14))
-    with pytest.raises(
-        StallmarkError, match=r"refused to empty its caches.*\(User does not have permission\)"
-    ):
+    with pytest.raises(StallmarkError, match=r"refused to empty its caches.*\(User does not have permission\)"):
         ours.drop_caches()

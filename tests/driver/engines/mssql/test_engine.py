@@ -8,10 +8,10 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import CallFailed, StallmarkError
-from stallmark.driver.engines.mssql import execute as module
-from stallmark.driver.engines.mssql import lock
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql import execute as module
+from stallmark.engines.mssql import lock
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError
 
 from .conftest import LOCK, PASSWORD
 
@@ -23,8 +23,7 @@ def test_login_by_password_from_the_environment_over_tls(engine: MssqlEngine, se
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"),
-    [(18456, "the login was refused"), (4060, "the database cannot be opened")],
+    ("number", "expected"), [(18456, "the login was refused"), (4060, "the database cannot be opened")]
 )
 def test_a_login_that_fails_is_one_sentence(engine: MssqlEngine, script: Script, number, expected):
     script.login(Error(number, "Login failed for user 'boss'.", severity=14))
@@ -36,17 +35,14 @@ def test_a_login_that_fails_is_one_sentence(engine: MssqlEngine, script: Script,
 @pytest.mark.parametrize("refused", ["master", "bank"])
 def test_the_database_that_was_refused_is_the_one_that_is_named(engine, script, refused):
     script.databases.discard(refused)
-    with (
-        pytest.raises(StallmarkError, match=rf"No connection to 127\.0\.0\.1:\d+/{refused}: "),
-        engine.hold(),
-    ):
+    with pytest.raises(StallmarkError, match=rf"No connection to 127\.0\.0\.1:\d+/{refused}: "), engine.hold():
         engine.identity()
 
 
 def test_nobody_there(monkeypatch):
     if reason := odbc.missing():
         pytest.skip(reason)
-    monkeypatch.setattr("stallmark.driver.engines.mssql.engine.LOGIN_TIMEOUT_S", 1)
+    monkeypatch.setattr("stallmark.engines.mssql.engine.LOGIN_TIMEOUT_S", 1)
     with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
         MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
 
@@ -105,12 +101,8 @@ def test_schemas_in_use(engine, script):
     assert engine.schemas_in_use() == {"bank": "accounts", "dbo": "thesis"}
 
 
-MODEL = Error(
-    1807, "Could not obtain exclusive lock on database 'model'. Retry the operation later.", severity=16
-)
-CREATE_FAILED = Error(
-    1802, "CREATE DATABASE failed. Some file names listed could not be created.", severity=16
-)
+MODEL = Error(1807, "Could not obtain exclusive lock on database 'model'. Retry the operation later.", severity=16)
+CREATE_FAILED = Error(1802, "CREATE DATABASE failed. Some file names listed could not be created.", severity=16)
 
 
 def tries(server: Responder) -> int:
@@ -150,10 +142,7 @@ def test_settings_come_as_they_are_and_what_cannot_be_read_is_said(engine, scrip
     columns = [Column("recovery_model", nvarchar(60)), Column("compatibility_level", INT)]
     script.sql("recovery_model_desc", Rows(columns, [("SIMPLE", 160)]))
     names = ["database_name", "name", "type_desc", "physical_name"]
-    kinds = [
-        *[Column(name, nvarchar(260)) for name in names],
-        *[Column(n, BIGINT) for n in ("pages", "growth", "p")],
-    ]
+    kinds = [*[Column(name, nvarchar(260)) for name in names], *[Column(n, BIGINT) for n in ("pages", "growth", "p")]]
     script.sql("sys.master_files", Rows(kinds, [("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, 0)]))
     script.sql("dm_os_sys_info", Error(300, "VIEW SERVER STATE permission was denied.", severity=14))
     found = engine.settings()

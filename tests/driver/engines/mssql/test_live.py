@@ -8,11 +8,11 @@ from threading import Barrier
 
 import pytest
 
-from stallmark.driver.engines.base import Isolation
-from stallmark.driver.engines.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.driver.engines.mssql import lock
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.mssql.session import MssqlSession
+from stallmark.engines.base import Isolation
+from stallmark.engines.mssql import lock
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.session import MssqlSession
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 LIVE = os.environ.get("STALLMARK_TEST_SQLSERVER")
 
@@ -49,11 +49,7 @@ def sessions(database: MssqlEngine) -> Iterator[Make]:
 
     def make() -> MssqlSession:
         opened.append(database.session(60))
-        for name, sql in {
-            "add": "{CALL dbo.stallmark_add(?, ?)}",
-            "level": LEVEL,
-            "divide": "SELECT 1 / ?",
-        }.items():
+        for name, sql in {"add": "{CALL dbo.stallmark_add(?, ?)}", "level": LEVEL, "divide": "SELECT 1 / ?"}.items():
             opened[-1].prepare(name, sql)
         return opened[-1]
 
@@ -113,11 +109,7 @@ def test_a_deadlock_between_the_calls_leaves_both_sessions_clean(database, sessi
 
 
 def test_only_one_run_has_the_lock(database):
-    with (
-        lock.held(database),
-        pytest.raises(StallmarkError, match="Another Stallmark drives"),
-        lock.held(database),
-    ):
+    with lock.held(database), pytest.raises(StallmarkError, match="Another Stallmark drives"), lock.held(database):
         pass
     with lock.held(database) as look:
         look()

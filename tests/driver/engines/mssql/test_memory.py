@@ -9,9 +9,9 @@ from tds.responder import Responder
 from tds.script import Script
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import NotGivenBack, StallmarkError, in_words
-from stallmark.driver.engines.mssql import memory
-from stallmark.driver.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql import memory
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import NotGivenBack, StallmarkError, in_words
 
 from .conftest import LOCK
 
@@ -46,9 +46,7 @@ class Settings:
         _, name, rest = request.text.split("'", 2)
         self.values[name] = int(rest.strip(", ").split(";")[0])
         if self.takes and "RECONFIGURE" in rest:
-            self.in_use |= {
-                name: self.values[name] for name in self.values if name not in (FLOOR, FILLFACTOR)
-            }
+            self.in_use |= {name: self.values[name] for name in self.values if name not in (FLOOR, FILLFACTOR)}
         return [Count(0)]
 
     def counters(self, _) -> list:
@@ -90,17 +88,11 @@ def test_the_owners_own_cap_comes_back_and_the_manifest_says_which(engine, setti
     with engine.hold():
         engine.cap_memory(4 << 30)
         told = engine.settings()[said]
-        assert (
-            told == "6000"
-            if kept == "on the server"
-            else told.startswith("6000 (noted on the driving machine")
-        )
+        assert told == "6000" if kept == "on the server" else told.startswith("6000 (noted on the driving machine")
     assert settings.in_use[CAP] == 6000 and said not in engine.settings()
 
 
-def test_after_a_kill_the_next_one_gives_back_what_was_there_before_the_first(
-    engine, script, settings, kept, tmp_path
-):
+def test_after_a_kill_the_next_one_gives_back_what_was_there_before_the_first(engine, script, settings, kept, tmp_path):
     before = dict(settings.values)
     engine.cap_memory(4 << 30)
     engine.cap_memory(6 << 30)  # what the journal holds is the server's own, not our first cap
@@ -111,9 +103,7 @@ def test_after_a_kill_the_next_one_gives_back_what_was_there_before_the_first(
     assert not script.properties.values and not list(tmp_path.rglob("*.json"))
 
 
-def test_after_a_kill_it_is_given_back_from_another_machine_as_well(
-    engine, settings, monkeypatch, tmp_path_factory
-):
+def test_after_a_kill_it_is_given_back_from_another_machine_as_well(engine, settings, monkeypatch, tmp_path_factory):
     before = dict(settings.values)
     engine.cap_memory(4 << 30)
     monkeypatch.setenv("STALLMARK_STATE", str(tmp_path_factory.mktemp("elsewhere")))
@@ -131,10 +121,7 @@ def test_a_server_that_keeps_its_memory_is_said(engine, settings, monkeypatch):
 def test_settings_that_cannot_be_given_back_are_named_and_kept(engine, script, settings, kept, tmp_path):
     engine.cap_memory(4 << 30)
     settings.refuses = True
-    with (
-        pytest.raises(StallmarkError, match=f"not have permission.*to {UNLIMITED} and") as refused,
-        engine.hold(),
-    ):
+    with pytest.raises(StallmarkError, match=f"not have permission.*to {UNLIMITED} and") as refused, engine.hold():
         pass
     if kept == "on the server":
         [note] = script.properties.values.values()
@@ -149,8 +136,7 @@ def test_settings_that_cannot_be_given_back_are_named_and_kept(engine, script, s
 def test_what_somebody_else_has_not_yet_reconfigured_is_not_installed(engine, script, settings):
     settings.values[PARALLELISM] = 50
     with pytest.raises(
-        StallmarkError,
-        match=f"'{PARALLELISM}' is configured as 50 and still 5 in use.*RECONFIGURE, or set them back",
+        StallmarkError, match=f"'{PARALLELISM}' is configured as 50 and still 5 in use.*RECONFIGURE, or set them back"
     ):
         engine.cap_memory(4 << 30)
     assert settings.values[CAP] == UNLIMITED and settings.in_use[PARALLELISM] == 5

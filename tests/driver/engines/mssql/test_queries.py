@@ -5,8 +5,8 @@ from tds.answers import Error, Hold, Rows
 from tds.datatypes import INT, nvarchar
 from tds.tokens import Column
 
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.mssql.showplan import measures
+from stallmark.engines.mssql.showplan import measures
+from stallmark.errors import CallFailed, ErrorClass
 
 ROWS = Rows([Column("n", INT)], [(number,) for number in range(2500)])
 SCHEMA = "http://schemas.microsoft.com/sqlserver/2004/07/showplan"
@@ -53,18 +53,13 @@ def test_what_a_plan_tells():
 
 
 def test_what_an_old_server_does_not_tell_is_unknown():
-    found = measures(
-        showplan(dop="", counters='<RunTimeCountersPerThread Thread="0" ActualRows="0" />'), None
-    )
+    found = measures(showplan(dop="", counters='<RunTimeCountersPerThread Thread="0" ActualRows="0" />'), None)
     assert [found.logical_reads, found.physical_reads, found.read_bytes] == [None] * 3
     assert [found.cpu_ms, found.wait_ms, found.actual_dop] == [None] * 3
 
 
 def test_a_plan_that_cannot_be_parallel_has_one_worker():
-    assert (
-        measures(showplan(dop='DegreeOfParallelism="0" NonParallelPlanReason="MaxDOPSetToOne"'), 1).actual_dop
-        == 1
-    )
+    assert measures(showplan(dop='DegreeOfParallelism="0" NonParallelPlanReason="MaxDOPSetToOne"'), 1).actual_dop == 1
 
 
 @pytest.mark.parametrize(
@@ -96,8 +91,7 @@ def test_what_is_no_plan_is_refused():
 def asked(script):
     """Whether the server takes SET STATISTICS XML is up to the test."""
     plan = Rows(
-        [Column("Microsoft SQL Server 2005 XML Showplan", nvarchar())],
-        [(showplan(counters=THREADS, extra=TIMES),)],
+        [Column("Microsoft SQL Server 2005 XML Showplan", nvarchar())], [(showplan(counters=THREADS, extra=TIMES),)]
     )
     script.sql("^-- Q1", ROWS, plan)
     script.sql("^-- Q2", ROWS)
@@ -125,21 +119,13 @@ def test_a_server_that_sends_no_plan_says_what_is_unknown(engine, asked):
     asked.sql("SET STATISTICS XML ON")
     session = engine.queries(30)
     found = session.measures(session.execute("-- Q2"))
-    assert (
-        found.rows == 2500
-        and found.plan_hash is None
-        and found.logical_reads is None
-        and found.wait_ms is None
-    )
+    assert found.rows == 2500 and found.plan_hash is None and found.logical_reads is None and found.wait_ms is None
     assert "sends no plan" in session.limited
     session.close()
 
 
 def test_a_server_that_refuses_plans_is_asked_no_more(engine, asked):
-    asked.sql(
-        "SET STATISTICS XML ON",
-        Error(33557097, "'SET STATISTICS XML' is not currently supported", severity=16),
-    )
+    asked.sql("SET STATISTICS XML ON", Error(33557097, "'SET STATISTICS XML' is not currently supported", severity=16))
     session = engine.queries(30)
     assert "not currently supported" in session.limited
     assert session.measures(session.execute("-- Q2")).rows == 2500

@@ -11,11 +11,11 @@ from tds.script import Script
 from tds.tokens import Column
 from waiting import eventually
 
-from stallmark.driver.engines.base import Isolation
-from stallmark.driver.engines.errors import CallFailed, ErrorClass
-from stallmark.driver.engines.mssql.engine import MssqlEngine
-from stallmark.driver.engines.mssql.errors import failed, sentence
-from stallmark.driver.engines.mssql.session import MssqlSession, as_exec
+from stallmark.engines.base import Isolation
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.errors import failed, sentence
+from stallmark.engines.mssql.session import MssqlSession, as_exec
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions import find_workload
 
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
@@ -82,9 +82,7 @@ def said(server: Responder) -> list[str]:
 
 
 @pytest.mark.parametrize("isolation", Isolation)
-def test_a_transaction_of_several_calls_costs_two_round_trips_more_than_they_do(
-    framed, server, script, isolation
-):
+def test_a_transaction_of_several_calls_costs_two_round_trips_more_than_they_do(framed, server, script, isolation):
     script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
     for _ in range(3):
         with framed.transaction(isolation):
@@ -136,8 +134,7 @@ def test_a_fault_between_the_calls_rolls_back(framed, server):
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"),
-    [(1205, ErrorClass.DEADLOCK), (547, ErrorClass.OTHER), (1222, ErrorClass.LOCK_TIMEOUT)],
+    ("number", "kind"), [(1205, ErrorClass.DEADLOCK), (547, ErrorClass.OTHER), (1222, ErrorClass.LOCK_TIMEOUT)]
 )
 def test_after_an_error_between_the_calls_the_session_is_clean(framed, server, script, number, kind):
     """1205 has ended the transaction already, the others have not; in neither case is it rolled back twice."""
@@ -202,9 +199,7 @@ def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server
     session.close()
 
 
-@pytest.mark.parametrize(
-    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)]
-)
+@pytest.mark.parametrize(("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)])
 def test_a_connection_cut_under_a_call(engine, script, commits, kind):
     script.procedure("bank.transfer", Cut())
     session = engine.session(10)
@@ -215,9 +210,7 @@ def test_a_connection_cut_under_a_call(engine, script, commits, kind):
     session.close()
 
 
-@pytest.mark.parametrize(
-    ("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.TIMEOUT)]
-)
+@pytest.mark.parametrize(("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.TIMEOUT)])
 def test_a_slow_answer_is_given_up(engine, server, script, commits, kind):
     """Whether the attention comes before the commit is on disk, nobody knows; the session goes on."""
     script.procedure("bank.transfer", Hold(), times=1)
@@ -283,11 +276,7 @@ def test_an_error_below_another_is_found():
 
 @pytest.mark.parametrize(
     ("call", "batch"),
-    [
-        ("{CALL bank.transfer(?, ?)}", "EXEC bank.transfer ?, ?"),
-        ("{call p}", "EXEC p"),
-        ("SELECT 1", "SELECT 1"),
-    ],
+    [("{CALL bank.transfer(?, ?)}", "EXEC bank.transfer ?, ?"), ("{call p}", "EXEC p"), ("SELECT 1", "SELECT 1")],
 )
 def test_calls_for_servers_without_remote_procedures(call, batch):
     assert as_exec(call) == batch

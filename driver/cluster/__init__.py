@@ -1,0 +1,1 @@
+"""A load from several load machines: Locust's master and workers."""

@@ -1,0 +1,212 @@
+"""A load from several machines, seen from the one that collects: Locust's master, which runs no users itself.
+
+Load machines (load_worker.py) join and are refused or taken, their clocks are compared with ours, and executors there
+do the work. Who does not belong to the run, because it has enough or has begun, gets no answer and asks again: it
+waits for the next one. Nothing that is sent holds a URL or a password, because Locust's connection is not encrypted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic_ns
+from typing import Any
+
+import gevent
+from gevent.event import Event
+from gevent.queue import Queue
+from locust.env import Environment
+from locust.rpc import Message
+from locust.runners import STATE_MISSING, MasterRunner
+
+from stallmark.driver.cluster.join import STALLMARK, Clock, Gathering, refusal
+from stallmark.driver.executor_pool import LAST_WORD_S
+
+READY_WITHIN_S = 50  # below `drive.READY_LIMIT_S`
+EXCHANGES = 10  # with each machine, to compare clocks
+ANSWER_WITHIN_S = 2
+LINGER_MS = 500  # for what a machine that has gone would still be sent
+
+
+class NotTogether(Exception):
+    """The load machines are not all there, or not all ready; the sentence says so."""
+
+
+@dataclass
+class Machine:
+    """One that was taken. `number` counts from 1 when all are there."""
+
+    id: str
+    facts: dict[str, Any]
+    number: int = 0
+    executors: int = 0
+    running: int = 0
+    received: int = 0
+    lost: bool = False
+    clock: Clock = field(default_factory=lambda: Clock(0, 0))
+    ready: Event = field(default_factory=Event)
+    done: Event = field(default_factory=Event)
+    pongs: Queue = field(default_factory=Queue)
+
+
+class Master(MasterRunner):
+    """`deliver(kind, **fields)` gets what the executors of all machines send. Besides: "refused" and "waiting" until
+    all have come, "lost machine" when one is gone, "gap" when messages of one are missing, "clocks" at the end."""
+
+    def __init__(self, environment: Environment, gathering: Gathering, deliver: Callable[..., None]):
+        self._gathering = gathering
+        self._deliver = deliver
+        self._machines: dict[str, Machine] = {}
+        self._all_there = Event()
+        self._over = False
+        super().__init__(environment, gathering.host, gathering.port)
+        self.register_message(STALLMARK, self._receive)
+        environment.runner = self
+        if environment.shape_class:
+            environment.shape_class.runner = self
+
+    def handle_message(self, client_id: str, msg: Message) -> None:
+        if msg.type == "client_ready" and self._all_there.is_set() and client_id not in self._machines:
+            return
+        super().handle_message(client_id, msg)
+
+    def gather(self, order: dict[str, Any]) -> list[dict[str, Any]]:
+        """Wait until all machines are there and their executors are ready. Raises NotTogether."""
+        self._wait_for_all()
+        for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):
+            machine.number = number
+            self._send(machine, "order", **order, number=number, of=self._gathering.count)
+        self.greenlet.spawn(self._watch)
+        machines = sorted(self._machines.values(), key=lambda m: m.number)
+        gevent.wait([machine.ready for machine in machines], timeout=READY_WITHIN_S)
+        if late := [str(machine.number) for machine in machines if not machine.ready.is_set()]:
+            raise NotTogether(f"load machine {', '.join(late)} was not ready within {READY_WITHIN_S} s")
+        for machine in machines:
+            if (clock := self._compare_clocks(machine)) is None:
+                raise NotTogether(f"load machine {machine.number} does not answer")
+            machine.clock = clock
+        return [self._described(machine) for machine in machines]
+
+    def go(self, start_ns: int) -> None:
+        for machine in self._machines.values():
+            self._send(machine, "go", start_ns=start_ns + machine.clock.offset_ns)
+
+    def stop(self, send_stop_to_client: bool = True) -> None:
+        self._tell_of_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
+        self._over = True
+        super().stop(send_stop_to_client)
+
+    def quit(self) -> None:
+        """Stop all users, take the last word of every machine, release them."""
+        self.stop(send_stop_to_client=False)
+        machines = [machine for machine in self._machines.values() if not machine.lost]
+        self._tell_of_clocks([machine for machine in machines if machine.ready.is_set()])
+        for machine in machines:
+            self._send(machine, "finish")
+        gevent.wait([machine.done for machine in machines], timeout=LAST_WORD_S + 3)
+        super().quit()
+        self.server.close(linger=LINGER_MS)
+
+    def _wait_for_all(self) -> None:
+        """Until enough have been taken and are still there."""
+        began_ns, wanted, said = monotonic_ns(), self._gathering.count, -1
+        while len(here := self._still_here()) < wanted:
+            waited_s = (monotonic_ns() - began_ns) / 1e9
+            if waited_s > self._gathering.within_s:
+                raise NotTogether(
+                    f"{len(here)} of {wanted} load machines came within {self._gathering.within_s:g} s; start "
+                    f"`stallmark worker --master-host … --master-port {self._gathering.port} --server URL` on each"
+                )
+            if waited_s > ANSWER_WITHIN_S and said != len(here):
+                said = len(here)
+                self._deliver("waiting", came=said, wanted=wanted)
+            gevent.sleep(0.05)
+        self._all_there.set()
+        for stranger in set(self.clients) - set(self._machines):
+            del self.clients[stranger]  # Locust would give it users
+
+    def _still_here(self) -> dict[str, Machine]:
+        """Forgets who has left, so that another may come instead."""
+        self._machines = {id: one for id, one in self._machines.items() if not self._is_lost(one)}
+        return self._machines
+
+    def _watch(self) -> None:
+        while True:
+            gevent.sleep(0.5)
+            self._tell_of_lost()
+
+    def _tell_of_lost(self) -> None:
+        """While the load lasts: after its end Locust forgets machines for a moment."""
+        if self._over or not self._all_there.is_set():
+            return
+        for machine in self._machines.values():
+            if not machine.lost and self._is_lost(machine):
+                machine.lost = True
+                self._deliver("lost machine", machine=machine.number)
+
+    def _is_lost(self, machine: Machine) -> bool:
+        """It has taken its leave, or not been heard of for several seconds."""
+        node = self.clients.get(machine.id)
+        return node is None or node.state == STATE_MISSING
+
+    def _receive(self, environment: Environment, msg: Message) -> None:
+        kind, fields = msg.data["kind"], msg.data["fields"]
+        if machine := self._machines.get(msg.node_id):
+            machine.received += 1
+            if msg.data["count"] != machine.received:
+                self._deliver("gap", machine=machine.number)
+            self._hear(machine, kind, fields)
+        elif kind == "join" and not self._all_there.is_set():
+            self._judge(msg.node_id, **fields)
+
+    def _judge(self, id: str, name: str, facts: dict[str, Any], **about: Any) -> None:
+        if why := refusal(self._gathering.facts, facts):
+            self._deliver("refused", name=name, why=why)
+            self.send_message(STALLMARK, {"kind": "refused", "fields": {"why": why}}, client_id=id)
+            self.clients.pop(id, None)
+        elif len(self._machines) < self._gathering.count:
+            self._machines[id] = Machine(id, {"name": name} | about, received=1)
+
+    def _hear(self, machine: Machine, kind: str, fields: dict[str, Any]) -> None:
+        if kind == "ready":
+            machine.executors = fields["executors"]
+            machine.ready.set()
+        elif kind == "pong":
+            machine.pongs.put((fields["sent_ns"], fields["seen_ns"], monotonic_ns()))
+        elif kind == "users":
+            machine.running = fields["running"]
+            everywhere = sum(each.running for each in self._machines.values())
+            for each in self._machines.values():
+                self._send(each, "elsewhere", users=everywhere - each.running)
+        elif kind == "done":
+            machine.done.set()
+        else:
+            self._deliver(kind, **fields, machine=machine.number)
+
+    def _compare_clocks(self, machine: Machine) -> Clock | None:
+        """None when the machine does not answer."""
+        exchanges = []
+        with gevent.Timeout(ANSWER_WITHIN_S, False):
+            for _ in range(EXCHANGES):
+                self._send(machine, "ping", sent_ns=monotonic_ns())
+                exchanges.append(machine.pongs.get())
+        return Clock.compare(exchanges) if exchanges else None
+
+    def _tell_of_clocks(self, machines: list[Machine]) -> None:
+        """How far the clocks may have gone apart since the start."""
+        asked = [(machine, gevent.spawn(self._compare_clocks, machine)) for machine in machines]
+        gevent.joinall([greenlet for _, greenlet in asked])
+        for machine, greenlet in asked:
+            if now := greenlet.value:
+                within_ns = abs(now.offset_ns - machine.clock.offset_ns) + now.within_ns
+                within_ns = max(within_ns, machine.clock.within_ns)
+                self._deliver("clocks", machine=machine.number, within_ms=round(within_ns / 1e6, 3))
+
+    def _described(self, machine: Machine) -> dict[str, Any]:
+        return {
+            "number": machine.number,
+            "executors": machine.executors,
+            "clock_within_ms": round(machine.clock.within_ns / 1e6, 3),
+            **machine.facts,
+        }
+
+    def _send(self, machine: Machine, kind: str, **fields: Any) -> None:
+        self.send_message(STALLMARK, {"kind": kind, "fields": fields}, client_id=machine.id)

@@ -1,9 +1,0 @@
-"""What a reader sees of an experiment: one HTML file, and a table in the terminal.
-
-Everything shown comes from an `ExperimentSummary`; nothing is measured or judged here.
-"""
-
-from stallmark.driver.report.html import write_report
-from stallmark.driver.report.terminal import table
-
-__all__ = ["table", "write_report"]

@@ -1,0 +1,70 @@
+"""What one in so many transactions read and wrote itself, as its own session counts it.
+
+Right before and right after such a transaction, outside of what is timed, the client asks its session for what it has
+read and written so far. Chance says which ones, so that it goes with nothing that repeats in the deck; but RUN of them
+come in a row, because the look after one is the look before the next.
+"""
+
+import random
+import sys
+from collections.abc import Callable
+
+from stallmark.engines.base import OwnIO, Session
+from stallmark.errors import CallFailed
+
+RUN = 4
+NEVER = sys.maxsize
+
+
+def one_in(types: int) -> int:
+    """Of how many transactions one is looked at, in a workload of so many types: the less there is to tell apart, the
+    less often. So that looks take less than 1 % of the CPU (benchmarks/own_io.py): one takes as much as 1.4 of the
+    bank's transfers, which are its only type, and 0.4 of the brokerage's mean."""
+    return 200 if types == 1 else 75
+
+
+class OwnIOLooks:
+    """One client's. `report` gets the transaction's place in the workload, when it ended (monotonic ns) and what is in
+    an OwnIO, of this transaction alone."""
+
+    def __init__(self, types: int, report: Callable[[tuple], None]):
+        self._mean_pause = RUN * (one_in(types) - 1)
+        self._report = report
+        self._before: tuple[Session, OwnIO] | None = None
+        self._left = 0  # of the run under way
+
+    def pause(self) -> int:
+        """After how many transactions to come to `look`: as if a die were cast for each."""
+        return 1 + int(random.expovariate(1 / self._mean_pause))
+
+    def look(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
+        """Called after a transaction; returns after how many more to come again."""
+        before, self._before = self._before, None
+        try:
+            now = session.own_io()
+        except CallFailed:  # the next transaction will meet it, too
+            return self.pause()
+        if now is None:
+            return NEVER
+        if before is None:
+            self._left = RUN
+        else:
+            asked, then = before
+            if done and asked is session:
+                self._report((transaction, ended, *_between(then, now)))
+            self._left -= 1
+        if not self._left:
+            return self.pause()
+        self._before = session, now
+        return 1
+
+
+def _between(then: OwnIO, now: OwnIO) -> OwnIO:
+    read_us = None if then.read_us is None or now.read_us is None else now.read_us - then.read_us
+    return OwnIO(
+        now.reads - then.reads,
+        now.read_bytes - then.read_bytes,
+        now.hits - then.hits,
+        read_us,
+        now.writes - then.writes,
+    )

@@ -1,0 +1,98 @@
+"""Waits for a steady state while a run lasts: decides for every step when to begin to measure it."""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stallmark.driver.plan import Plan, Step
+
+LOOK_EVERY_S = 5
+SETTLED_AFTER_S = 2  # by then all executors have reported a second
+LAST_PART = 0.5  # of the time since the ramp: what a step began with must not be held against it for ever
+
+
+@dataclass
+class SecondsSeen:
+    """What the executors of all machines have reported, by second."""
+
+    committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    done: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    latency_us: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, row: dict[str, Any]) -> None:
+        """A row of the `transactions` table, or a part of one."""
+        self.committed[row["second"]] += row["committed"]
+        self.done[row["second"]] += row["committed"] + row["rolled_back"]
+        self.latency_us[row["second"]] += row["latency_us"]
+
+    def throughput(self, begin: int, end: int) -> np.ndarray:
+        """Committed in each of the seconds begin ≤ s < end."""
+        return np.array([self.committed.get(second, 0) for second in range(begin, end)], dtype=float)
+
+    def latency(self, begin: int, end: int) -> np.ndarray:
+        """Mean in µs; NaN in seconds in which nothing ended."""
+        done = np.array([self.done.get(second, 0) for second in range(begin, end)], dtype=float)
+        total = np.array([self.latency_us.get(second, 0) for second in range(begin, end)], dtype=float)
+        return np.divide(total, done, out=np.full(len(done), np.nan), where=done > 0)
+
+
+class Settling:
+    """The steps of a plan that has patience, one after the other. `waited` says of each that is decided how it was."""
+
+    def __init__(self, plan: Plan, seen: SecondsSeen):
+        self.plan = plan
+        self.waited: list[dict[str, Any]] = []
+        self._seen = seen
+        self._look_s = 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a step is still to be decided."""
+        return self.plan.patience is not None and len(self.waited) < len(self.plan.steps)
+
+    def look(self, now_s: float) -> bool:
+        """Whether a step has just been decided, and `plan` is a new one. `now_s` counts from the run's start."""
+        if not self.waiting or now_s < self._look_s:
+            return False
+        index = len(self.waited)
+        step, earliest_s = self.plan.steps[index], self._earliest_s()
+        steady = earliest_s <= now_s < step.measure_s and self._steady(step, now_s)
+        if not steady and now_s < step.measure_s:
+            next_s = earliest_s if now_s < earliest_s else now_s + LOOK_EVERY_S
+            self._look_s = min(next_s, step.measure_s)
+            return False
+        self._decide(index, min(math.ceil(now_s), step.measure_s) if steady else step.measure_s, steady)
+        return True
+
+    def _earliest_s(self) -> float:
+        step, patience = self.plan.steps[len(self.waited)], self.plan.patience
+        assert patience
+        return step.begin_s + step.ramp_s + patience.at_least_s
+
+    def _steady(self, step: Step, now_s: float) -> bool:
+        """Where arrivals have a rate of their own the throughput is that, whatever the server does."""
+        from stallmark.stats.steady_state import steady_enough
+
+        began_s = step.begin_s + step.ramp_s
+        until = math.floor(now_s - SETTLED_AFTER_S)
+        since = math.ceil(until - LAST_PART * (until - began_s))
+        closed = self.plan.arrivals.kind == "closed"
+        series = (self._seen.throughput if closed else self._seen.latency)(since, until)
+        return steady_enough(series, step.end_s - step.measure_s)
+
+    def _decide(self, index: int, second: float, steady: bool) -> None:
+        patience, step = self.plan.patience, self.plan.steps[index]
+        assert patience
+        self.plan = self.plan.measuring_from(index, second)
+        self.waited.append(
+            {
+                "until": "steady",
+                "at_least_s": patience.at_least_s,
+                "at_most_s": patience.at_most_s,
+                "seconds": second - step.begin_s - step.ramp_s,
+                "steady": steady,
+            }
+        )

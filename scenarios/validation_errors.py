@@ -1,0 +1,182 @@
+"""Turns what pydantic says of a scenario into sentences: where, what is wrong, what to write instead."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from stallmark.quantities import write_duration
+from stallmark.scenarios.model import model_for
+
+Keys = tuple[str | int, ...]
+
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+_MISSING = ("missing", "missing_argument")
+_NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")
+
+
+def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapping[Keys, str]) -> list[str]:
+    """One sentence for each mistake in `document`, which was read from `path`; `overrides` says which keys came
+    from the command line, and as what."""
+    problems = list(_without_other_alternatives([_Problem(item, document) for item in error.errors()]))
+    meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
+    told = (
+        _ended(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
+        for problem in problems
+        if not (problem.kind in _MISSING and problem.keys in meant)  # misspelt: said already
+    )
+    return list(dict.fromkeys(told))
+
+
+class _Problem:
+    """One of pydantic's errors. `keys` lead to it in the file, without the alternatives pydantic tried."""
+
+    def __init__(self, item: Any, document: Any):
+        self.kind: str = item["type"]
+        self.given = item["input"]
+        self.models = _models_at(model_for(document), item["loc"][: -1 if self.kind in _UNKNOWN else None])
+        self.keys = tuple(_keys(item["loc"], document, keep_last=self.kind in _MISSING))
+        self._context = item.get("ctx", {})
+        self._message: str = item["msg"]
+
+    @property
+    def choices(self) -> list[str]:
+        """The keys there are in this place."""
+        return [str(name) for each in self.models for name in _annotations(each)]
+
+    @property
+    def near(self) -> str | None:
+        return next(iter(difflib.get_close_matches(str(self.keys[-1]), self.choices, 1)), None)
+
+    def sentence(self) -> str:
+        where = ".".join(map(str, self.keys))
+        if self.kind in _UNKNOWN:
+            hint = f"did you mean {self.near}?" if self.near else f"there are {', '.join(self.choices)}"
+            return f"unknown key {where}: {hint}"
+        if self.kind in _MISSING:
+            return f"{where} is missing: add it"
+        if self.kind == "value_error":
+            text = self._message.removeprefix("Value error, ")
+            return f"{where}: {text}" if where else text
+        return f"{where} {self._must()}, not {_said(self.given)}"
+
+    def _must(self) -> str:
+        mapping = f"{{{', '.join(f'{name}: …' for name in self.choices) or '…'}}}"
+        if self.kind in _NO_MAPPING:
+            return f"must be written as {mapping}"
+        if self.kind == "literal_error":
+            words = self._context["expected"].replace("'", "")
+            return f"must be {words} or {mapping}" if self.models else f"must be {words}"
+        must = _MUST.get(self.kind, lambda _: "must be something else")
+        return must(self._context | {"given": self.given})
+
+
+def _limit(word: str, name: str) -> Callable[[dict[str, Any]], str]:
+    def must(context: dict[str, Any]) -> str:
+        limit = context[name]
+        is_duration = isinstance(context["given"], str)  # it had a unit
+        return f"must be {word} {write_duration(limit) if is_duration else format(limit, ',g')}"
+
+    return must
+
+
+_MUST: dict[str, Callable[[dict[str, Any]], str]] = {
+    "greater_than_equal": _limit("at least", "ge"),
+    "greater_than": _limit("more than", "gt"),
+    "less_than_equal": _limit("at most", "le"),
+    "finite_number": lambda _: "must be a number",
+    "too_short": lambda _: "must have at least one item",
+    "string_too_short": lambda _: "must not be empty",
+    "string_too_long": lambda context: f"must have at most {context['max_length']} characters",
+    "string_pattern_mismatch": lambda _: "must be small letters, digits and hyphens",
+    "string_type": lambda _: "must be a text (put it in quotes)",
+    "list_type": lambda _: "must be a list (a line beginning with `-` for each item)",
+    **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: "must be true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
+}
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith(("?", ".")) else f"{sentence}."
+
+
+def _said(given: Any) -> str:
+    if given is None:
+        return "empty"
+    if isinstance(given, Mapping):
+        return "a mapping" if given else "an empty mapping"
+    if isinstance(given, list):
+        return "a list" if given else "an empty list"
+    return repr(str(given)) if isinstance(given, str) else str(given)
+
+
+def _without_other_alternatives(problems: Sequence[_Problem]) -> Iterator[_Problem]:
+    """Where a word or a mapping may stand, complain of what was written, not of what was not."""
+    words = {p.keys: p for p in problems if p.kind == "literal_error"}
+    for problem in problems:
+        if problem.kind == "literal_error" and isinstance(problem.given, Mapping) and len(problems) > 1:
+            continue
+        if problem.kind in _NO_MAPPING and problem.keys in words:
+            continue
+        yield problem
+
+
+def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:
+    for length in range(len(keys), 0, -1):
+        if keys[:length] in overrides:
+            return f"--set {overrides[keys[:length]]}"
+    line = _line(document, keys)
+    return f"{path}, line {line}" if line else str(path)
+
+
+def _line(document: Any, keys: Keys) -> int | None:
+    """The line of the innermost key that is in the file, from 1."""
+    place: Any = document
+    line = None
+    for key in keys:
+        try:
+            line = 1 + (place.lc.item(key) if isinstance(key, int) else place.lc.key(key))[0]
+            place = place[key]
+        except (KeyError, IndexError, AttributeError, TypeError):
+            break
+    return line
+
+
+def _keys(location: Sequence[str | int], document: Any, keep_last: bool) -> Iterator[str | int]:
+    """The parts of pydantic's location that lead through the document, and the last one if it is to be kept."""
+    place = document
+    for index, part in enumerate(location):
+        if isinstance(place, dict) and part in place:
+            place = place[part]
+        elif isinstance(place, list) and isinstance(part, int):
+            place = place[part]
+        elif not (keep_last and index == len(location) - 1):
+            continue  # the name of an alternative, or the only item of what need not be a list
+        yield part
+
+
+def _models_at(root: type, location: Sequence[str | int]) -> list[type]:
+    """The models whose keys may stand in a place."""
+    models: list[type] = [root]
+    for part in location:
+        here = [annotations for each in models if part in (annotations := _annotations(each))]
+        if here:  # list positions and names of alternatives lead nowhere else
+            models = [each for annotations in here for each in _models_in(annotations[part])]
+    return models
+
+
+def _annotations(model: type) -> dict[str | int, Any]:
+    if issubclass(model, BaseModel):
+        return {name: field.annotation for name, field in model.model_fields.items()}
+    return {field.name: field.type for field in fields(model)}  # type: ignore[arg-type]
+
+
+def _models_in(annotation: Any) -> Iterator[type]:
+    if isinstance(annotation, type) and (is_dataclass(annotation) or issubclass(annotation, BaseModel)):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

@@ -1,0 +1,1 @@
+"""The bank database, as TPC-B has it."""

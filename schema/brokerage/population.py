@@ -1,0 +1,262 @@
+"""Who is there, by number: keys, tiers, accounts and what an account trades, as pure functions of the scale.
+
+Loaders fill tables by these, transactions draw their inputs from them, and neither has to ask the database. A load
+unit is 1,000 customers with all that belongs to them; customers, companies, securities and brokers are counted from 0
+here and become keys by the functions called `…_key`. All functions take and give NumPy arrays (int64) or numbers.
+Apart from the tables, so that a loader process starts without SQLAlchemy.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from stallmark.schema.arrays import Ints
+from stallmark.schema.draw import percent, whole
+from stallmark.schema.hashing import Numbers, below, hashed, unit
+
+Number = TypeVar("Number", int, Ints)
+
+UNIT = 1_000  # customers of a load unit
+ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # of a load unit
+EXCHANGES = 4
+MOST_ACCOUNTS = 10  # of a customer
+TICKER_LETTERS = 4  # at least
+MOST_HELD = 18  # securities that an account trades
+FEWEST_WATCHED, MOST_WATCHED = 50, 150  # securities on a watch list
+
+PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
+
+TRADES_PER_DAY = 8 * 3600 * UNIT // 500  # of a load unit: an initial trade day has eight hours, the scale factor is 500
+
+KEY = 4_300_000_000  # keys begin after it: no INTEGER holds them
+TRADE_KEY = 200_000_000_000_000
+BURNT_EVERY = 101  # one trade id in so many belongs to a trade that was rolled back
+
+# Tiers follow a customer's rank in the load unit: the first 200 ranks are tier 1, the next 600 tier 2, the rest tier 3.
+TIER_ENDS = (200, 800, UNIT)
+# How busy a customer is grows with the rank, straight between these at the ends of the tiers: tier 1 (20 % of the
+# customers) places 10 % of the orders, tier 2 (60 %) 60 %, tier 3 (20 %) 30 %.
+_BUSY = (0.3, 0.7, 1.3, 1.7)
+_TIER_SHARES = (10, 60, 30)
+# Ranks are spread over the keys, else the busy customers would be neighbours.
+_SPREAD, _SHIFT = 617, 379
+_UNSPREAD = pow(_SPREAD, -1, UNIT)
+
+
+@dataclass(frozen=True)
+class Population:
+    """How many there are of each. `days` are initial trade days; fractions are allowed."""
+
+    customers: int
+    days: float
+
+    @classmethod
+    def of(cls, scale: Any) -> "Population":
+        return cls(scale["customers"], scale["days"])
+
+    @property
+    def units(self) -> int:
+        return self.customers // UNIT
+
+    @property
+    def accounts(self) -> int:
+        return self.units * ACCOUNTS
+
+    @property
+    def brokers(self) -> int:
+        return self.units * BROKERS
+
+    @property
+    def companies(self) -> int:
+        return self.units * COMPANIES
+
+    @property
+    def securities(self) -> int:
+        return self.units * SECURITIES
+
+    @property
+    def unit_trades(self) -> int:
+        """Trades of one load unit."""
+        return round(self.days * TRADES_PER_DAY)
+
+    @property
+    def trades(self) -> int:
+        return self.units * self.unit_trades
+
+    @property
+    def unit_trade_ids(self) -> int:
+        """Trade ids that one load unit uses up, with those that were burnt."""
+        return -(-self.unit_trades // (BURNT_EVERY - 1)) * BURNT_EVERY
+
+
+def customer_at(unit: Ints | int, rank: Ints) -> Ints:
+    """The customer of that rank (0 to 999) in a load unit."""
+    return unit * UNIT + (rank * _SPREAD + (unit + 1) * _SHIFT) % UNIT
+
+
+def rank_of(customer: Ints) -> Ints:
+    unit, place = np.divmod(customer, UNIT)
+    return (place - (unit + 1) * _SHIFT) * _UNSPREAD % UNIT
+
+
+def busy_rank(bits: Numbers) -> Ints:
+    """Ranks of the customers who place orders: the tier by its share, and inside it along the straight ramp of how
+    busy they are, which makes the rank the square root of an even number."""
+    within = unit(bits)
+    upto = np.cumsum(_TIER_SHARES) / 100
+    tier = np.searchsorted(upto, within, side="right")
+    starts = np.array([0, *TIER_ENDS[:2]])
+    width = np.diff([0, *TIER_ENDS])[tier]
+    low, high = np.array(_BUSY[:3])[tier], np.array(_BUSY[1:])[tier]
+    share = (within - (upto - np.array(_TIER_SHARES) / 100)[tier]) / (np.array(_TIER_SHARES) / 100)[tier]
+    along = (np.sqrt(low**2 + share * (high**2 - low**2)) - low) / (high - low)
+    return starts[tier] + np.minimum((along * width).astype(np.int64), width - 1)
+
+
+def tier_of(customer: Ints) -> Ints:
+    """1, 2 or 3."""
+    return np.searchsorted(TIER_ENDS, rank_of(customer), side="right") + 1
+
+
+def accounts_of(customer: Ints) -> Ints:
+    """How many accounts: 1-4, 2-8 or 5-10 by tier, and exactly 500, 3,000 and 1,500 in the tiers of a load unit."""
+    return _ACCOUNTS_BY_RANK[rank_of(customer)]
+
+
+def _accounts_by_rank() -> Ints:
+    ranks = np.arange(UNIT)
+    in_second, in_third = ranks - TIER_ENDS[0], ranks - TIER_ENDS[1]
+    # What does not fill a whole round of the cycle has its mean.
+    second = np.where(in_second < 595, 2 + in_second % 7, 5)
+    third = np.where(in_third < 198, 5 + in_third % 6, 7 + in_third - 198)
+    return np.where(in_second < 0, 1 + ranks % 4, np.where(in_third < 0, second, third)).astype(np.int64)
+
+
+_ACCOUNTS_BY_RANK = _accounts_by_rank()
+
+
+def held_by(account_key: Ints) -> Ints:
+    """How many securities an account trades: 1 to 18, 10 on average."""
+    bits = hashed(1, account_key.astype(np.uint64))
+    low = np.where(bits & np.uint64(1), 1, 3)
+    return low + below(MOST_HELD + 1 - low, bits)
+
+
+def security_of(account_key: Ints, number: Ints, securities: int) -> Ints:
+    """The security with that number (below `held_by`) among those that an account trades; no two are the same."""
+    bits = hashed(2, account_key.astype(np.uint64))
+    first, step = below(securities, bits), 1 + below(securities // MOST_HELD, bits << np.uint64(32))
+    return (first + number * step) % securities
+
+
+def watched_by(customer: Ints) -> Ints:
+    """How many securities are on the customer's watch list: 50 to 150, each number as often as any other."""
+    return FEWEST_WATCHED + customer * 37 % (MOST_WATCHED - FEWEST_WATCHED + 1)
+
+
+def broker_of(account_key: Ints) -> Ints:
+    """The account's broker, one of the ten of its load unit."""
+    unit = (account_key - 1 - KEY * MOST_ACCOUNTS) // (UNIT * MOST_ACCOUNTS)
+    return unit * BROKERS + below(BROKERS, hashed(3, account_key.astype(np.uint64)))
+
+
+def company_of(security: Ints) -> Ints:
+    """Each company has a common stock; 185 of a load unit have a preferred one as well."""
+    unit, place = np.divmod(security, SECURITIES)
+    return unit * COMPANIES + np.where(place < COMPANIES, place, place - COMPANIES)
+
+
+def is_preferred(security: Ints) -> npt.NDArray[np.bool_]:
+    return security % SECURITIES >= COMPANIES
+
+
+def ticker_numbers(company: Number) -> tuple[Number, Number]:
+    """Of a company's ticker in base 26: what stands before the four letters, and the four, spread over the alphabet."""
+    before, within = divmod(company, 26**TICKER_LETTERS)
+    return before, within * 271_829 % 26**TICKER_LETTERS
+
+
+def ticker(company: int) -> str:
+    """Four letters or more, spread over the alphabet."""
+    first, mixed = ticker_numbers(company)
+    mixed += first * 26**TICKER_LETTERS
+    letters = ""
+    while mixed or len(letters) < TICKER_LETTERS:
+        mixed, letter = divmod(mixed, 26)
+        letters = chr(65 + letter) + letters
+    return letters
+
+
+def symbol(security: int) -> str:
+    company = int(company_of(np.int64(security)))  # type: ignore[arg-type]
+    return ticker(company) + (".PRA" if is_preferred(np.int64(security)) else "")  # type: ignore[arg-type]
+
+
+def customer_key(customer: Number) -> Number:
+    return KEY + customer + 1
+
+
+TAX_ID_DIGITS = 12
+
+
+def tax_number(customer: Number) -> Number:
+    """What the customer's tax id says as a number: no two have the same, and neighbours are far apart."""
+    return (customer * 618_033_989 + 271_828_182_845) % 10**TAX_ID_DIGITS
+
+
+def tax_id(customer: int) -> str:
+    return f"{tax_number(customer):0{TAX_ID_DIGITS}}"
+
+
+def account_key(customer: Ints, number: Ints) -> Ints:
+    """Of a customer's account; `number` is below `accounts_of`."""
+    return (KEY + customer) * MOST_ACCOUNTS + number + 1
+
+
+def owner_of(account_key: Ints) -> Ints:
+    """The customer whose account it is."""
+    return (account_key - 1) // MOST_ACCOUNTS - KEY
+
+
+def others_permitted(seed: int, account_key: Ints) -> Ints:
+    """How many may trade in an account beside its owner: none, one or two other customers."""
+    return percent(seed, "permissions", account_key, PERMISSIONS_PERCENT)
+
+
+def permitted(seed: int, population: Population, account_key: Ints, which: Ints | int) -> Ints:
+    """The customer who may trade in an account: 0 is the owner, the others are 1 and 2. No two are the same."""
+    # One of the others is among the customers of the half that follows the owner's number, one of the rest.
+    half = (population.customers - 1) // 2
+    away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", account_key * 4 + which, half)
+    owner = owner_of(account_key)
+    return np.where(which == 0, owner, (owner + away) % population.customers)
+
+
+def broker_key(broker: Number) -> Number:
+    return KEY + broker + 1
+
+
+def company_key(company: Number) -> Number:
+    return KEY + company + 1
+
+
+def trade_key(population: Population, unit: Ints | int, number: Ints) -> Ints:
+    """The id of trade `number` (from 0, in the order of submission) of a load unit; one id in 101 is left out."""
+    block, place = np.divmod(number, BURNT_EVERY - 1)
+    burnt = below(BURNT_EVERY, hashed(4, (unit * 2**32 + block).astype(np.uint64)))
+    inside = place + (place >= burnt)
+    return TRADE_KEY + unit * population.unit_trade_ids + block * BURNT_EVERY + inside + 1
+
+
+def address_key_of_exchange(number: Number) -> Number:
+    return KEY + number + 1
+
+
+def address_key_of_company(company: Number) -> Number:
+    return KEY + EXCHANGES + company + 1
+
+
+def address_key_of_customer(population: Population, customer: Number) -> Number:
+    return KEY + EXCHANGES + population.companies + customer + 1

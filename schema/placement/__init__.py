@@ -1,0 +1,1 @@
+"""The physical design of a database: files, filegroups and tablespaces."""

@@ -1,0 +1,301 @@
+"""The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O. On
+PostgreSQL (`postgres_placement`): in which of the server's tablespaces tables and indexes lie.
+
+Plain data, checked as it is made: a mistake raises StallmarkError. `mssql_placement` says a design in T-SQL,
+`mssql_existing` compares it with a database that is there. Limits are those of "CREATE DATABASE" and "Maximum
+capacity specifications" in Microsoft's documentation.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Literal
+
+import sqlalchemy as sa
+
+from stallmark.errors import StallmarkError
+from stallmark.schema import size
+
+MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
+
+PRIMARY = "PRIMARY"
+GROWING = "growing"  # as a table's name: all tables that the schema marks so, in `Table.info`
+MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # of one file
+LEAST_BYTES = 8 * MIB  # of one file: as large as the first one of a new database is anyway
+GROWTH_BYTES = 64 * MIB
+GROWTH_STEP = 64 * 1024  # the server rounds to it
+
+# Room beside the data of a new database, so that no file grows in a run.
+ROOM_SHARE = 0.25
+LEAST_ROOM = GIB
+LEAST_LOG = GIB
+
+Compression = Literal["none", "row", "page"]
+Storage = Literal["rowstore", "columnstore"]
+Period = Literal["month", "year"]
+DATES = "dates"  # in `Column.info` of a date: the first and the last one that its rows have
+Recovery = Literal["simple", "bulk_logged", "full"]
+DelayedDurability = Literal["disabled", "allowed", "forced"]
+PageVerify = Literal["checksum", "torn_page_detection", "none"]
+
+
+@dataclass(frozen=True)
+class File:
+    """A data or log file on the server's own disks. `size_bytes` None: as large as what it holds needs."""
+
+    path: str
+    name: str  # in the database, unique there
+    size_bytes: int | None = None
+    growth_bytes: int = GROWTH_BYTES  # 0: it never grows
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, "a file")
+        _check_path(self.path)
+        if self.size_bytes is not None and self.size_bytes < LEAST_BYTES:
+            raise StallmarkError(f"{self.path} is to have less than {LEAST_BYTES // MIB}MiB: give it more.")
+        if self.growth_bytes and self.growth_bytes < GROWTH_STEP:
+            raise StallmarkError(f"{self.path} is to grow by less than 64KiB: write more, or 0 for never.")
+
+
+@dataclass(frozen=True)
+class Filegroup:
+    """Files that fill evenly; equal sizes keep the server from preferring one."""
+
+    name: str
+    files: tuple[File, ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name, "a filegroup")
+        if self.name.casefold() == "default":
+            raise StallmarkError("A filegroup cannot be called default: that word means another: rename it.")
+        if not self.files:
+            raise StallmarkError(f"The filegroup {self.name} has no file: name one.")
+
+
+@dataclass(frozen=True)
+class TableGroup:
+    """Tables by their names without the schema, or GROWING. A filegroup of None is the one the server takes: PRIMARY
+    for tables, that of its table for an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
+    table for an index.
+
+    Rows lie in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
+    either kind they may be in partitions, one for each period of a date (`partition_by`)."""
+
+    tables: tuple[str, ...]
+    filegroup: str | None = None
+    index_filegroup: str | None = None  # of all but the clustered index, which is the table
+    compression: Compression = "none"
+    tablespace: str | None = None
+    index_tablespace: str | None = None  # of keys and indexes
+    storage: Storage = "rowstore"
+    cluster_by: str | None = None
+    partition_by: str | None = None
+    partition_every: Period = "month"
+
+    def __post_init__(self) -> None:
+        names = ", ".join(self.tables)
+        if self.storage == "columnstore" and self.compression != "none":
+            raise StallmarkError(
+                f"{names} cannot be a columnstore with compression {self.compression}: a columnstore is always "
+                "compressed in its own way, so leave `compression` out."
+            )
+        if self.storage == "columnstore" and self.cluster_by:
+            raise StallmarkError(
+                f"{names} cannot be a columnstore and lie by {self.cluster_by}: leave out `storage` or `cluster_by`."
+            )
+        if self.partition_by and self.storage == "rowstore" and self.cluster_by != self.partition_by:
+            raise StallmarkError(
+                f"{names} cannot have partitions by {self.partition_by} while the rows lie by another key: write "
+                f"`cluster_by: {self.partition_by}` beside it, or `storage: columnstore`."
+            )
+
+    @property
+    def key_is_apart(self) -> bool:
+        """Whether the primary key is an index beside the rows, because they lie otherwise."""
+        return self.storage == "columnstore" or self.cluster_by is not None
+
+
+@dataclass(frozen=True)
+class TempDb:
+    """tempdb's own files, in the order of its file numbers. It is the server's, not a database's."""
+
+    files: tuple[File, ...] = ()
+    log: File | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of the database; None stays what the server makes it."""
+
+    recovery: Recovery | None = None
+    read_committed_snapshot: bool | None = None
+    snapshot_isolation: bool | None = None
+    compatibility_level: int | None = None  # 140 is SQL Server 2017, 170 is 2025
+    target_recovery_time_s: int | None = None  # 0: checkpoints by the server's recovery interval
+    delayed_durability: DelayedDurability | None = None
+    page_verify: PageVerify | None = None
+
+
+@dataclass(frozen=True)
+class Design:
+    """Without `files` the server puts the database where it puts every other."""
+
+    files: tuple[File, ...] = ()  # of PRIMARY
+    filegroups: tuple[Filegroup, ...] = ()
+    log: tuple[File, ...] = ()
+    tables: tuple[TableGroup, ...] = ()
+    tempdb: TempDb | None = None
+    settings: Settings = Settings()
+
+    def __post_init__(self) -> None:
+        if (self.filegroups or self.log) and not self.files:
+            raise StallmarkError("Filegroups and a log have places, the database itself has none: name its files.")
+        if PRIMARY.casefold() in (group.name.casefold() for group in self.filegroups):
+            raise StallmarkError("PRIMARY is the filegroup of the database's own files: name the other differently.")
+        _once("filegroup", [group.name for group in self.filegroups])
+        _once("file", [file.name for file in self._own_files()])
+        _once("table", [name for group in self.tables for name in group.tables])
+        tempdb = [*self.tempdb.files, *([self.tempdb.log] if self.tempdb.log else [])] if self.tempdb else []
+        _once("file of tempdb", [file.name for file in tempdb])
+        everything = [file.path for file in (*self._own_files(), *tempdb)]
+        if len({is_windows(path) for path in everything}) > 1:
+            raise StallmarkError("Some files are on a Windows server and some on a Linux one: write all paths one way.")
+        _once("path", everything)
+        groups = {PRIMARY.casefold(), *(group.name.casefold() for group in self.filegroups)}
+        for table_group in self.tables:
+            for name in (table_group.filegroup, table_group.index_filegroup):
+                if name is not None and name.casefold() not in groups:
+                    tables = ", ".join(table_group.tables)
+                    hint = "" if self.files else " (of PostgreSQL, name a `tablespace` and an `index_tablespace`)"
+                    raise StallmarkError(f"{tables} cannot lie in {name}: no filegroup has that name{hint}.")
+
+    def groups(self) -> Iterator[Filegroup]:
+        """PRIMARY and the others."""
+        if self.files:
+            yield Filegroup(PRIMARY, self.files)
+        yield from self.filegroups
+
+    def group_of(self, table: sa.Table) -> TableGroup:
+        """Its own name goes before GROWING."""
+        names = [table.name, *([GROWING] if table.info.get(GROWING) else [])]
+        named = (group for name in names for group in self.tables if name in group.tables)
+        return next(named, TableGroup((table.name,)))
+
+    def check_tables(self, metadata: sa.MetaData) -> None:
+        """Raises StallmarkError when it names a table or a column that the schema does not have, or partitions by what
+        is no date with a known range."""
+        known = {table.name for table in metadata.sorted_tables}
+        grows = {GROWING for table in metadata.sorted_tables if table.info.get(GROWING)}
+        for name in (name for group in self.tables for name in group.tables):
+            if name not in known | grows:
+                raise StallmarkError(f"{metadata.schema} has no table {name}: there are {', '.join(sorted(known))}.")
+        for table in metadata.sorted_tables:
+            _check_columns(self.group_of(table), table)
+
+    def _own_files(self) -> list[File]:
+        return [file for group in self.groups() for file in group.files] + list(self.log)
+
+
+def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Design:
+    """The design with a size for every file of the database: what was not said is taken from the estimate of
+    `schema.size` for `rows` per table (full names), with room for a run. Compression is not counted on.
+
+    Raises StallmarkError when files would be larger than the server takes.
+    """
+    names = [PRIMARY, *(group.name for group in design.filegroups)]
+    needs = {name.casefold(): 0 for name in names}
+    sorts = dict(needs)
+    for table in metadata.sorted_tables:
+        count, group = rows.get(table.fullname, 0), design.group_of(table)
+        place = (group.filegroup or PRIMARY).casefold()
+        index_place = (group.index_filegroup or place).casefold()
+        needs[place] += size.table_bytes(table, count, "mssql")
+        needs[index_place] += size.index_bytes(table, count, "mssql")
+        # A clustered key is a copy of its heap, beside it until it is made; that space is free afterwards.
+        sorts[place] += size.sort_bytes(table, count, "mssql")
+        if group.key_is_apart:
+            needs[index_place] += size.key_apart_bytes(table, count)
+    everything = sum(needs.values())
+
+    def fitting(group: str, files: Sequence[File]) -> tuple[File, ...]:
+        data = needs[group.casefold()]
+        room = max(sorts[group.casefold()], data * ROOM_SHARE, LEAST_ROOM)
+        return _shared(files, data + room, MOST_DATA_BYTES)
+
+    log = max(LEAST_LOG, min(everything, size.LOG_BYTES))
+    if design.settings.recovery in ("full", "bulk_logged"):
+        log += everything  # nothing leaves the log before it is backed up
+    return replace(
+        design,
+        files=fitting(PRIMARY, design.files),
+        filegroups=tuple(replace(group, files=fitting(group.name, group.files)) for group in design.filegroups),
+        log=_shared(design.log, log, MOST_LOG_BYTES),
+    )
+
+
+def default_name(path: str) -> str:
+    """What a file is called in its database when nobody says: its path's last part, without the ending."""
+    return (PureWindowsPath(path) if is_windows(path) else PurePosixPath(path)).stem
+
+
+def is_windows(path: str) -> bool:
+    return bool(re.match(r"[A-Za-z]:\\", path))
+
+
+def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
+    """Those without a size share evenly what the others leave of the need."""
+    open_files = [file for file in files if file.size_bytes is None]
+    if not open_files:
+        return tuple(files)
+    left = max(0.0, need - sum(file.size_bytes or 0 for file in files))
+    each = max(LEAST_BYTES, -(-int(left) // len(open_files) // MIB) * MIB)
+    if each > most:
+        raise StallmarkError(
+            f"{open_files[0].path} would need {each / TIB:.1f} TiB, and a file holds {most // TIB} TiB: "
+            "name more files."
+        )
+    return tuple(replace(file, size_bytes=each) if file.size_bytes is None else file for file in files)
+
+
+def _check_name(name: str, what: str) -> None:
+    if not 1 <= len(name) <= 128 or not name.isprintable() or name != name.strip():
+        raise StallmarkError(
+            f"{name!r} is no name of {what}: write 1 to 128 printable characters, no blank at either end."
+        )
+
+
+def _check_path(path: str) -> None:
+    if path.startswith(("\\\\", "//")):
+        raise StallmarkError(
+            f"{path} is on a network share, for whose files the server takes no size, so they would grow in a run: "
+            "name a local volume."
+        )
+    if not (is_windows(path) or path.startswith("/")) or path.endswith(("/", "\\")) or path.endswith(":"):
+        raise StallmarkError(f"{path} is no file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf.")
+    if len(path) > 259 or not path.isprintable() or path != path.strip():
+        raise StallmarkError(
+            f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
+        )
+
+
+def _check_columns(group: TableGroup, table: sa.Table) -> None:
+    if group.cluster_by and group.cluster_by not in table.columns:
+        raise StallmarkError(
+            f"{table.name} cannot lie by {group.cluster_by}: it has no such column, but "
+            f"{', '.join(table.columns.keys())}."
+        )
+    dates = [column.name for column in table.columns if DATES in column.info]
+    if group.partition_by and group.partition_by not in dates:
+        has = f"by {' or '.join(dates)}" if dates else "by none of its columns"
+        raise StallmarkError(f"{table.name} can have partitions {has}, not by {group.partition_by}.")
+
+
+def _once(what: str, names: Sequence[str]) -> None:
+    """As the server compares them, where it does not tell capitals from small letters."""
+    seen: set[str] = set()
+    for name in names:
+        key = name if what == "path" and not is_windows(name) else name.casefold()
+        if key in seen:
+            raise StallmarkError(f"The {what} {name} is there twice: give each its own.")
+        seen.add(key)

@@ -1,0 +1,170 @@
+"""A physical design in T-SQL: the database with its files, its settings, and where tables and indexes lie.
+
+Names and paths come from a scenario file: all are quoted.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
+
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.execute import execute
+from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.sql import name, text
+from stallmark.errors import StallmarkError
+from stallmark.schema.placement import mssql_rows
+from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+    from stallmark.schema.deploy import Parts
+
+_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, compression)
+
+
+def create_database(database: str, design: Design) -> list[str]:
+    """The statements that make it, in order, for a connection to `master` in autocommit. Sizes: `placement.sized`."""
+    return [_create(database, design), *settings(database, design.settings)]
+
+
+def settings(database: str, wanted: Settings) -> list[str]:
+    """One statement each: the documentation lets several of these not be combined.
+
+    READ_COMMITTED_SNAPSHOT would wait until every other connection is gone; NO_WAIT makes an error of that.
+    """
+    on = {True: "ON", False: "OFF"}
+    clauses = {
+        "RECOVERY {}": wanted.recovery and wanted.recovery.upper(),
+        "READ_COMMITTED_SNAPSHOT {} WITH NO_WAIT": on.get(wanted.read_committed_snapshot),  # type: ignore[arg-type]
+        "ALLOW_SNAPSHOT_ISOLATION {}": on.get(wanted.snapshot_isolation),  # type: ignore[arg-type]
+        "COMPATIBILITY_LEVEL = {}": wanted.compatibility_level,
+        "TARGET_RECOVERY_TIME = {} SECONDS": wanted.target_recovery_time_s,
+        "DELAYED_DURABILITY = {}": wanted.delayed_durability and wanted.delayed_durability.upper(),
+        "PAGE_VERIFY {}": wanted.page_verify and wanted.page_verify.upper(),
+    }
+    return [
+        f"ALTER DATABASE {name(database)} SET {clause.format(value)}"
+        for clause, value in clauses.items()
+        if value is not None
+    ]
+
+
+def make_database(engine: "MssqlEngine", design: Design) -> None:
+    """Create the engine's database as designed. Raises StallmarkError with the server's words; a database whose
+    settings failed is dropped again, so that the next attempt does not find half of it."""
+    database = engine.address.database
+    create, *after = create_database(database, design)
+    with closing(engine.on_database("master").connect()) as connection:
+        run(connection, create, database)
+        try:
+            for statement in after:
+                run(connection, statement, database)
+        except StallmarkError:
+            run(connection, f"DROP DATABASE {name(database)}", database)
+            raise
+
+
+def place_tables(parts: "Parts", design: Design) -> "Parts":
+    """Tables, keys and indexes of `schema.deploy.take_apart` say where they lie and how they are compressed when they
+    are created on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a
+    column that the schema does not have."""
+    design.check_tables(parts.tables)
+    parts = mssql_rows.arrange(parts, design)
+    for table in parts.tables.sorted_tables:
+        table.info[_STORAGE] = _storage(design, table, table)
+    for item in parts.keys:
+        if item.table is not None:
+            item.info[_STORAGE] = _storage(design, item, item.table)
+    return parts
+
+
+@compiles(CreateTable, "mssql")
+def _create_table(statement: CreateTable, compiler: Any, **options: Any) -> str:
+    ddl = compiler.visit_create_table(statement, **options).rstrip()
+    return " ".join([ddl, *_clauses(statement.element, filegroup_first=True)])
+
+
+@compiles(CreateIndex, "mssql")
+def _create_index(statement: CreateIndex, compiler: Any, **options: Any) -> str:
+    return " ".join([compiler.visit_create_index(statement, **options), *_clauses(statement.element)])
+
+
+@compiles(AddConstraint, "mssql")
+def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> str:
+    return " ".join([compiler.visit_add_constraint(statement, **options), *_clauses(statement.element)])
+
+
+def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
+    """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
+    place, compression = item.info.get(_STORAGE, (None, "none"))
+    on = [f"ON {place}"] if place else []
+    if place and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
+        on.append(f"TEXTIMAGE_ON {place}")  # else, as documented, they go to the default filegroup
+    options = [f"WITH (DATA_COMPRESSION = {compression.upper()})"] if compression != "none" else []
+    yield from (*on, *options) if filegroup_first else (*options, *on)
+
+
+def _is_large(column: sa.Column) -> bool:
+    """A text or binary without a limit, kept outside its row."""
+    return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
+
+
+def _storage(design: Design, item: Any, table: sa.Table) -> tuple[str | None, str]:
+    group = design.group_of(table)
+    is_rows = isinstance(item, sa.Table) or _is_clustered(item)
+    filegroup = group.filegroup if is_rows else group.index_filegroup or group.filegroup
+    if group.partition_by and isinstance(item, sa.Index) and is_rows:
+        return f"{name(mssql_rows.partitions(group, table))} ({name(group.partition_by)})", group.compression
+    if group.partition_by and filegroup is None and item is not table:
+        # It would go into partitions, too, and be looked up in each.
+        filegroup = PRIMARY
+    return filegroup and name(filegroup), group.compression
+
+
+def _is_clustered(item: Any) -> bool:
+    explicit = item.dialect_options["mssql"]["clustered"]
+    return isinstance(item, sa.PrimaryKeyConstraint) if explicit is None else bool(explicit)
+
+
+def _create(database: str, design: Design) -> str:
+    statement = f"CREATE DATABASE {name(database)}"
+    if design.files:
+        groups = [f"PRIMARY\n{_files(design.files)}"]
+        groups += [f"FILEGROUP {name(group.name)}\n{_files(group.files)}" for group in design.filegroups]
+        statement += "\nON " + ",\n".join(groups)
+    if design.log:
+        statement += f"\nLOG ON\n{_files(design.log)}"
+    return statement
+
+
+def _files(files: Sequence[File]) -> str:
+    return ",\n".join(f"    {file_clause(file)}" for file in files)
+
+
+def file_clause(file: File) -> str:
+    parts = [f"NAME = {text(file.name)}", f"FILENAME = {text(file.path)}"]
+    if file.size_bytes is not None:
+        parts.append(f"SIZE = {size(file.size_bytes)}")
+    return f"({', '.join([*parts, f'FILEGROWTH = {size(file.growth_bytes)}'])})"
+
+
+def run(connection: Any, statement: str, database: str) -> None:
+    """Raises StallmarkError with the server's words and the statement."""
+    try:
+        execute(connection, statement)
+    except api().Error as error:
+        raise StallmarkError(
+            f"The server refused to make {database} as designed: {failed(error).message}. "
+            f"The statement was: {' '.join(statement.split())}"
+        ) from None
+
+
+def size(size_bytes: int) -> str:
+    """Whole MB, or whole KB where it is not: rounded up."""
+    if size_bytes == 0:
+        return "0"
+    return f"{size_bytes // MIB}MB" if size_bytes % MIB == 0 else f"{-(-size_bytes // 1024)}KB"

@@ -1,0 +1,185 @@
+"""What a database on SQL Server is like, and how that differs from a physical design."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from stallmark.engines import sql_file
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import api
+from stallmark.errors import StallmarkError
+from stallmark.schema.placement import mssql_rows
+from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings, TableGroup, TempDb, is_windows
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    kind: str  # ROWS or LOG
+    filegroup: str | None  # None: a log
+    name: str
+    path: str
+    size_bytes: int
+    growth_bytes: int | None  # None: it grows by a share
+    growth_percent: int | None = None
+
+    def lies_at(self, path: str) -> bool:
+        """Windows does not tell capitals from small letters."""
+        return self.path.casefold() == path.casefold() if is_windows(path) else self.path == path
+
+
+@dataclass(frozen=True)
+class FoundIndex:
+    table: str
+    number: int  # 0 the heap, 1 the clustered index, others from 2
+    name: str | None
+    filegroup: str
+    compression: str
+    storage: str  # rowstore or columnstore
+    ordered_by: str | None  # its first column; None: a heap or a columnstore
+    partitioned_by: str | None
+    partitions: int | None
+
+
+@dataclass(frozen=True)
+class Found:
+    files: Sequence[FoundFile]
+    settings: Settings
+    indexes: Sequence[FoundIndex]
+
+
+def read(engine: "MssqlEngine", schema: str) -> Found:
+    """The engine's database as it is, and where the tables of `schema` lie in it. Raises StallmarkError."""
+    with closing(engine.connect()) as connection:
+        [row] = _ask(connection, "existing_settings")
+        recovery, rcsi, snapshot, level, target_s, durability, verify = row
+        return Found(
+            [FoundFile(*file) for file in _ask(connection, "existing_files")],
+            Settings(recovery, bool(rcsi), snapshot == "ON", level, target_s, durability, verify),
+            [FoundIndex(*index) for index in _ask(connection, "existing_tables", schema)],
+        )
+
+
+def read_tempdb(engine: "MssqlEngine") -> list[FoundFile]:
+    with closing(engine.on_database("tempdb").connect()) as connection:
+        return [FoundFile(*file) for file in _ask(connection, "existing_files")]
+
+
+def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str]:
+    """What is otherwise than designed, a phrase each; none when the database is as designed.
+
+    What the design leaves open is right as it is. A file that is larger than designed is right, too: it has grown, and
+    will not grow in a run. Of tables, only those that are there are compared.
+    """
+    return [
+        *_files(design, found.files),
+        *_settings(design.settings, found.settings),
+        *_places(design, found, metadata),
+    ]
+
+
+def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
+    """As `differences`; after `mssql_tempdb.change`, what only a restart of the server or its administrator can do."""
+    data = [file for file in found if file.kind == "ROWS"]
+    pairs = list(zip(wanted.files, data, strict=False))
+    pairs += [(wanted.log, file) for file in found if file.kind == "LOG" and wanted.log][:1]
+    phrases = [phrase for file, there in pairs for phrase in _file(file, there)]
+    phrases += [f"the file {file.name} is not there" for file in wanted.files[len(data) :]]
+    phrases += [f"there is one file more, {file.name}" for file in data[len(wanted.files) :] if wanted.files]
+    return [f"tempdb: {phrase}" for phrase in phrases]
+
+
+def refuse_other(engine: "MssqlEngine", design: Design, metadata: sa.MetaData) -> None:
+    """Raises StallmarkError naming every difference between the engine's database and the design."""
+    if phrases := differences(design, read(engine, str(metadata.schema)), metadata):
+        raise StallmarkError(
+            f"The database {engine.address.database} is there, but not as the scenario designs it: "
+            f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
+        )
+
+
+def _ask(connection: Any, statement: str, *parameters: Any) -> list[tuple]:
+    sql = sql_file.read(__package__, f"{statement}.mssql")
+    try:
+        return [tuple(row) for row in connection.execute(sql, *parameters).fetchall()]
+    except api().Error as error:
+        raise StallmarkError(f"How the database lies on its files cannot be read: {failed(error).message}.") from None
+
+
+def _files(design: Design, found: Sequence[FoundFile]) -> Iterator[str]:
+    if not design.files:
+        return
+    left = {file.name.casefold(): file for file in found}
+    wanted = [(group.name, file) for group in design.groups() for file in group.files]
+    for filegroup, file in [*wanted, *((None, file) for file in design.log)]:
+        there = left.pop(file.name.casefold(), None)
+        if there is None:
+            yield f"the file {file.name} is not there"
+            continue
+        if (there.filegroup or "").casefold() != (filegroup or "").casefold():
+            yield f"the file {file.name} is in {there.filegroup or 'the log'}, not in {filegroup or 'the log'}"
+        yield from _file(file, there)
+    for extra in left.values():
+        if extra.kind == "ROWS" or design.log:
+            yield f"there is one file more, {extra.name} in {extra.filegroup or 'the log'}"
+
+
+def _file(wanted: File, found: FoundFile) -> Iterator[str]:
+    if not found.lies_at(wanted.path):
+        yield f"the file {found.name} lies at {found.path}, not at {wanted.path}"
+    if wanted.size_bytes is not None and found.size_bytes < wanted.size_bytes:
+        yield f"the file {found.name} has {found.size_bytes // MIB:,} MiB, not {wanted.size_bytes // MIB:,} MiB"
+    if found.growth_bytes != wanted.growth_bytes:
+        now = "a share of its size" if found.growth_bytes is None else f"{found.growth_bytes // 1024:,} KiB"
+        yield f"the file {found.name} grows by {now}, not by {wanted.growth_bytes // 1024:,} KiB"
+
+
+def _settings(wanted: Settings, found: Settings) -> Iterator[str]:
+    for field in fields(Settings):
+        asked, there = getattr(wanted, field.name), getattr(found, field.name)
+        if asked is not None and asked != there:
+            yield f"{field.name} is {_word(there)}, not {_word(asked)}"
+
+
+def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str]:
+    tables: Mapping[str, sa.Table] = {table.name: table for table in metadata.sorted_tables}
+    for index in found.indexes:
+        if index.table not in tables:
+            continue
+        group = design.group_of(tables[index.table])
+        is_table = index.number <= 1
+        what = f"the table {index.table}" if is_table else f"the index {index.name} of {index.table}"
+        place = group.filegroup if is_table else group.index_filegroup or group.filegroup
+        place = place or (PRIMARY if design.files else None)
+        if place and index.filegroup.casefold() != place.casefold():
+            yield f"{what} lies in {index.filegroup}, not in {place}"
+        if index.compression != group.compression and index.storage == "rowstore":
+            yield f"the compression of {what} is {index.compression}, not {group.compression}"
+        if index.number == 1:
+            yield from _rows(group, index, tables[index.table])
+
+
+def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str]:
+    if found.storage != group.storage:
+        yield f"the table {table.name} is a {found.storage}, not a {group.storage}"
+        return
+    ordered_by = group.cluster_by or next(iter(table.primary_key)).name
+    if group.storage == "rowstore" and found.ordered_by != ordered_by:
+        yield f"the rows of {table.name} lie by {found.ordered_by}, not by {ordered_by}"
+    wanted = len(mssql_rows.bounds(group, table)) + 1 if group.partition_by else None
+    if (found.partitioned_by, found.partitions) != (group.partition_by, wanted):
+        there = _partitions(found.partitions, found.partitioned_by)
+        yield f"the table {table.name} has {there}, not {_partitions(wanted, group.partition_by)}"
+
+
+def _partitions(count: int | None, column: str | None) -> str:
+    return "no partitions" if count is None else f"{count} partitions by {column}"
+
+
+def _word(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,112 @@
+"""A physical design on PostgreSQL: tables, keys and indexes in tablespaces that the server has.
+
+A tablespace is a directory on somebody's server: its administrator makes it, we only name it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from psycopg import sql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import AddConstraint
+
+from stallmark.engines import sql_file
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.schema.placement.design import Design, Settings, TableGroup
+
+if TYPE_CHECKING:
+    from stallmark.schema.deploy import Parts
+
+
+def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
+    """Raises StallmarkError for what only SQL Server has, and for a tablespace where this user cannot make tables."""
+    for what, why in _only_sql_server(design):
+        raise StallmarkError(f"`database` asks for {what}, but {why}.")
+    there = dict(engine.query(sql_file.read(__package__, "tablespaces.postgresql")))
+    for group in design.tables:
+        for wanted in (group.tablespace, group.index_tablespace):
+            if wanted is None or there.get(wanted):
+                continue
+            name = sql.Identifier(wanted).as_string()
+            if wanted in there:
+                raise StallmarkError(
+                    f"{engine.where} lets this user make no tables in the tablespace {wanted}: "
+                    f"GRANT CREATE ON TABLESPACE {name} TO it, or name another."
+                )
+            raise StallmarkError(
+                f"{engine.where} has no tablespace {wanted} for tables, only {', '.join(there)}: name one of these, or "
+                f"have its administrator make it: CREATE TABLESPACE {name} LOCATION '/an/empty/directory/there'."
+            )
+
+
+def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) -> None:
+    """Raises StallmarkError naming every table and index that is there and lies elsewhere than designed."""
+    tables = {table.name: table for table in metadata.sorted_tables}
+    phrases = []
+    present = engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [str(metadata.schema)])
+    for table, index, found in present:
+        if table not in tables:
+            continue
+        wanted = _tablespace(design.group_of(tables[table]), is_table=index is None)
+        if wanted is not None and wanted != found:
+            what = f"the index {index} of {table}" if index else f"the table {table}"
+            phrases.append(f"{what} lies in {found}, not in {wanted}")
+    if phrases:
+        raise StallmarkError(
+            f"The database {engine.where} is there, but not as the scenario designs it: {'; '.join(phrases)}. "
+            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made anew, or change what the "
+            "scenario says."
+        )
+
+
+def place_tables(parts: "Parts", design: Design) -> "Parts":
+    """Tables, keys and indexes of `schema.deploy.take_apart` say in which tablespace they lie when they are created on
+    PostgreSQL; what is kept outside its row (TOAST) goes with its table."""
+    for item in (*parts.tables.sorted_tables, *parts.keys):
+        table = item if isinstance(item, sa.Table) else item.table
+        assert table is not None
+        place = _tablespace(design.group_of(table), is_table=item is table)
+        item.dialect_options["postgresql"]["tablespace"] = place
+    return parts
+
+
+@compiles(AddConstraint, "postgresql")
+def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> str:
+    """SQLAlchemy knows tablespaces of tables and indexes, not of keys."""
+    ddl = compiler.visit_add_constraint(statement, **options)
+    place = statement.element.dialect_options["postgresql"].get("tablespace")
+    return ddl if place is None else f"{ddl} USING INDEX TABLESPACE {compiler.preparer.quote(place)}"
+
+
+def _tablespace(group: TableGroup, *, is_table: bool) -> str | None:
+    return group.tablespace if is_table or group.index_tablespace is None else group.index_tablespace
+
+
+def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
+    """What is asked for, by its name in a scenario, and why it cannot be."""
+    if design.files:
+        what = ", ".join(name for name in ("files", "filegroups", "log") if getattr(design, name))
+        yield what, "PostgreSQL makes its files itself: leave that out, and name a `tablespace` for tables"
+    if design.tempdb:
+        yield "tempdb", "PostgreSQL has none: set temp_tablespaces on the server, and leave it out"
+    for group in design.tables:
+        if group.filegroup or group.index_filegroup:
+            yield "a filegroup", "PostgreSQL has tablespaces: write `tablespace` and `index_tablespace`"
+        if group.compression != "none":
+            yield f"compression: {group.compression}", "PostgreSQL compresses no tables: leave it out"
+        if group.storage != "rowstore":
+            yield f"storage: {group.storage}", "PostgreSQL has no columnstore: leave it out"
+        if group.cluster_by:
+            yield (
+                f"cluster_by: {group.cluster_by}",
+                "PostgreSQL keeps no table in the order of a column: leave it out",
+            )
+        if group.partition_by:
+            why = "a key of a PostgreSQL table in partitions holds that column, which ours does not: leave it out"
+            yield f"partition_by: {group.partition_by}", why
+    for setting in fields(Settings):
+        if getattr(design.settings, setting.name) is not None:
+            yield setting.name.removesuffix("_s"), "that is a setting of SQL Server: leave it out"

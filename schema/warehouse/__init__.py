@@ -1,0 +1,1 @@
+"""The warehouse database, derived from TPC-H."""

@@ -1,0 +1,211 @@
+"""Refresh sets of the warehouse: the orders that come and the orders that go, by the number of the set.
+
+Derived from TPC-H's refresh functions RF1 and RF2: as many orders, its sparse keys, and the rules of specification
+2.17.3 (4.2.3) for every column. The rows are ours, and not those that its own generator would make.
+
+A key has the place of its order, and the octet it lies in: of every 32 keys the load uses the first eight. A set
+inserts at its places into the next octet what it then deletes there from the octet before it, so that there are always
+as many orders as were loaded. After 1,000 sets all places had their turn, after 3,000 all octets.
+
+All functions are pure. A set is made in memory: about 1.5 MB for each 1 of the scale factor.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.errors import StallmarkError
+from stallmark.schema.arrays import Ints
+from stallmark.schema.columns import chosen, decimals
+from stallmark.schema.draw import whole
+from stallmark.schema.warehouse import text as warehouse_text
+from stallmark.schema.warehouse.scale import (
+    CLERKS,
+    CUSTOMERS,
+    KEYS_APART,
+    KEYS_LOADED,
+    MOST_LINES,
+    ORDERS,
+    PARTS,
+    SUPPLIERS,
+    SUPPLIERS_OF_A_PART,
+    count,
+)
+
+ORDERS_OF_A_SET = 1_500  # at a scale factor of 1
+
+FIRST_DATE = np.datetime64("1992-01-01")
+CURRENT_DATE = np.datetime64("1995-06-17")  # what is shipped or received until then
+ORDER_DAYS = 2_406  # the last day of an order is 1998-08-02
+
+PRIORITIES = ("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
+INSTRUCTIONS = ("DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN")
+SHIP_MODES = ("REG AIR", "AIR", "RAIL", "SHIP", "TRUCK", "MAIL", "FOB")
+
+_SEED = 1
+_ORDER_COMMENT, _LINE_COMMENT = (19, 78), (10, 43)  # characters
+
+
+def most_sets(factor: float) -> int:
+    """How many refresh sets there are: then the gaps between the keys are full."""
+    return (KEYS_APART // KEYS_LOADED - 1) * _sets_of_an_octet(factor)
+
+
+def inserts(factor: float, number: int) -> tuple[pa.Table, pa.Table]:
+    """The rows of orders and of lineitem that set `number` (from 1) inserts, in the order of their keys.
+
+    Raises StallmarkError beyond `most_sets`.
+    """
+    octet, places = _octet_and_places(factor, number)
+    # A number for each order of all sets, by which everything about it is drawn.
+    serial = np.arange(len(places), dtype=np.int64) + (number - 1) * len(places)
+    lines = _lines(factor, serial)
+    starts = np.flatnonzero(lines.number == 0)
+    date = FIRST_DATE + whole(_SEED, "order date", serial, ORDER_DAYS)
+    orders = _orders(factor, serial, order_keys(places, octet + 1), date, lines, starts)
+    return orders, _lineitem(orders, lines)
+
+
+def deletes(factor: float, number: int) -> Ints:
+    """The keys of the orders that set `number` (from 1) deletes with their lineitems, ascending.
+
+    Raises StallmarkError beyond `most_sets`.
+    """
+    octet, places = _octet_and_places(factor, number)
+    return order_keys(places, octet)
+
+
+def order_keys(places: Ints, octet: int) -> Ints:
+    """Keys of orders by their places, counted from 1; those of octet 0 are loaded."""
+    block, within = np.divmod(places, KEYS_LOADED)
+    return block * KEYS_APART + octet * KEYS_LOADED + within
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """By lineitem: of which order it is, counted in the set, and which line of that; cents, percents."""
+
+    order: Ints
+    number: Ints  # from 0
+    serial: Ints
+    part: Ints
+    supplier: Ints
+    quantity: Ints
+    price: Ints
+    discount: Ints
+    tax: Ints
+
+    @property
+    def charged(self) -> Ints:
+        """Cents, cut off after each step as the generator of the load does it."""
+        return self.price * (100 - self.discount) // 100 * (100 + self.tax) // 100
+
+
+def retail_price(part: Ints) -> Ints:
+    """What a part costs, in cents, by its key."""
+    return 90_000 + part // 10 % 20_001 + part % 1_000 * 100
+
+
+def supplier_of(part: Ints, which: Ints, suppliers: int) -> Ints:
+    """The key of one of the suppliers of a part, `which` from 0."""
+    step = suppliers // SUPPLIERS_OF_A_PART + (part - 1) // suppliers
+    return (part + which * step) % suppliers + 1
+
+
+def _sets_of_an_octet(factor: float) -> int:
+    return count(factor, ORDERS) // count(factor, ORDERS_OF_A_SET)
+
+
+def _octet_and_places(factor: float, number: int) -> tuple[int, Ints]:
+    if number < 1:
+        raise ValueError(f"refresh sets are counted from 1, not {number}")
+    if number > (most := most_sets(factor)):
+        raise StallmarkError(
+            f"The refresh sets are exhausted: there are {most:,}, and number {number:,} is asked for. "
+            "Restore the database as it was loaded, or build it anew."
+        )
+    octet, within = divmod(number - 1, _sets_of_an_octet(factor))
+    size = count(factor, ORDERS_OF_A_SET)
+    return octet, np.arange(within * size + 1, (within + 1) * size + 1, dtype=np.int64)
+
+
+def _lines(factor: float, serial: Ints) -> _Lines:
+    counts = 1 + whole(_SEED, "lines", serial, MOST_LINES)
+    order = np.repeat(np.arange(len(serial)), counts)
+    number = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    line = serial[order] * MOST_LINES + number
+    part = 1 + whole(_SEED, "part", line, count(factor, PARTS))
+    which = whole(_SEED, "supplier", line, SUPPLIERS_OF_A_PART)
+    quantity = 1 + whole(_SEED, "quantity", line, 50)
+    return _Lines(
+        order,
+        number,
+        line,
+        part,
+        supplier_of(part, which, count(factor, SUPPLIERS)),
+        quantity,
+        quantity * retail_price(part),
+        whole(_SEED, "discount", line, 11),
+        whole(_SEED, "tax", line, 9),
+    )
+
+
+def _orders(factor: float, serial: Ints, keys: Ints, date: np.ndarray, lines: _Lines, starts: Ints) -> pa.Table:
+    shipped = np.add.reduceat((_ship_date(date, lines) <= CURRENT_DATE).astype(np.int64), starts)
+    of_order = np.diff(starts, append=len(lines.order))
+    status = np.where(shipped == of_order, 0, np.where(shipped == 0, 1, 2))
+    # Two customers of three have orders: keys that three divides have none.
+    customer = whole(_SEED, "customer", serial, count(factor, CUSTOMERS) // 3 * 2)
+    clerk = 1 + whole(_SEED, "clerk", serial, max(CLERKS, count(factor, CLERKS)))
+    return pa.table(
+        {
+            "o_orderkey": keys,
+            "o_custkey": (customer // 2 * 3 + customer % 2 + 1).astype(np.int32),
+            "o_orderstatus": chosen("FOP", status),
+            "o_totalprice": decimals(np.add.reduceat(lines.charged, starts), 15),
+            "o_orderdate": date,
+            "o_orderpriority": chosen(PRIORITIES, whole(_SEED, "priority", serial, len(PRIORITIES))),
+            "o_clerk": _numbered("Clerk#", clerk),
+            "o_shippriority": np.zeros(len(serial), np.int32),
+            "o_comment": warehouse_text.texts(_SEED, "order comment", serial, *_ORDER_COMMENT),
+        }
+    )
+
+
+def _ship_date(order_date: np.ndarray, lines: _Lines) -> np.ndarray:
+    return order_date[lines.order] + 1 + whole(_SEED, "shipped after", lines.serial, 121)
+
+
+def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
+    line, date = lines.serial, orders["o_orderdate"].to_numpy()
+    ship = _ship_date(date, lines)
+    receipt = ship + 1 + whole(_SEED, "received after", line, 30)
+    returned = np.where(receipt <= CURRENT_DATE, whole(_SEED, "returned", line, 2), 2)
+    return pa.table(
+        {
+            "l_orderkey": orders["o_orderkey"].to_numpy()[lines.order],
+            "l_partkey": lines.part.astype(np.int32),
+            "l_suppkey": lines.supplier.astype(np.int32),
+            "l_linenumber": (lines.number + 1).astype(np.int32),
+            "l_quantity": decimals(lines.quantity * 100, 15),
+            "l_extendedprice": decimals(lines.price, 15),
+            "l_discount": decimals(lines.discount, 15),
+            "l_tax": decimals(lines.tax, 15),
+            "l_returnflag": chosen("RAN", returned),
+            "l_linestatus": chosen("FO", (ship > CURRENT_DATE).astype(np.int64)),
+            "l_shipdate": ship,
+            "l_commitdate": date[lines.order] + 30 + whole(_SEED, "committed after", line, 61),
+            "l_receiptdate": receipt,
+            "l_shipinstruct": chosen(INSTRUCTIONS, whole(_SEED, "instruction", line, len(INSTRUCTIONS))),
+            "l_shipmode": chosen(SHIP_MODES, whole(_SEED, "mode", line, len(SHIP_MODES))),
+            "l_comment": warehouse_text.texts(_SEED, "line comment", line, *_LINE_COMMENT),
+        }
+    )
+
+
+def _numbered(what: str, numbers: Ints) -> pa.Array:
+    """`what` and the number with nine digits."""
+    digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 9, "0")
+    return pc.binary_join_element_wise(what, digits, "")

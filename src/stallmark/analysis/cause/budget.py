@@ -1,0 +1,79 @@
+"""Where a transaction's response time goes: reads, log, locks, CPU, client.
+
+By Little's law (J. D. C. Little, Operations Research 9, 1961) the mean number of sessions seen in a state is the rate
+of transactions times the time that each of them spends in it, so looks at sessions are a division of the mean response
+time; no wait has to be timed for it.
+"""
+
+import numpy as np
+
+from stallmark.analysis.cause.attribution import device_share_of_stall
+from stallmark.analysis.cause.summary import PARTS, STORAGE, Budget
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.wait_parts import WaitParts
+
+_SERVED = ("read", "log", "other I/O", "lock", "cpu", "rest")
+
+
+def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
+    """None where no sessions were looked at or nothing ended.
+
+    `rest` are waits of no known class. What no session was seen in is the client's, between the server's answers.
+    """
+    seen, looks = waits.over(interval) if waits else ({}, 0)
+    done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
+    latency, service = (float(interval.of(load.all(column)).sum()) for column in ("latency_us", "service_us"))
+    if not seen or not done or latency <= 0:
+        return None
+    per_transaction = 1000 * interval.seconds / done  # ms of one session
+    response_ms = latency / done / 1000
+    queue_ms = max(0.0, (latency - service) / done / 1000)
+    parts = dict.fromkeys(PARTS, 0.0) | {name: seen.get(name, 0.0) * per_transaction for name in _SERVED}
+    served = sum(parts.values())
+    within = response_ms - queue_ms
+    if served > within:  # looks scatter: what they add up to cannot be longer than what it is part of
+        parts = {name: ms * within / served for name, ms in parts.items()}
+    parts["queue"] = queue_ms
+    parts["client"] = max(0.0, within - served)
+    _give_back(parts, io, interval)
+    return Budget(response_ms, done, parts, looks, io.data_device is not None)
+
+
+def _give_back(parts: dict[str, float], io: Io, interval: Interval) -> None:
+    """Move to "cpu" what sessions spent in I/O that no device accounts for (attribution.py)."""
+    data, log = device_share_of_stall(io, interval)
+    reads = read_share(io, interval)
+    for name, share in zip(STORAGE, (data if reads is None else reads, log, data), strict=True):
+        parts["cpu"] += parts[name] * (1 - share)
+        parts[name] *= share
+
+
+def read_share(io: Io, interval: Interval) -> float | None:
+    """How much of the server's time in reads of data files its device accounts for, 0 to 1; None where unknown.
+
+    A log is hardly ever read, so this holds also where it lies on the same device.
+    """
+    server, device = over(io.data, interval), over(io.data_device, interval)
+    if server is None or device is None or server.broken or device.broken:
+        return None
+    stall, own = (
+        sum(d.values.get(n, 0.0) for n in names) / d.seconds
+        for d, names in ((server, SERVER.read_ms), (device, DEVICE.read_ms))
+    )
+    return min(1.0, own / stall) if stall > 0 else None
+
+
+def relative_spread(load: Load, interval: Interval, batches: int = 10) -> float:
+    """Standard error of the mean rate of transactions, relative, from means of `batches` equal batches of seconds.
+
+    Batches of a few seconds and more hardly depend on one another where single seconds do (batch means: A. M. Law,
+    Simulation Modeling and Analysis, 9.5.3). 0 with fewer seconds than batches.
+    """
+    done = interval.of(load.of_users("committed") + load.of_users("rolled_back"))
+    length = len(done) // batches
+    if not length or not done.any():
+        return 0.0
+    means = done[: length * batches].reshape(batches, length).mean(axis=1)
+    return float(means.std(ddof=1) / np.sqrt(batches) / means.mean())

@@ -1,0 +1,108 @@
+"""What if reads took so many milliseconds? A closed model of one step, solved for throughput.
+
+Each of N users thinks for Z and then waits for a response R, so N = X (Z + R). Reads are a delay: their number per
+transaction is a matter of pool and transactions and stays, their time is what is asked about, queueing at the device
+included. The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27,
+1980; P. J. Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks
+are held for as long as transactions last, so waiting for them shrinks with the rest. Writes, log, client and what
+nothing explains stay. Of the CPU time that neither sessions nor the driver were seen to use, half is taken to be these
+transactions' (the kernel's work for their I/O) and half anybody's.
+
+The range is over what the model cannot know: whether waiting for locks shrinks or stays, whether the CPU queues or
+only limits, whether reads are as long as sessions were seen in them or as the counters say, and whose all that CPU
+time is; with twice the standard error of the step's own throughput and what such models are taken to be off by
+(MODEL_ERROR) on either side.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from stallmark.analysis.cause.summary import Demands, Prediction
+from stallmark.stats.thresholds import MODEL_ERROR
+
+WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
+"""Read times that are worth a row: a disk with little queue, a hybrid array, a good array, flash behind a network, NVMe
+in the server."""
+
+_STEPS = 60
+"""Of halving an interval: more digits than a double has."""
+
+
+@dataclass(frozen=True)
+class _Assumptions:
+    locks_shrink: bool = True
+    cpu_queues: bool = True
+
+
+_EVERY = [_Assumptions(*some) for some in product((True, False), repeat=2)]
+
+
+def predict(demands: Demands, read_ms: float) -> Prediction:
+    """Throughput if a read took `read_ms` (> 0) on average."""
+    rate, times = _solve(_half_seen(demands), read_ms, _Assumptions())
+    rates = [rate, *_others(demands, read_ms)]
+    per_rate = demands.tps / demands.rate
+    error = 2 * demands.spread + MODEL_ERROR * abs(math.log2(read_ms / demands.read_ms))
+    at_most = max(rates) * per_rate * (1 + error)
+    at_least = min(rates) * per_rate / (1 + error)
+    response = sum(times.values()) - times["think time"]
+    return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
+
+
+def _others(demands: Demands, read_ms: float) -> Iterator[float]:
+    """Rates under every other set of assumptions."""
+    read_part = demands.read_part_ms
+    # By the counters reads may be longer or shorter than they were seen to be; the rest of the response gives way.
+    counted = min(demands.read_volume_ms, read_part + demands.fixed_ms)
+    half = _half_seen(demands)
+    by_counters = replace(half, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
+    seen = demands.cpu_ms if demands.cpu_seen_ms is None else demands.cpu_seen_ms
+    only_seen = replace(demands, cpu_ms=seen)
+    for one in (half, by_counters, demands, only_seen):
+        for assume in _EVERY:
+            yield _solve(one, read_ms, assume)[0]
+
+
+def _half_seen(demands: Demands) -> Demands:
+    """With the CPU time of these transactions half way between all of the machine's and what was seen."""
+    if demands.cpu_ms is None or demands.cpu_seen_ms is None:
+        return demands
+    return replace(demands, cpu_ms=(demands.cpu_ms + demands.cpu_seen_ms) / 2)
+
+
+def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[str, float]]:
+    """The rate at which N = X (Z + R(X)), per second, and R's parts there; X (Z + R(X)) only grows with X."""
+    low, high = 0.0, demands.users * 1e6
+    if demands.cpu_ms and demands.cores:
+        high = min(high, demands.cores / demands.cpu_ms * 1000)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        cycle = sum(_times(demands, read_ms, middle, assume).values())
+        low, high = (middle, high) if middle * cycle / 1000 < demands.users else (low, middle)
+    return low, _times(demands, read_ms, low, assume)
+
+
+def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[str, float]:
+    """A user's cycle in ms, by part."""
+    reads = demands.read_part_ms * read_ms / demands.read_ms
+    cpu = demands.cpu_part_ms
+    if assume.cpu_queues:
+        cpu = max(0.0, cpu + _residence(demands, rate) - _residence(demands, demands.rate))
+    held = reads + cpu + demands.fixed_ms
+    locks = demands.lock_ms
+    before = demands.response_ms - locks
+    if assume.locks_shrink and before > 0:
+        locks *= held / before
+    return {"reads": reads, "CPU": cpu, "locks": locks, "think time": demands.think_ms, "the rest": demands.fixed_ms}
+
+
+def _residence(demands: Demands, rate: float) -> float:
+    """Time at the CPU per transaction, queueing included (ms), when transactions come at `rate`."""
+    if not demands.cpu_ms or not demands.cores:
+        return 0.0
+    each = demands.cpu_ms / demands.cores
+    others = max(0.0, demands.users - 1) / demands.users
+    used = min(others * rate * each / 1000, 1 - 1e-9)
+    return demands.cpu_ms - each + each / (1 - used)

@@ -1,0 +1,128 @@
+"""Everything that one step tells of causes, put together."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stallmark.analysis.cause.associations import associations
+from stallmark.analysis.cause.budget import make_budget, relative_spread
+from stallmark.analysis.cause.laws import cpu_cores, laws
+from stallmark.analysis.cause.prediction import WHAT_IF_MS, predict
+from stallmark.analysis.cause.summary import Budget, Demands, StepCause
+from stallmark.analysis.cause.wait_laws import wait_laws
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.wait_parts import WaitParts
+from stallmark.analysis.summary import StepSummary
+
+
+def with_cause(
+    step: StepSummary, manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval
+) -> StepSummary:
+    """The step with its `cause`; as it is where it ran queries, which are compared by themselves."""
+    if manifest.get("queries"):
+        return step
+    return replace(step, cause=_step_cause(step, manifest, load, io, waits, interval))
+
+
+def _step_cause(
+    step: StepSummary, manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval
+) -> StepCause:
+    arrivals = manifest["steps"][interval.index].get("arrivals") or "closed"
+    budget = make_budget(load, io, waits, interval)
+    cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
+    notes = []
+    demands: Demands | None = None
+    if budget is None:
+        notes.append(
+            "Where response time went is not known: the users’ sessions were not looked at (collector “Waits of the "
+            "users”), or nothing ended."
+        )
+    elif arrivals == "closed" and cycle_ms is None:
+        notes.append("Faster reads are not predicted: no transaction that a user started ended.")
+    elif cycle_ms is None:
+        notes.append(
+            "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "
+            "they shorten is the response time."
+        )
+    else:
+        demands = _demands(step, manifest, load, io, waits, interval, budget, cycle_ms)
+        if demands is None:
+            notes.append("Faster reads are not predicted: there were no reads, or nobody counted them.")
+        elif demands.cpu_ms is None:
+            notes.append(
+                "The CPU of the server’s machine is not known, so predictions know no limit of it: they are too high "
+                "where the CPU would become the limit."
+            )
+    return StepCause(
+        budget,
+        [
+            *laws(manifest, load, io, waits, interval, arrivals),
+            *wait_laws(step.server_waits, waits.over(interval)[0] if waits else {}),
+        ],
+        associations(load, io, waits, interval, budget, cycle_ms),
+        demands,
+        [predict(demands, read_ms) for read_ms in WHAT_IF_MS] if demands else [],
+        notes,
+    )
+
+
+def _cycle_ms(load: Load, interval: Interval) -> float | None:
+    """A user's time per transaction."""
+    done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
+    running = float(interval.of(load.user_sum("running")).sum())
+    return running * 1000 / float(done) if done and running else None
+
+
+def _demands(
+    step: StepSummary,
+    manifest: Mapping[str, Any],
+    load: Load,
+    io: Io,
+    waits: WaitParts | None,
+    interval: Interval,
+    budget: Budget,
+    cycle_ms: float,
+) -> Demands | None:
+    """None where no reads were counted. Parts of the budget, which is of all transactions, are taken to be the same
+    shares of those that users start."""
+    counted, source = step.device_io, "device"
+    if counted is None or not counted.read_ms:
+        counted, source = step.data_io, "server"
+    if counted is None or not counted.read_ms or not step.result_tps:
+        return None
+    done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
+    response_ms = min(cycle_ms, float(interval.of(load.of_users("latency_us")).sum()) / done / 1000)
+    scale = response_ms / budget.response_ms
+    part = {name: ms * scale for name, ms in budget.parts_ms.items()}
+    rate = done / interval.seconds
+    cores = _cores(manifest, io, interval)
+    used = (step.cpu_busy_share or 0.0) * (cores or 0)  # cores
+    seen = cpu_cores(load, io, waits.over(interval)[0] if waits else {}, interval)
+    return Demands(
+        users=rate * cycle_ms / 1000,
+        think_ms=cycle_ms - response_ms,
+        rate=rate,
+        tps=step.result_tps,
+        read_ms=counted.read_ms,
+        read_source=source,
+        read_part_ms=part["read"],
+        read_volume_ms=counted.reads / counted.seconds / rate * counted.read_ms,
+        lock_ms=part["lock"],
+        cpu_part_ms=part["cpu"],
+        cpu_ms=used * 1000 / rate if used else None,
+        cpu_seen_ms=min(used, seen[1]) * 1000 / rate if seen else None,
+        cores=cores,
+        fixed_ms=sum(part[name] for name in ("log", "other I/O", "client", "queue", "rest")),
+        spread=relative_spread(load, interval),
+    )
+
+
+def _cores(manifest: Mapping[str, Any], io: Io, interval: Interval) -> int | None:
+    """Of the server's machine: all cores' time is so many seconds per second; else as the server tells."""
+    host = over(io.host, interval)
+    if host is not None and not host.broken:
+        return max(1, round(sum(host.values.values()) / host.seconds))
+    told = ((manifest.get("server") or {}).get("settings") or {}).get("server schedulers") or ""
+    return int(told) if str(told).isdigit() else None

@@ -1,0 +1,96 @@
+"""What if reads took so many milliseconds: for every variant of some runs, with what such predictions were worth where
+variants with other read times were really run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from stallmark.analysis.cause.model_tests import tested
+from stallmark.analysis.cause.prediction import predict
+from stallmark.analysis.cause.summary import Demands, Prediction, Tested
+from stallmark.analysis.points import points
+from stallmark.analysis.summary import StepSummary
+from stallmark.errors import StallmarkError
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One variant at one number of users. Everything is a mean over its runs, and so are the ends of ranges."""
+
+    variant: str
+    step: str
+    users: int
+    runs: int
+    emulated: bool
+    tps: float  # the result, as measured
+    read_ms: float  # as measured
+    read_source: str  # who timed it: "device" or "server"
+    predictions: list[Prediction]  # in the order asked for
+
+
+@dataclass(frozen=True)
+class WhatIfs:
+    """`left_out` says of which steps nothing can be predicted, and why."""
+
+    found: list[WhatIf]
+    tests: list[Tested]
+    left_out: list[str]
+
+
+def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
+    """Raises StallmarkError where nothing can be predicted of any step."""
+    same = [point.steps for point in points(steps)]
+    known = [some for some in same if len(_demands(some)) == len(some)]
+    left_out = list(_left_out([step for some in same if some not in known for step in some]))
+    if not known:
+        raise StallmarkError(
+            left_out[0] if left_out else "These runs hold no measured step: there is nothing to predict."
+        )
+    tests = [test for a, b in permutations(known, 2) for test in tested(a, b)]
+    return WhatIfs([_of(some, times_ms) for some in known], tests, left_out)
+
+
+def _of(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
+    demands = _demands(steps)
+    first = steps[0]
+    return WhatIf(
+        first.variant,
+        first.step,
+        first.users,
+        len(steps),
+        any(step.emulated for step in steps),
+        _mean([one.tps for one in demands]),
+        _mean([one.read_ms for one in demands]),
+        demands[0].read_source,
+        [_averaged([predict(one, read_ms) for one in demands]) for read_ms in times_ms],
+    )
+
+
+def _averaged(some: Sequence[Prediction]) -> Prediction:
+    return Prediction(
+        some[0].read_ms,
+        _mean([one.tps for one in some]),
+        _mean([one.low for one in some]),
+        _mean([one.high for one in some]),
+        _mean([one.response_ms for one in some]),
+        some[0].limit,
+    )
+
+
+def _demands(steps: Sequence[StepSummary]) -> list[Demands]:
+    return [step.cause.demands for step in steps if step.cause and step.cause.demands]
+
+
+def _left_out(steps: Sequence[StepSummary]) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
+    for step in steps:
+        if not (step.cause and step.cause.demands):
+            notes = step.cause.notes if step.cause else ()
+            why = next(iter(notes), "Runs of queries have no model to predict by.")
+            by_reason.setdefault(why, []).append(f"“{step.variant}, {step.step}”")
+    for why, names in by_reason.items():
+        yield f"{', '.join(dict.fromkeys(names))}: {why[0].lower()}{why[1:]}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,1 @@
+"""Comparisons of variants over runs: may they be compared, and which is better."""

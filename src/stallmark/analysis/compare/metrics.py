@@ -1,0 +1,120 @@
+"""What a comparison compares of a step, and the ratios of it with their intervals."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
+from stallmark.analysis.summary import IoSummary, RunSummary, StepSummary, TransactionSummary
+from stallmark.stats import student as statistics
+
+SHARE = "share"
+"""The unit of what is written in percent."""
+
+Value = Callable[[StepSummary], float | None]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`better` is None for what explains and is no aim in itself."""
+
+    key: str
+    title: str
+    unit: str
+    better: Direction | None
+    value: Value
+
+
+def _of(io: str, name: str) -> Value:
+    def value(step: StepSummary) -> float | None:
+        counted: IoSummary | None = getattr(step, io)
+        return getattr(counted, name) if counted else None
+
+    return value
+
+
+METRICS = (
+    Metric("tps", "throughput", "commits/s", "higher", lambda s: s.result_tps),
+    Metric("latency", "mean latency", "ms", "lower", lambda s: s.latency_mean_ms),
+    Metric("p99", "p99 latency", "ms", "lower", lambda s: s.latency_ms.get("p99")),
+    Metric("read_ms", "read time", "ms/read", "lower", _of("data_io", "read_ms")),
+    Metric("write_ms", "write time", "ms/write", None, _of("data_io", "write_ms")),
+    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.reads_per_transaction),
+    Metric("iops", "IOPS", "I/Os/s", None, _of("data_io", "iops")),
+    Metric("mb", "bandwidth", "MB/s", None, _of("data_io", "mb_per_s")),
+    Metric("cpu", "CPU busy", SHARE, None, lambda s: s.cpu_busy_share),
+)
+METHODS = (
+    "Throughput counts committed transactions per second of the measured interval (of the primary transaction where "
+    "the workload has one). Latency is from scheduled to ended, retries included. Read and write time, IOPS and "
+    "bandwidth are of data files as the server counts them, times volume-weighted (stall ÷ I/Os); MB are 10⁶ bytes. "
+    "CPU is of the server’s machine."
+)
+"""How each is taken, for whoever reads a figure."""
+
+
+def metric(key: str) -> Metric:
+    """Raises KeyError for an unknown one."""
+    return {one.key: one for one in METRICS}[key]
+
+
+def declared(run: RunSummary) -> str:
+    """The key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
+    return (run.manifest.get("scenario") or {}).get("primary") or METRICS[0].key
+
+
+def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:
+    """B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
+    values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
+    found = Ratio(title or what.title, what.unit, what.better, None, None, len(a), len(b))
+    known = [value for value in (*values_a, *values_b) if value is not None and value > 0]
+    if not a or not b or len(known) < len(a) + len(b):
+        return found
+    log_a, log_b = np.log(known[: len(a)]), np.log(known[len(a) :])
+    mean_a, mean_b = float(np.exp(log_a.mean())), float(np.exp(log_b.mean()))
+    found = replace(found, a=mean_a, b=mean_b, ratio=mean_b / mean_a)
+    if min(len(a), len(b)) < 2:
+        return found
+    student = (statistics.paired if paired else statistics.welch)(log_a, log_b)
+    low, high = (float(np.exp(end)) for end in student.interval())
+    df, error, p = float(student.df), float(student.error), float(student.p())
+    return replace(found, low=low, high=high, df=df, p=p, p_adjusted=p, detectable=statistics.detectable(error, df))
+
+
+def adjusted(family: Sequence[Ratio]) -> list[Ratio]:
+    """The same with Holm's p-values among those that have one."""
+    judged = [one for one in family if one.p is not None]
+    p_values = iter(statistics.holm([one.p for one in judged if one.p is not None]))
+    return [one if one.p is None else replace(one, p_adjusted=next(p_values), family=len(judged)) for one in family]
+
+
+def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Ratio]:
+    """Every metric but the primary one, adjusted among themselves."""
+    return adjusted([ratio(one, a, b, paired) for one in METRICS if one.key != primary])
+
+
+def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[TransactionRatios]:
+    """Of every type that all runs executed, adjusted among all of these. None where there is but one type."""
+    names = [one.name for one in a[0].transactions] if a else []
+    if len(names) < 2:
+        return []
+    flat = []
+    for name in names:
+        for title, unit, better, value in _TRANSACTION:
+            what = Metric(name, title, unit, better, _of_transaction(name, value))
+            flat.append(ratio(what, a, b, paired))
+    flat = adjusted(flat)
+    return [
+        TransactionRatios(name, rate, latency) for name, rate, latency in zip(names, flat[::2], flat[1::2], strict=True)
+    ]
+
+
+_TRANSACTION: tuple[tuple[str, str, Direction, Callable[[TransactionSummary], float | None]], ...] = (
+    ("rate", "committed per second", "higher", lambda t: t.tps),
+    ("mean latency", "ms", "lower", lambda t: t.latency_mean_ms),
+)
+
+
+def _of_transaction(name: str, of: Callable[[TransactionSummary], float | None]) -> Value:
+    return lambda step: next((of(one) for one in step.transactions if one.name == name), None)

@@ -1,0 +1,111 @@
+"""How many runs a wanted difference needs, from the spread of runs already made."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.analysis.compare.compare import declared_metric
+from stallmark.analysis.compare.sides import experiment, variant
+from stallmark.analysis.points import group
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.errors import StallmarkError
+from stallmark.stats import student as statistics
+from stallmark.wording import listed
+
+SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
+"""Numbers of runs for which the plan says what they can show."""
+
+
+@dataclass(frozen=True)
+class RunsPlan:
+    """`spread` is the standard deviation of ln of the primary metric of single runs, pooled within variants and steps;
+    its interval (χ², CONFIDENCE) says how roughly it is known. Runs are of each variant; None: more than anyone makes.
+    `left_out` says which of the runs given tell nothing of it, and why; empty where all do.
+    """
+
+    primary: str
+    unit: str
+    spread: float
+    spread_low: float
+    spread_high: float
+    df: int
+    runs_seen: int
+    difference: float  # wanted: 0.05 is 5 %
+    runs: int | None
+    runs_low: int | None  # were the spread at the lower end of its interval
+    runs_high: int | None
+    can_show: list[tuple[int, float]]  # runs, smallest difference
+    run_s: float | None  # how long one of them took, warm-up included
+    left_out: str
+
+
+def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
+    """Raises StallmarkError where no variant ran twice, the metric is missing or zero, or no run counts."""
+    if any(run.queries is not None for run in runs):
+        raise StallmarkError("A plan is for runs of transactions: these are runs of queries.")
+    whole = [run for run in runs if run.steps and not run.incomplete_because]
+    left_out = _left_out(runs)
+    if not any(_sound(step) for run in whole for step in run.steps):
+        raise StallmarkError(f"There is no run among these to tell the spread from ({left_out or 'there is none'}).")
+    what = declared_metric(whole)
+    values: list[list[list[float]]] = []
+    # A and A′ apart: what changed between them is drift, which no further run makes smaller.
+    for same in group(whole, lambda run: (experiment(run), variant(run), bool(run.manifest.get("again")))):
+        sound = [step for run in same for step in run.steps if _sound(step)]
+        values.append(
+            [
+                [value for step in steps if (value := what.value(step)) is not None and value > 0]
+                for steps in group(sound, lambda step: (step.step, step.users))
+            ]
+        )
+    found = statistics.pooled_spread(values)
+    if found is None:
+        raise StallmarkError(
+            f"No variant has two runs in which {what.title} was measured, so nothing tells how much runs scatter: make "
+            f"at least 2 of one, `repeats: 2`{f' ({left_out})' if left_out else ''}."
+        )
+    spread, df = found
+    low, high = statistics.spread_interval(spread, df)
+    needed = [statistics.runs_needed(difference, one) for one in (spread, low, high)]
+    ends = [planned[-1].get("end_s") for run in whole if (planned := run.manifest.get("steps"))]
+    lengths = [end for end in ends if end is not None]
+    return RunsPlan(
+        primary=what.title,
+        unit=what.unit,
+        spread=spread,
+        spread_low=low,
+        spread_high=high,
+        df=df,
+        runs_seen=sum(most for steps in values if (most := max(map(len, steps), default=0)) > 1),
+        difference=difference,
+        runs=needed[0],
+        runs_low=needed[1],
+        runs_high=needed[2],
+        can_show=[(count, statistics.detectable_with(count, spread)) for count in SHOWN],
+        run_s=float(np.median(lengths)) if lengths else None,
+        left_out=f"{left_out.capitalize()}." if left_out else "",
+    )
+
+
+def _sound(step: StepSummary) -> bool:
+    return not step.invalid and not step.driver_bound
+
+
+def _left_out(runs: Sequence[RunSummary]) -> str:
+    """How many tell nothing of the spread, and why; empty where all do. Counts steps where runs have several."""
+    reasons: Counter[str] = Counter()
+    for run in runs:
+        if run.incomplete_because or not run.steps:
+            reasons["incomplete"] += max(1, len(run.steps))
+            continue
+        for step in run.steps:
+            if not _sound(step):
+                reasons["invalid" if step.invalid else "with the driver as the bottleneck"] += 1
+    if not reasons:
+        return ""
+    counts = [max(1, len(run.steps)) for run in runs]
+    what = "steps" if max(counts) > 1 else f"run{'s' * (sum(counts) != 1)}"
+    words = [f"{count} {reason}" for reason, count in reasons.items()]
+    return f"left out of {sum(counts)} {what}: {listed(words)}"

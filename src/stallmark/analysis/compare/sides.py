@@ -1,0 +1,195 @@
+"""Which runs stand on which side of a comparison, which of them are pairs, and in what order they were made."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from stallmark.analysis.points import group
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.errors import StallmarkError
+from stallmark.stats.thresholds import REPLICATES
+
+Between = Literal["variants", "experiments"]
+
+
+def steps_of(runs: Iterable[RunSummary], step: tuple[str, int]) -> list[StepSummary]:
+    """Those of a name and a number of users."""
+    return [one for run in runs for one in run.steps if (one.step, one.users) == step]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Runs of one variant, by the time they were started. `again` are those of A′: the first variant, at the end."""
+
+    name: str
+    runs: tuple[RunSummary, ...]
+    again: tuple[RunSummary, ...] = ()
+
+    def steps(self, step: tuple[str, int]) -> list[StepSummary]:
+        """Of every run the step of that name and number of users."""
+        return steps_of(self.runs, step)
+
+    def having(self, step: tuple[str, int]) -> "Side":
+        """Of only those runs that have the step."""
+        runs, again = (tuple(run for run in some if steps_of([run], step)) for some in (self.runs, self.again))
+        return Side(self.name, runs, again)
+
+    @property
+    def all_steps(self) -> list[tuple[str, int]]:
+        return list(dict.fromkeys((one.step, one.users) for run in self.runs for one in run.steps))
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Runs of A and of B; the n-th of each belong together where `paired`. `sentence` says how and why."""
+
+    a: tuple[RunSummary, ...]
+    b: tuple[RunSummary, ...]
+    paired: bool
+    sentence: str
+
+
+def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Side]:
+    """The sides in the order of their first run. By variant where there are several, else by experiment.
+
+    Raises StallmarkError where that gives fewer than two.
+    """
+    runs = sorted(runs, key=lambda run: (run.started, run.folder))
+    variants = list(dict.fromkeys(map(variant, runs)))
+    experiments = list(dict.fromkeys(map(experiment, runs)))
+    by = between or ("variants" if len(variants) > 1 else "experiments")
+    if by == "variants":
+        found = [(variant(same[0]), same) for same in group(runs, variant)]
+    else:
+        several = len(variants) > 1
+        found = [
+            (f"{variant(same[0])}, {experiment(same[0])}" if several else experiment(same[0]), same)
+            for same in group(runs, lambda run: (variant(run), experiment(run)))
+        ]
+    if len(found) < 2:
+        one = f"variant {variants[0]!r} of experiment {experiments[0]!r}" if variants else "no variant"
+        raise StallmarkError(f"There is nothing to compare: all runs are of {one}. Name the runs of another as well.")
+    return [Side(name, tuple(same)) for name, same in found]
+
+
+def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
+    """Every side against the baseline; between experiments, variants against the same variant of the first one.
+
+    Raises StallmarkError for a baseline that is no side.
+    """
+    if baseline is not None and baseline not in {side.name for side in found}:
+        names = ", ".join(repr(side.name) for side in found)
+        raise StallmarkError(f"--baseline {baseline}: there is no such side. There are {names}.")
+    first = next((side for side in found if side.name == baseline), found[0])
+    if between == "experiments" and len({variant(side.runs[0]) for side in found}) > 1:
+        base = experiment(first.runs[0])
+        pairs = [
+            (one, other)
+            for one in found
+            for other in found
+            if experiment(one.runs[0]) == base and other is not one and variant(one.runs[0]) == variant(other.runs[0])
+        ]
+        if not pairs:
+            raise StallmarkError(f"No variant of {base} was run in another of these experiments.")
+        return pairs
+    return [(first, other) for other in found if other is not first]
+
+
+def with_again(found: Sequence[Side]) -> list[Side]:
+    """Every side with those of its runs told apart that were made again at the end: declared by the scenario, or in
+    another experiment after all of another side. (Two repeats in the order ABBA end with A too, and are not meant.)"""
+    return [Side(side.name, side.runs, tuple(_again(side, found))) for side in found]
+
+
+def tells_of(side: Side, a: Side, b: Side) -> bool:
+    """Whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
+    where whatever changes with time falls on both alike."""
+    by_turns = not _apart(a, b) and not _declared_again(side)
+    first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
+    between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
+    return bool(side.again) and between and not by_turns
+
+
+def order(a: Side, b: Side) -> str:
+    """Of the runs by time: "ABBA"."""
+    made = [(run.started, run.folder, "A") for run in a.runs] + [(run.started, run.folder, "B") for run in b.runs]
+    return "".join(letter for *_, letter in sorted(made))
+
+
+def confounded(a: Side, b: Side) -> bool:
+    """Whether whatever drifts with time is in the difference: one side wholly before the other, or A B A′."""
+    return _switches(a, b) <= 1 or came_back(a, b) is not None
+
+
+def came_back(a: Side, b: Side) -> Side | None:
+    """The one of the two that ran before and, as A′, after the other."""
+    if _switches(a, b) <= 1:
+        return None
+    return next((side for side in (a, b) if tells_of(side, a, b)), None)
+
+
+def pair_up(a: Side, b: Side) -> Pairing:
+    """Runs of one repeat of one experiment are pairs; where those are too few, all runs without pairs."""
+    in_blocks = any((run.manifest.get("scenario") or {}).get("order") == "blocks" for run in a.runs + b.runs)
+    left, right = _by_repeat(a), _by_repeat(b)
+    common = [key for key in left if key in right]
+    whole = len(common) == len(a.runs) == len(b.runs)
+    if in_blocks:
+        why = "each side ran by itself, so no run has a partner"
+    elif common and (whole or len(common) >= REPLICATES):
+        alone = len(a.runs) + len(b.runs) - 2 * len(common)
+        without = f"; {alone} without a partner left out" if alone else ""
+        return Pairing(
+            tuple(left[key] for key in common),
+            tuple(right[key] for key in common),
+            True,
+            f"paired by repeat, {len(common)} pair{'s' * (len(common) != 1)} of runs{without}",
+        )
+    elif not _apart(a, b):
+        why = "too few repeats hold a run of both"
+    else:
+        why = "the sides are different experiments, so no run has a partner"
+    return Pairing(a.runs, b.runs, False, f"not paired, {len(a.runs)} and {len(b.runs)} runs: {why}")
+
+
+def variant(run: RunSummary) -> str:
+    return (run.manifest.get("variant") or {}).get("name") or run.folder
+
+
+def name_of(run: RunSummary) -> str:
+    """As its folder lies below those of the runs: "20251121-101500-demo/01-hdd". Folders alone have namesakes."""
+    return f"{name}/{run.folder}" if (name := experiment(run)) else run.folder
+
+
+def experiment(run: RunSummary) -> str:
+    return run.manifest.get("experiment") or ""
+
+
+def _again(side: Side, among: Sequence[Side]) -> list[RunSummary]:
+    if declared := _declared_again(side):
+        return declared
+    ends = [
+        max(run.started for run in other.runs)
+        for other in among
+        if _apart(side, other) and _switches(side, other) == 2 and order(side, other)[0] == "A"
+    ]
+    return [run for run in side.runs if ends and run.started > min(ends)]
+
+
+def _declared_again(side: Side) -> list[RunSummary]:
+    return [run for run in side.runs if run.manifest.get("again")]
+
+
+def _apart(a: Side, b: Side) -> bool:
+    """Whether no experiment holds runs of both."""
+    return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
+
+
+def _by_repeat(side: Side) -> dict[tuple[str, int], RunSummary]:
+    return {(experiment(run), run.manifest.get("repeat") or 1): run for run in side.runs}
+
+
+def _switches(a: Side, b: Side) -> int:
+    letters = order(a, b)
+    return sum(one != other for one, other in pairwise(letters))

@@ -1,0 +1,171 @@
+"""All runs of an experiment: what varies between them, and their summaries."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from stallmark.analysis.cause.step import with_cause
+from stallmark.analysis.cautions import cautions
+from stallmark.analysis.compare.compare import comparison_within
+from stallmark.analysis.findings import findings
+from stallmark.analysis.queries.comparison import compare
+from stallmark.analysis.queries.findings import query_cautions, query_findings
+from stallmark.analysis.queries.runs import read_queries
+from stallmark.analysis.read.active_set import active_over_time
+from stallmark.analysis.read.clocks import clock_sentences
+from stallmark.analysis.read.concurrent_streams import with_streams
+from stallmark.analysis.read.deferred_queue import read_agenda
+from stallmark.analysis.read.errors import read_errors
+from stallmark.analysis.read.external import read_foreign
+from stallmark.analysis.read.interval import measured_intervals
+from stallmark.analysis.read.io import read_io
+from stallmark.analysis.read.load import read_load
+from stallmark.analysis.read.series import make_series
+from stallmark.analysis.read.server_views import read_server_views
+from stallmark.analysis.read.wait_parts import read_wait_parts
+from stallmark.analysis.read.waits import read_waits
+from stallmark.analysis.read.workload import read_workload
+from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.step import summarise_step
+from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.analysis.validity.judge import Validity
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import device_name, is_emulated
+from stallmark.record.reader import Record, recorded_seconds
+
+
+def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
+    """Summarise the runs in the order given; `each` may be the `map` of a pool.
+
+    Raises StallmarkError when there is none.
+    """
+    if not records:
+        raise StallmarkError("There is no run record to summarise.")
+    if probes := [record for record in records if record.is_probe]:
+        raise StallmarkError(
+            f"{probes[0].folder} is a probe of raw storage, which has no transactions: `stallmark report` shows probes "
+            "by themselves."
+        )
+    variants = Counter(_variant(record) for record in records)
+    keys = [f"run{number}" for number in range(1, len(records) + 1)]
+    runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
+    steps = [step for run in runs for step in run.steps]
+    scenario = records[0].manifest.get("scenario") or {}
+    axis = find_axis(steps)
+    if 0 < sum(run.queries is not None for run in runs) < len(runs):
+        raise StallmarkError(
+            "Runs of queries and runs of transactions do not compare: make a report of each by itself."
+        )
+    compared = compare(runs, lambda run: (device_name(run.manifest), is_emulated(run.manifest)))
+    judged = comparison_within(runs)
+    return ExperimentSummary(
+        scenario=scenario.get("name") or "",
+        title=scenario.get("title") or scenario.get("name") or "",
+        answers=scenario.get("answers") or "",
+        emulated=any(is_emulated(record.manifest) for record in records),
+        axis=axis,
+        runs=runs,
+        findings=query_findings(compared, runs) if compared else findings(axis, runs, judged is not None),
+        cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
+        queries=compared,
+        comparison=judged,
+    )
+
+
+def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
+    """`key` begins the keys of its steps; `repeated` when its variant ran more than once."""
+    manifest = record.manifest
+    seconds = recorded_seconds(record)
+    measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
+    seconds = max([seconds, *(interval.end for interval in measured)])
+    io, views = read_io(record), read_server_views(record)
+    # A phase of queries is as long as its queries, whatever checkpoints fall into it.
+    marks = None if manifest.get("queries") else checkpoint_marks(io, views)
+    intervals = [over_whole_cycles(interval, marks) for interval in measured]
+    workload = read_workload(manifest)
+    load = read_load(record, seconds, intervals, workload.attended)
+    conditions = list(manifest.get("conditions") or [])
+    validity = Validity(workload, load, read_errors(record, seconds), read_agenda(record, seconds), conditions)
+    clocks = clock_sentences(record, intervals)
+    waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
+    ends = max((interval.end for interval in measured), default=None)
+    active = active_over_time(record, io, load.seconds)
+    series = make_series(load, io, active, workload.primary, ends)
+    title = _variant(record) or record.folder.name
+    return RunSummary(
+        folder=record.folder.name,
+        title=f"{title}, repeat {manifest.get('repeat') or 1}" if repeated else title,
+        started=manifest.get("started") or "",
+        manifest=manifest,
+        incomplete_because=record.incomplete_because,
+        steps=with_streams(
+            record,
+            [
+                (
+                    _with_clock(
+                        with_cause(
+                            summarise_step(
+                                record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
+                            ),
+                            manifest,
+                            load,
+                            io,
+                            wait_parts,
+                            i,
+                        ),
+                        clocks.get(i.index),
+                    ),
+                    i,
+                )
+                for i in intervals
+            ],
+        ),
+        series=series,
+        collectors_off={
+            collector.get("title") or name: collector["unavailable"]
+            for name, collector in (manifest.get("collectors") or {}).items()
+            if collector.get("unavailable")
+        },
+        collector_cost_share=_collector_cost(record, seconds),
+        growth_share=_growth(record),
+        conditions=conditions,
+        foreign=read_foreign(record, series.tps, intervals),
+        queries=read_queries(record),
+    )
+
+
+def _with_clock(step: StepSummary, sentence: str | None) -> StepSummary:
+    """With what is wrong with the server's clock among the reasons not to compare it."""
+    return replace(step, invalid=[*step.invalid, sentence]) if sentence else step
+
+
+def find_axis(steps: Sequence[StepSummary]) -> str:
+    """What varies: users before the buffer pool before the device, because a ramp is within a run and a
+    pool's sweep usually ends with one variant on another device."""
+    for axis, values in (
+        ("users", {step.users for step in steps}),
+        ("buffer_pool", {step.buffer_pool_bytes for step in steps}),
+        ("device", {step.device for step in steps}),
+    ):
+        if len(values) > 1:
+            return axis
+    return "variant"
+
+
+def _variant(record: Record) -> str:
+    return (record.manifest.get("variant") or {}).get("name") or ""
+
+
+def _collector_cost(record: Record, seconds: int) -> float | None:
+    """CPU of the collectors as a share of one core."""
+    spent, sampled = 0.0, False
+    for batch in record.batches("collector_cost", ["cpu_us"]):
+        spent += batch.column(0).to_numpy().sum() / 1e6
+        sampled = sampled or batch.num_rows > 0
+    return spent / seconds if sampled and seconds else None
+
+
+def _growth(record: Record) -> float | None:
+    size = record.manifest.get("database") or {}
+    before, after = size.get("bytes_before"), size.get("bytes_after")
+    return after / before - 1 if before and after is not None else None

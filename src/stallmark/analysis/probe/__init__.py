@@ -1,0 +1,1 @@
+"""Probes of raw storage: saturation, drift, and what the database had of it."""

@@ -1,0 +1,172 @@
+"""Is raw storage the same after as before? Two probes, step by step.
+
+The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
+is Student's, of each part against the same part of the other probe: a cache warms under both alike, and that is no
+scatter. It has Bonferroni's correction for the number of steps. Wholly outside the tolerance (PROBE_DRIFT): drifted;
+wholly inside: the same; anything else cannot be told. Nor can it where the array's memory may have answered for what is
+behind it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+import numpy as np
+
+from stallmark.analysis.probe.reach import hidden
+from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.stats.student import paired
+from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
+from stallmark.wording import listed, number, percent, signed
+
+DRIFTED, SAME, UNKNOWN = "drifted", "same", "cannot tell"
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """One step of both probes. `ratio` of I/Os per second, after / before, in its interval `low` to `high`; these are
+    None where the scatter within a step is not known."""
+
+    pattern: Pattern
+    outstanding: int
+    before_iops: float
+    after_iops: float
+    before_ms: float
+    after_ms: float
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Drift:
+    """`verdict` is DRIFTED, SAME or UNKNOWN, with its reason as a sentence."""
+
+    verdict: str
+    sentence: str
+    rows: tuple[DriftRow, ...]
+
+
+def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None) -> Drift:
+    """What two probes say of what lies between them. `dram_bytes`: the array's, where that is known."""
+    if why := _differ(before, after):
+        return Drift(UNKNOWN, why, ())
+    second = {(step.pattern, step.outstanding): step for step in after.steps}
+    pairs = [(one, other) for one in before.steps if (other := second.get((one.pattern, one.outstanding)))]
+    if not pairs:
+        return Drift(UNKNOWN, "The probes before and after have no step in common: nothing can be said of a drift.", ())
+    rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
+    verdicts = {row.verdict for row in rows}
+    verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME
+    why = hidden(before, dram_bytes)
+    if why and verdict != DRIFTED:  # a change that is seen is one, wherever it comes from
+        unknown = tuple(replace(row, verdict=UNKNOWN) for row in rows)
+        return Drift(UNKNOWN, f"Whether raw storage is as it was cannot be told: {why}.", unknown)
+    return Drift(verdict, _sentence(verdict, rows), rows)
+
+
+def _differ(before: ProbeResult, after: ProbeResult) -> str | None:
+    """Why the two are no probes of one thing."""
+    if before.emulated != after.emulated:
+        which = "an emulated device before and the real one after"
+        if after.emulated:
+            which = "the real device before and an emulated one after"
+        return f"The probes mix up {which}: nothing can be said of a drift."
+    for what, one, other in (("program", before.how, after.how), ("size of file", before.file_bytes, after.file_bytes)):
+        if one != other:
+            return f"The probes before and after differ in {what} ({one}, {other}): nothing can be said of a drift."
+    return None
+
+
+def _row(before: ProbeStep, after: ProbeStep, rows: int) -> DriftRow:
+    ratio = after.iops / before.iops
+    reach = _reach(*_batches(before, after), 1 - (1 - CONFIDENCE) / rows)
+    low, high = (None, None) if reach is None else (ratio * exp(-reach), ratio * exp(reach))
+    return DriftRow(
+        before.pattern,
+        before.outstanding,
+        before.iops,
+        after.iops,
+        before.mean_ms,
+        after.mean_ms,
+        ratio,
+        low,
+        high,
+        _verdict(low, high),
+    )
+
+
+def _verdict(low: float | None, high: float | None) -> str:
+    least, most = 1 - PROBE_DRIFT, 1 + PROBE_DRIFT
+    if low is None or high is None:
+        return UNKNOWN
+    if high < least or low > most:
+        return DRIFTED
+    return SAME if least <= low and high <= most else UNKNOWN
+
+
+def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
+    """Rates of PROBE_BATCHES parts of each, as equally long as they can be, of the windows that both have; of fewer
+    where there are fewer windows, or where nothing would have ended in one."""
+    first, second = dict(before.windows), dict(after.windows)
+    common = sorted(first.keys() & second.keys())
+
+    def parts(rates: dict[float, float], several: int) -> np.ndarray:
+        split = np.array_split([rates[t] for t in common], several)
+        return np.array([part.mean() for part in split])
+
+    for several in range(min(PROBE_BATCHES, len(common)), 1, -1):
+        one, other = parts(first, several), parts(second, several)
+        if (one > 0).all() and (other > 0).all():
+            return one, other
+    return np.empty(0), np.empty(0)
+
+
+def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
+    """How far the logarithm of the ratio may be off; None for too few parts."""
+    if len(before) < 2:
+        return None
+    low, high = paired(np.log(before), np.log(after)).interval(confidence)
+    return float((high - low) / 2)
+
+
+def _sentence(verdict: str, rows: Sequence[DriftRow]) -> str:
+    if verdict == SAME:
+        most = max(rows, key=lambda row: abs(row.ratio - 1))
+        return (
+            f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {_steps(rows)}, "
+            f"{_named(most)} changed most, by {signed(most.ratio - 1)}."
+        )
+    concerned = [row for row in rows if row.verdict == verdict]
+    if verdict == DRIFTED:
+        return (
+            "Raw storage is not as it was: "
+            + listed([f"{_named(row)} went from {_figures(row)}" for row in concerned])
+            + f", more than the {percent(PROBE_DRIFT)} that are let pass: what lies between is not comparable."
+        )
+    return (
+        f"Whether raw storage is as it was cannot be told: {listed([_doubt(row) for row in concerned])}; probes of "
+        "more seconds would tell."
+    )
+
+
+def _steps(rows: Sequence[DriftRow]) -> str:
+    return "its one step" if len(rows) == 1 else f"all {len(rows)} steps"
+
+
+def _named(row: DriftRow) -> str:
+    return f"{row.pattern.title} at {row.outstanding} outstanding"
+
+
+def _figures(row: DriftRow) -> str:
+    return (
+        f"{number(row.before_iops)} to {number(row.after_iops)} I/Os per second "
+        f"({number(row.before_ms)} to {number(row.after_ms)} ms)"
+    )
+
+
+def _doubt(row: DriftRow) -> str:
+    if row.low is None or row.high is None:
+        return f"how {_named(row)} scatters is not known"
+    return f"{_named(row)} changed by between {signed(row.low - 1)} and {signed(row.high - 1)}"

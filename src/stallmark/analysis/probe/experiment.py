@@ -1,0 +1,200 @@
+"""Reads probes of raw storage back from their records, and sums up those of one experiment."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from stallmark.analysis.probe.reach import small
+from stallmark.analysis.probe.saturation import Saturation, overall, saturations
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import SAME
+from stallmark.wording import factor, number, percent
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """One probe. `variant` is what the scenario calls it, or the place that was probed."""
+
+    folder: str
+    variant: str
+    manifest: dict[str, Any]
+    incomplete_because: str | None
+    result: ProbeResult
+    saturations: list[Saturation]
+
+
+@dataclass(frozen=True)
+class ProbeExperiment:
+    """Everything the report of probes shows."""
+
+    scenario: str
+    title: str
+    answers: str
+    emulated: bool
+    runs: list[ProbeRun]
+    findings: list[str]
+    cautions: list[str]
+    comparison: None = None  # probes are made once: there is no verdict
+
+    @property
+    def patterns(self) -> list[Pattern]:
+        """In the order they were measured."""
+        return list(dict.fromkeys(step.pattern for run in self.runs for step in run.result.steps))
+
+    def as_json(self) -> dict[str, Any]:
+        """Figures of every step; without histograms and windows, which are in the record."""
+        return {
+            "kind": "probe",
+            "scenario": self.scenario,
+            "title": self.title,
+            "emulated": self.emulated,
+            "findings": self.findings,
+            "cautions": self.cautions,
+            "runs": [_as_json(run) for run in self.runs],
+        }
+
+
+def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
+    """Raises StallmarkError when a record is damaged, or is none of a probe."""
+    if others := [record for record in records if not record.is_probe]:
+        raise StallmarkError(
+            f"{others[0].folder} is a run on a database, and others are probes of raw storage: make a report of each "
+            "by itself."
+        )
+    runs = _told_apart([_read_run(record) for record in records])
+    scenario = records[0].manifest.get("scenario") or {}
+    places = list(dict.fromkeys(run.result.place for run in runs))
+    return ProbeExperiment(
+        scenario=scenario.get("name") or "probe",
+        title=scenario.get("title") or f"Raw storage of {', '.join(places)}",
+        answers=scenario.get("answers")
+        or "What does this storage give without a database, and where does it saturate?",
+        emulated=any(run.result.emulated for run in runs),
+        runs=runs,
+        findings=list(_findings(runs)),
+        cautions=list(_cautions(runs)),
+    )
+
+
+def read_probe(record: Record) -> ProbeResult:
+    """Raises StallmarkError when the record is damaged."""
+    histograms, windows = defaultdict(list), defaultdict(list)
+    for row in record.table("probe_histogram").to_pylist():
+        histograms[row["pattern"], row["outstanding"]].append((row["ms"], row["ios"]))
+    for row in record.table("probe_windows").to_pylist():
+        windows[row["pattern"], row["outstanding"]].append((row["t"], row["iops"]))
+    steps = []
+    for row in record.table("probe_steps").to_pylist():
+        key = row["pattern"], row["outstanding"]
+        pattern = Pattern(row["pattern"], row["operation"], row["order"], row["block_bytes"])
+        figures = (row["seconds"], row["ios"], row["bytes"], row["mean_ms"])
+        steps.append(ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key])))
+    try:
+        return ProbeResult(**record.manifest["probe"], steps=tuple(steps))
+    except (KeyError, TypeError) as error:
+        raise StallmarkError(f"{record.folder}/manifest.json is damaged ({error}): probe again.") from None
+
+
+def _read_run(record: Record) -> ProbeRun:
+    found = read_probe(record)
+    return ProbeRun(
+        record.folder.name,
+        _name(record.manifest, found),
+        record.manifest,
+        record.incomplete_because,
+        found,
+        saturations(found),
+    )
+
+
+def _name(manifest: dict[str, Any], found: ProbeResult) -> str:
+    return (manifest.get("variant") or {}).get("name") or found.place
+
+
+def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
+    """Several of one name by when they were made, and where that is the same, by their folders."""
+    for more in (lambda run: run.result.started.replace("T", " ")[:16], lambda run: run.folder):
+        taken = Counter(run.variant for run in runs)
+        runs = [replace(run, variant=f"{run.variant}, {more(run)}") if taken[run.variant] > 1 else run for run in runs]
+    return runs
+
+
+def _findings(runs: Sequence[ProbeRun]) -> Iterator[str]:
+    yield from _against_first(runs)
+    for run in runs:
+        prefix = f"{run.variant}: " if len(runs) > 1 else ""
+        if len(run.saturations) > 1:  # each pattern is said where it is shown
+            yield prefix + overall(run.saturations)
+        else:
+            yield from (prefix + found.sentence for found in run.saturations)
+
+
+def _against_first(runs: Sequence[ProbeRun]) -> Iterator[str]:
+    """For every random pattern, at the most outstanding I/Os that all have."""
+    for pattern in [p for p in runs[0].result.curves() if p.random]:
+        curves = [{step.outstanding: step for step in run.result.curves().get(pattern, [])} for run in runs]
+        common = set.intersection(*(set(curve) for curve in curves))
+        if len(runs) < 2 or not common:
+            continue
+        depth = max(common)
+        first = curves[0][depth]
+        for run, curve in list(zip(runs, curves, strict=True))[1:]:
+            step = curve[depth]
+            ratio = step.iops / first.iops
+            said = f"{factor(ratio)} as many" if abs(ratio - 1) > SAME else "as many"
+            yield (
+                f"{pattern.title} at {depth} outstanding: {said} I/Os per second with {run.variant} as with "
+                f"{runs[0].variant} ({number(step.iops)} against {number(first.iops)}, {number(step.mean_ms)} ms "
+                f"against {number(first.mean_ms)})."
+            )
+
+
+def _cautions(runs: Sequence[ProbeRun]) -> Iterator[str]:
+    if 1 < len(runs) == len({_name(run.manifest, run.result) for run in runs}):
+        yield "No probe was repeated: differences of some percent are chance."
+    if len({run.result.emulated for run in runs}) > 1:
+        yield "Emulated and real devices are shown together: nothing follows from one for the other."
+    smallest = min(run.result.file_bytes for run in runs)
+    if not all(run.result.emulated for run in runs) and (said := small(smallest, "a larger --size")):
+        yield said
+    for run in runs:
+        if run.incomplete_because:
+            yield f"{run.variant} is incomplete: {run.incomplete_because}."
+        few = [step for step in run.result.steps if step.latency_ms["p99"] is None]
+        if few:
+            share = len(few) / len(run.result.steps)
+            yield f"{run.variant}: {percent(share)} of the steps had too few I/Os for a p99; more --seconds give it."
+
+
+def _as_json(run: ProbeRun) -> dict[str, Any]:
+    about = {name: value for name, value in run.result.as_json().items() if name != "steps"}
+    return {
+        "folder": run.folder,
+        "variant": run.variant,
+        "incomplete_because": run.incomplete_because,
+        **about,
+        "steps": [
+            {
+                "pattern": step.pattern.name,
+                "outstanding": step.outstanding,
+                "ios": step.ios,
+                "iops": step.iops,
+                "mb_per_s": step.mb_per_s,
+                "mean_ms": step.mean_ms,
+                "latency_ms": step.latency_ms,
+            }
+            for step in run.result.steps
+        ],
+        "saturation": [
+            {
+                name: value
+                for name, value in asdict(found).items()
+                if name in ("knee", "collapse", "because", "unstable", "limited", "sentence")
+            }
+            | {"pattern": found.pattern.name}
+            for found in run.saturations
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Runs of decision-support queries: figures, comparison, findings."""

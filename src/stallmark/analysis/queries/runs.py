@@ -1,0 +1,101 @@
+"""What one run of queries did, from its record."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from stallmark.analysis.queries import figures as query_figures
+from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryRunSummary
+from stallmark.record.reader import Record
+from stallmark.record.schema import QUERIES
+
+
+def read_queries(record: Record) -> QueryRunSummary | None:
+    """None for a run of another kind."""
+    asked = record.manifest.get("queries")
+    if not asked:
+        return None
+    executions = executions_of(record)
+    phases = {step["phase"]: step["end_s"] - step["measure_s"] for step in record.manifest.get("steps") or []}
+    factor = float(((record.manifest.get("workload") or {}).get("scale") or {}).get("factor") or 1)
+    gaps = _gaps_ms(executions)
+    return QueryRunSummary(
+        run=asked["run"],
+        factor=factor,
+        streams=asked.get("streams"),
+        refresh=bool(asked.get("refresh")),
+        timeout_s=asked.get("timeout_s"),
+        phases=phases,
+        executions=executions,
+        figures=figures(factor, asked, phases, executions),
+        driver_gap_ms=sum(gaps) / len(gaps) if gaps else None,
+        driver_gap_most_ms=max(gaps, default=None),
+    )
+
+
+def executions_of(record: Record) -> list[Execution]:
+    """In the order in which they began."""
+    return [_execution(row) for row in _rows(record)]
+
+
+def figures(
+    factor: float, asked: Mapping[str, Any], phases: Mapping[str, float], executions: Sequence[Execution]
+) -> QueryFigures:
+    """Those that a run of this kind has; one that it lacks with the reason."""
+    wanted = asked.get("phases") or [asked["run"]]
+    power, power_lacks = None, None
+    if "power" in wanted:
+        done = [one for one in executions if one.phase == "power"]
+        power_lacks = _lacks("power", "The query power", phases, done)
+        if not power_lacks:
+            queries = [one.seconds for one in done if one.query not in REFRESH]
+            power = query_figures.power(factor, queries, [one.seconds for one in done if one.query in REFRESH])
+    throughput, throughput_lacks = None, None
+    if "throughput" in wanted:
+        done = [one for one in executions if one.phase == "throughput"]
+        throughput_lacks = _lacks("throughput", "The query throughput", phases, done)
+        if not throughput_lacks:
+            throughput = query_figures.throughput(factor, asked["streams"], phases["throughput"])
+    both = power is not None and throughput is not None
+    return QueryFigures(
+        power=power,
+        throughput=throughput,
+        composite=query_figures.composite(power, throughput) if both else None,  # type: ignore[arg-type]
+        power_lacks=power_lacks,
+        throughput_lacks=throughput_lacks,
+    )
+
+
+def _lacks(phase: str, figure: str, phases: Mapping[str, float], done: Sequence[Execution]) -> str | None:
+    failed = [one for one in done if one.failed]
+    if failed:
+        how = "took longer than its timeout" if failed[0].error_class == "timeout" else f"failed: {failed[0].error}"
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        return f"{figure} is not computed, because {failed[0].query} {how}{more}."
+    if phase not in phases:
+        return f"{figure} is not computed, because the {phase} run did not come to its end."
+    return None
+
+
+def _rows(record: Record) -> list[dict[str, Any]]:
+    rows = [row for batch in record.batches("queries", QUERIES.names) for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row["started_s"], row["stream"]))
+
+
+def _execution(row: Mapping[str, Any]) -> Execution:
+    waits = row.get("wait_ms")
+    return Execution(**{**row, "wait_ms": None if waits is None else json.loads(waits)})
+
+
+def _gaps_ms(executions: Sequence[Execution]) -> list[float]:
+    """Between two queries of one stream the driver alone is at work; before a refresh, rows for it are made."""
+    by_stream: dict[tuple[str, int], list[Execution]] = {}
+    for one in executions:
+        by_stream.setdefault((one.phase, one.stream), []).append(one)
+    return [
+        (after.started_s - before.started_s - before.seconds) * 1000
+        for stream in by_stream.values()
+        for before, after in pairwise(sorted(stream, key=lambda one: one.position))
+        if after.position == before.position + 1 and after.query not in REFRESH
+    ]

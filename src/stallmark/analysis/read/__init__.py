@@ -1,0 +1,1 @@
+"""From the tables of a record to figures: counters, load, latency, waits, devices."""

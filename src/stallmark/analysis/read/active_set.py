@@ -1,0 +1,205 @@
+"""How much of the data was active, beside the DRAM and the flash that could hold it, and what flash did.
+
+Active is what the server read from its storage or wrote to it, counted in extents: each different one once, however
+often it was touched. Emulated devices count them. Of a real array nobody does, and all that is known is a bound: no
+more than the bytes that were moved, and no more than the database. What fits into an array's DRAM never waits for its
+disks, and what fits into flash shows that flash is fast, which nobody had doubted.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import SERVER, Io, over
+from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import ACTIVE_COUNTED, WARMING, WARMING_ERRORS
+from stallmark.wording import size
+
+
+def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
+    manifest = record.manifest
+    gauges = _gauges(record, interval) if is_data_emulated(manifest) else {}
+    extent = gauges.get("extent_bytes")
+    run, minute = (_counted(gauges.get(name), extent) for name in _ACTIVE)
+    counted = None if run is None else int(run.max())
+    database = (manifest.get("database") or {}).get("bytes_before")
+    flash = sum(one.size_bytes for one in flash_of(manifest)) or None
+    found = ActiveSet(
+        counted_bytes=counted,
+        minute_bytes=None if minute is None else int(np.median(minute)),
+        extent_bytes=None if extent is None else int(extent[-1]),
+        at_most_bytes=_at_most(io, interval, database) if counted is None else None,
+        dram_bytes=dram_of(manifest),
+        flash_bytes=flash,
+        database_bytes=database,
+        warnings=[],
+    )
+    found.warnings.extend(_warnings(found, manifest))
+    return found
+
+
+def _counted(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.ndarray | None:
+    """Bytes, of as many extents; None where nobody counted them, or not all of them."""
+    if extents is None or extent_bytes is None or not len(extents) or not len(extent_bytes):
+        return None
+    found: np.ndarray = extents * extent_bytes[-1]
+    return found if found.max() <= ACTIVE_COUNTED else None
+
+
+def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
+    """None without flash, or where nobody counts what it does."""
+    device, flash = over(io.data_device, interval), flash_of(record.manifest)
+    if not flash or device is None or device.broken or "flash_reads" not in device.values:
+        return None
+    reads, hits = device["reads"], device["flash_reads"]
+    misses = reads - hits
+    used = _gauges(record, interval).get("flash_used_bytes")
+    evictions = device.get("cache_evictions")
+    up, down = device.get("tier_bytes_up"), device.get("tier_bytes_down")
+    is_tier = flash[0].kind == "tier"
+    middle = (device.begin + device.end) / 2
+    halves = [_answered(io, begin, end) for begin, end in ((device.begin, middle), (middle, device.end))]
+    return FlashUse(
+        kind=flash[0].kind,
+        size_bytes=flash[0].size_bytes,
+        share=hits / reads if reads else None,
+        read_ms=device["flash_read_ms"] / hits if hits else None,
+        spindle_read_ms=(device["read_ms"] - device["flash_read_ms"]) / misses if misses >= 1 else None,
+        evictions_per_s=None if evictions is None or is_tier else evictions / device.seconds,
+        up_bytes=round(up) if is_tier and up is not None else None,
+        down_bytes=round(down) if is_tier and down is not None else None,
+        used_bytes=None if used is None else int(used[-1]),
+        first_half=halves[0].share,
+        second_half=halves[1].share,
+        warming=_warming(*halves),
+    )
+
+
+class _Answered(NamedTuple):
+    """Reads of a part of an interval, and the share that flash answered."""
+
+    reads: float
+    share: float | None
+
+
+def _answered(io: Io, begin: float, end: float) -> _Answered:
+    part = io.data_device.over(begin, end) if io.data_device else None
+    if part is None or not part["reads"]:
+        return _Answered(0.0, None)
+    return _Answered(part["reads"], part["flash_reads"] / part["reads"])
+
+
+def _warming(first: _Answered, second: _Answered) -> bool:
+    if first.share is None or second.share is None:
+        return False
+    before, after = 1 - first.share, 1 - second.share
+    error = sqrt(before * first.share / first.reads + after * second.share / second.reads)
+    return before - after > max(WARMING * before, WARMING_ERRORS * error)
+
+
+class ActiveOverTime(NamedTuple):
+    """Bytes at the end of each second of a run, shape (seconds,), NaN before anything is known; None: not known."""
+
+    run: np.ndarray | None  # since the beginning: counted, or where nobody counts at most so much
+    minute: np.ndarray | None  # in the last full minute, counted
+
+
+def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
+    """The active set as it grows."""
+    gauges = _all_gauges(record) if is_data_emulated(record.manifest) else {}
+    ends = np.arange(1, seconds + 1)
+    unknown = (None, None)
+    _, extent = gauges.get("extent_bytes", unknown)
+    lines = []
+    for name in _ACTIVE:
+        t, values = gauges.get(name, unknown)
+        counted = _counted(values, extent)
+        lines.append(None if t is None or counted is None else _held(t, counted, ends))
+    if lines[0] is not None:
+        return ActiveOverTime(*lines)
+    return ActiveOverTime(_moved(record, io, ends), None)
+
+
+def _held(t: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The last value that was known by then; NaN before the first."""
+    last = np.searchsorted(t, at, side="right") - 1
+    found: np.ndarray = np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
+    return found
+
+
+def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
+    """No more than was read and written since the first sample is active, and no more than the database."""
+    if io.data is None or not len(io.data.t) or io.data.breaks.any():
+        return None
+    totals = [total for name in _MOVED if (total := io.data.totals.get(name)) is not None]
+    if not totals:
+        return None
+    moved = np.interp(ends, io.data.t, np.sum(totals, axis=0))
+    database = (record.manifest.get("database") or {}).get("bytes_before")
+    return np.minimum(moved, database) if database else moved
+
+
+def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
+    """Moved from the first sample on, warm-up included: a cache has seen that as well."""
+    bounds = [] if not database else [database]
+    begun = io.data.over(0.0, interval.end) if io.data else None
+    if begun is not None and not begun.broken:
+        moved = sum(begun.get(name) or 0.0 for name in _MOVED)
+        bounds.append(round(moved))
+    return min(bounds, default=None)
+
+
+def _warnings(found: ActiveSet, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What fits into DRAM is the worse of the two, and says the other as well."""
+    active = found.known_bytes
+    if not active:
+        return
+    what = f"{size(active)}{' at most' if found.counted_bytes is None else ''}"
+    if found.dram_bytes and active <= found.dram_bytes:
+        yield (
+            f"What was active ({what}) fits into the array’s DRAM ({size(found.dram_bytes)}): its DRAM was measured, "
+            "not its disks or its flash. Take a larger database, or a smaller buffer pool."
+        )
+    elif found.flash_bytes and active <= found.flash_bytes:
+        [first, *_] = flash_of(manifest)
+        yield (
+            f"What was active ({what}) fits wholly into the flash {first.kind} ({size(found.flash_bytes)}): once it is "
+            "warm nothing waits for disks, and of larger data nothing is said."
+        )
+
+
+def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
+    """Values of the data device's samples within the interval, those that are known."""
+    found = {}
+    for column, (t, values) in _all_gauges(record).items():
+        within = values[(t >= interval.begin) & (t <= interval.end)]
+        if len(within):
+            found[column] = within
+    return found
+
+
+def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Times and values of the data device's samples, those that are known."""
+    t = numbers(record, "device", "t")
+    if t is None or not len(t):
+        return {}
+    roles, names = codes(record, "device", "role", len(t))
+    mine = np.isin(roles, [code for code, name in enumerate(names) if name in ("data", "data+wal")])
+    found = {}
+    for column in _GAUGES:
+        values = numbers(record, "device", column)
+        if values is not None:
+            known = mine & ~np.isnan(values)
+            found[column] = t[known], values[known]
+    return found
+
+
+_ACTIVE = ("active_extents_run", "active_extents_60s")
+_GAUGES = (*_ACTIVE, "extent_bytes", "flash_used_bytes")
+_MOVED = (*SERVER.read_bytes, *SERVER.write_bytes)

@@ -1,0 +1,59 @@
+"""Whether the server's clock ran evenly beside ours while a step was measured."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from stallmark.analysis.read.interval import Interval
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import CLOCK_JUMP_S
+from stallmark.wording import number
+
+_TABLES = ("wal", "checkpoints", "server_counters", "database", "server_io")
+"""Any that holds the server's time will do; those with few rows for a sample first."""
+
+SAMPLES = 5
+
+
+def clock_sentences(record: Record, intervals: Sequence[Interval]) -> dict[int, str]:
+    """By index of the interval, what is wrong with the clock in it. Empty where the record has no server time.
+
+    Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A clock that
+    jumps by more than CLOCK_JUMP_S tells of a machine that stood still or was moved, and then the rates of these
+    seconds are no rates. One late sample is none: medians of SAMPLES are held together.
+    """
+    if (found := _clocks(record)) is None:
+        return {}
+    return dict(_sentences(*found, intervals))
+
+
+def _sentences(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[int, str]]:
+    for interval in intervals:
+        offset = (server - t)[(t >= interval.begin) & (t <= interval.end)]
+        if len(offset) < 2 * SAMPLES:
+            continue
+        medians = np.median(sliding_window_view(offset, SAMPLES), axis=1)
+        jumps = medians[SAMPLES:] - medians[:-SAMPLES]
+        worst = float(jumps[np.argmax(np.abs(jumps))])
+        if abs(worst) > CLOCK_JUMP_S:
+            way = "ahead" if worst > 0 else "back"
+            yield (
+                interval.index,
+                f"The server's clock jumped {number(abs(worst))} s {way} inside the measured interval: one of the "
+                "machines stood still, or its clock was set.",
+            )
+
+
+def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+    for name in _TABLES:
+        t, server = [], []
+        for batch in record.batches(name, ["t", "server_time"]):
+            if {"t", "server_time"} <= set(batch.schema.names):
+                t.append(batch.column("t").to_numpy())
+                server.append(batch.column("server_time").to_numpy(zero_copy_only=False).astype(float))
+        if t and len(times := np.concatenate(t)) > 1:
+            clocks = np.concatenate(server)
+            known = np.isfinite(clocks) & np.append(True, np.diff(times) > 0)
+            return times[known], clocks[known]
+    return None

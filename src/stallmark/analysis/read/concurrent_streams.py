@@ -1,0 +1,43 @@
+"""Streams of queries beside users: what they did in each measured interval, from the record."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stallmark.analysis.queries.comparison import in_order
+from stallmark.analysis.queries.figures import geometric_mean
+from stallmark.analysis.queries.runs import executions_of
+from stallmark.analysis.queries.summary import Execution, QueriesBeside, QueryBeside
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.summary import StepSummary
+from stallmark.record.reader import Record
+
+
+def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) -> list[StepSummary]:
+    """The steps of a run, with what its streams did beside its users. Then nobody can tell whose the physical reads of
+    the data files were, and none are given per transaction."""
+    asked = record.manifest.get("beside") or {}
+    if not (streams := asked.get("streams")):
+        return [step for step, _ in steps]
+    executions = executions_of(record)
+    return [
+        replace(step, reads_per_transaction=None, beside=_within(interval, streams, executions))
+        for step, interval in steps
+    ]
+
+
+def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> QueriesBeside:
+    """Those that ended within it count as its own, as transactions do."""
+    ended = [one for one in executions if interval.begin <= one.started_s + one.seconds < interval.end]
+    done = [one for one in ended if not one.failed]
+    names = sorted({one.query for one in done}, key=in_order)
+    by_name = {name: [one.seconds for one in done if one.query == name] for name in names}
+    return QueriesBeside(
+        streams=streams,
+        done=len(done),
+        failed=len(ended) - len(done),
+        per_hour=len(done) / interval.seconds * 3600,
+        queries=[
+            QueryBeside(name, len(seconds), geometric_mean([max(one, 1e-6) for one in seconds]))
+            for name, seconds in by_name.items()
+        ],
+    )

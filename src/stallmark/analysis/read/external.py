@@ -1,0 +1,176 @@
+"""Measurements made elsewhere, set beside the throughput of the run they were attached to.
+
+Another tool samples at its own interval and by its own clock. Throughput is therefore taken over exactly the
+intervals between its samples, and never the other way round. Where the two clocks lie apart, the changes of both
+agree better at another offset: that is said as a hint, and nothing is shifted.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.analysis.read.external_kinds import Sampled, choose
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.summary import ForeignCounter, ForeignSummary
+from stallmark.record.reader import Record
+from stallmark.stats.correlation import Correlation, correlate_changes
+
+LAGS_S = 60
+"""How far two clocks may lie apart for a hint; the record keeps samples of so long before and after the run."""
+
+HINT_Z = 3.6
+"""Standard errors of Fisher's z by which the best of 121 offsets must be clear of the present one: 5 % among all
+of them together (0.05 / 121 two-sided is 3.5), and a little for that they are not normal."""
+
+HINT_R = 0.4
+"""Weaker correlations explain less than a sixth of the changes: no ground to doubt a clock."""
+
+_GAP = 1.5  # intervals: what lies further apart had samples missing between
+
+
+def read_foreign(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ForeignSummary]:
+    """What was attached to a run, in the order it was. `tps` are commits per second since the run started."""
+    attached = record.manifest.get("foreign") or {}
+    return [
+        _summarise(entry, _counters(record.table(f"foreign_{slug}")), tps, intervals)
+        for slug, entry in attached.items()
+    ]
+
+
+def _summarise(
+    entry: dict[str, Any], counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
+) -> ForeignSummary:
+    chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
+    drawn = {part for _, one in chosen for part in one.counter.split(" + ")}
+    every = float(entry["interval_s"])
+    return ForeignSummary(
+        name=entry["name"],
+        file=entry["file"],
+        format=entry["format"],
+        time_zone=entry["time_zone"],
+        offset_s=float(entry["offset_s"]),
+        span=(entry["span"][0], entry["span"][1]),
+        samples=int(entry["samples"]),
+        interval_s=every,
+        counters=[_summarise_counter(kind, one, every, tps, intervals) for kind, one in chosen],
+        others=list(dict.fromkeys(c.counter for c in counters if c.counter not in drawn)),
+        notes=list(entry.get("notes") or []),
+        hint=_hint(entry, [one for _, one in chosen], tps, intervals),
+    )
+
+
+def _summarise_counter(
+    kind: str, whole: Sampled, every: float, tps: np.ndarray, intervals: Sequence[Interval]
+) -> ForeignCounter:
+    drawn = _within(whole, len(tps))
+    return ForeignCounter(
+        kind=kind,
+        name=whole.counter,
+        instance=whole.instance,
+        unit=whole.unit,
+        t=drawn.t,
+        values=drawn.values,
+        mean=_mean(drawn, every, intervals),
+        correlation=correlate(whole, every, tps, intervals),
+    )
+
+
+def correlate(
+    counter: Sampled, every: float, tps: np.ndarray, intervals: Sequence[Interval], lag: float = 0.0
+) -> Correlation | None:
+    """Correlation of a counter's changes with those of TPS, when its clock is moved by `lag` seconds.
+
+    n counts pairs of neighbouring samples whose intervals both lie within one measured interval.
+    """
+    end = counter.t + lag
+    begin = end - _widths(counter.t, every)
+    committed = np.concatenate([[0.0], np.cumsum(tps)])
+    seconds = np.arange(len(committed))
+    means = (np.interp(end, seconds, committed) - np.interp(begin, seconds, committed)) / (end - begin)
+    step = _step(begin, end, intervals)
+    missing = np.flatnonzero((np.diff(step) != 0) | (np.diff(counter.t) > _GAP * every)) + 1
+    # A pair that spans two steps, or a gap, is no change of one interval to the next.
+    left = np.insert(np.where(step >= 0, means, np.nan), missing, np.nan)
+    right = np.insert(counter.values, missing, np.nan)
+    name = f"{counter.source}: {counter.label}"
+    return correlate_changes(left, right, "transactions per second", name, counter.unit)
+
+
+def _widths(t: np.ndarray, every: float) -> np.ndarray:
+    """What each sample covers: back to the one before it, unless some are missing between."""
+    apart = np.diff(t, prepend=t[:1] - every)
+    return np.where((apart > 0) & (apart <= _GAP * every), apart, every)
+
+
+def _step(begin: np.ndarray, end: np.ndarray, intervals: Sequence[Interval]) -> np.ndarray:
+    """In which measured interval each sample lies wholly; -1 for none."""
+    result = np.full(len(end), -1)
+    for interval in intervals:
+        result[(begin >= interval.begin - 1e-6) & (end <= interval.end + 1e-6)] = interval.index
+    return result
+
+
+def _mean(counter: Sampled, every: float, intervals: Sequence[Interval]) -> float | None:
+    inside = _step(counter.t - _widths(counter.t, every), counter.t, intervals) >= 0
+    return float(counter.values[inside].mean()) if inside.any() else None
+
+
+def _hint(
+    entry: dict[str, Any], chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
+) -> str | None:
+    """The offset at which a counter's changes agree with TPS clearly better than as it is."""
+    every = float(entry["interval_s"])
+    best: tuple[float, int, Correlation, Correlation | None, str] | None = None
+    for one in chosen:
+        now = correlate(one, every, tps, intervals)
+        for lag in range(-LAGS_S, LAGS_S + 1):
+            if abs(lag) < max(2.0, every):
+                continue
+            found = correlate(one, every, tps, intervals, lag)
+            if found and (best is None or abs(found.r) > best[0]) and _clearly_better(found, now):
+                best = abs(found.r), lag, found, now, one.label
+    if best is None:
+        return None
+    _, lag, found, now, label = best
+    as_is = f"instead of {now.r:+.2f}" if now else "instead of too few samples"
+    return (
+        f"With the times of {entry['name']} moved by {lag:+d} s, {label} would go with throughput at r = "
+        f"{found.r:+.2f} {as_is} (n = {found.n}). If its clock is off by that, attach it again with --offset "
+        f"{float(entry['offset_s']) + lag:g}s --replace; nothing was moved here."
+    )
+
+
+def _clearly_better(found: Correlation, now: Correlation | None) -> bool:
+    z = math.atanh(abs(found.r))
+    # The 95 % interval is ±1.96 standard errors wide in z.
+    error = (math.atanh(found.high) - math.atanh(found.low)) / 2 / 1.96
+    present = math.atanh(abs(now.r)) if now else 0.0
+    return abs(found.r) >= HINT_R and z - HINT_Z * error > present
+
+
+def _within(counter: Sampled, seconds: int) -> Sampled:
+    keep = (counter.t >= 0) & (counter.t <= seconds)
+    return replace(counter, t=counter.t[keep], values=counter.values[keep])
+
+
+def _counters(rows: pa.Table) -> list[Sampled]:
+    """The counters of a table in the order of their names; none of one that is missing."""
+    if not rows.num_rows:
+        return []
+    rows = rows.sort_by([(name, "ascending") for name in ("source", "counter", "instance", "unit", "t")])
+    names = ("source", "counter", "instance", "unit")
+    columns = [rows[name].combine_chunks().dictionary_encode() for name in names]
+    codes = [column.indices.to_numpy() for column in columns]
+    changed = np.any([np.diff(code) != 0 for code in codes], axis=0)
+    begins = [0, *(np.flatnonzero(changed) + 1).tolist(), rows.num_rows]
+    t, values = rows["t"].to_numpy(), rows["value"].to_numpy()
+    result = []
+    for begin, end in pairwise(begins):
+        source, counter, instance, unit = (str(column[begin].as_py()) for column in columns)
+        result.append(Sampled(source, counter, instance, unit, t[begin:end], values[begin:end]))
+    return result

@@ -1,0 +1,152 @@
+"""From counters to I/O summaries: of the server's files and of the devices below them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.analysis.read.counters import Counters, Delta, read_counters
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.record.devices import is_data_emulated
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import REPORT_DELAY_S
+
+_SERVER = [f"{verb}{what}" for verb in ("read", "write", "extend") for what in ("s", "_bytes", "_stall_ms")]
+_SERVER += ["syncs", "sync_stall_ms", "hits"]
+_WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
+_DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
+_DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions", "tier_bytes_up", "tier_bytes_down"]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a source calls the counters of an `IoSummary`; several are added up."""
+
+    reads: tuple[str, ...]
+    read_bytes: tuple[str, ...]
+    read_ms: tuple[str, ...]
+    writes: tuple[str, ...]
+    write_bytes: tuple[str, ...]
+    write_ms: tuple[str, ...]
+    syncs: tuple[str, ...]
+    sync_ms: tuple[str, ...]
+
+
+SERVER = Names(
+    ("reads",),
+    ("read_bytes",),
+    ("read_stall_ms",),
+    ("writes", "extends"),
+    ("write_bytes", "extend_bytes"),
+    ("write_stall_ms", "extend_stall_ms"),
+    ("syncs",),
+    ("sync_stall_ms",),
+)
+"""Of the server's files. **Extends count as writes**, with their bytes and their stall: a file grown by a
+block is written to the device all the same."""
+WAL_VIEW = Names((), (), (), ("writes",), ("bytes",), ("write_ms",), ("syncs",), ("sync_ms",))
+"""Where I/O of the write-ahead log is only in its own view (PostgreSQL 16 and 17). `bytes` is the log that
+was generated there, the blocks written are more."""
+DEVICE = Names(
+    ("reads",), ("read_bytes",), ("read_ms",), ("writes",), ("write_bytes",), ("write_ms",), ("syncs",), ("sync_ms",)
+)
+
+
+@dataclass(frozen=True)
+class Io:
+    """The counters of one run, each None where nothing was measured."""
+
+    data: Counters | None
+    temp: Counters | None
+    wal: Counters | None
+    wal_names: Names
+    emulated: bool  # the data device
+    data_device: Counters | None
+    wal_device: Counters | None
+    own_database: Counters | None
+    other_databases: Counters | None
+    host: Counters | None
+    checkpoints: Counters | None
+    foreign: Counters | None = None  # files of other databases on the same server
+
+
+def read_io(record: Record) -> Io:
+    delay = REPORT_DELAY_S.get((record.manifest.get("server") or {}).get("product") or "", 0.0)
+    server = read_counters(record, "server_io", _SERVER, group="kind", delay_s=delay)
+    wal, wal_names = server.get("wal"), SERVER
+    if wal is None or "writes" not in wal.totals:
+        wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
+    devices = read_counters(record, "device", _DEVICE, group="role")
+    blocks = ["blocks_read", "blocks_hit"]
+    databases = read_counters(record, "database", blocks, group="own", entity="database", delay_s=delay)
+    return Io(
+        data=server.get("data"),
+        temp=server.get("temp"),
+        wal=wal if wal is not None and "writes" in wal.totals else None,
+        wal_names=wal_names,
+        emulated=is_data_emulated(record.manifest),
+        data_device=devices.get("data") or devices.get("data+wal"),
+        wal_device=devices.get("wal"),
+        own_database=databases.get("true"),
+        other_databases=databases.get("false"),
+        host=read_counters(record, "host", ["user_s", "system_s", "iowait_s", "idle_s", "steal_s"]).get(""),
+        checkpoints=read_counters(record, "checkpoints", ["timed", "requested", "done"]).get(""),
+        foreign=server.get("foreign"),
+    )
+
+
+def over(counters: Counters | None, interval: Interval) -> Delta | None:
+    return counters.over(interval.begin, interval.end) if counters else None
+
+
+def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:
+    """I/O in an interval; None where it was not measured or the counters began again inside it."""
+    delta = over(counters, interval)
+    if counters is None or delta is None or delta.broken:
+        return None
+
+    def total(parts: tuple[str, ...]) -> float | None:
+        found = [delta.values[part] for part in parts if part in delta.values]
+        return sum(found) if found else None
+
+    def mean(stall: tuple[str, ...], count: tuple[str, ...]) -> float | None:
+        stalled, counted = total(stall), total(count)
+        return stalled / counted if stalled is not None and counted else None
+
+    syncs = total(names.syncs)
+    return IoSummary(
+        source=source,
+        seconds=delta.seconds,
+        reads=round(total(names.reads) or 0),
+        read_bytes=round(total(names.read_bytes) or 0),
+        read_ms=mean(names.read_ms, names.reads),
+        read_interval_mean_ms=_mean_of_means(counters, interval, names.read_ms, names.reads),
+        writes=round(total(names.writes) or 0),
+        write_bytes=round(total(names.write_bytes) or 0),
+        write_ms=mean(names.write_ms, names.writes),
+        write_interval_mean_ms=_mean_of_means(counters, interval, names.write_ms, names.writes),
+        syncs=None if syncs is None else round(syncs),
+        sync_ms=mean(names.sync_ms, names.syncs),
+    )
+
+
+def per_second_mean(stall: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Δstall / Δcount per second; NaN in seconds without at least one I/O."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count >= 1, stall / count, np.nan)
+
+
+def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndarray | None:
+    found = [per_second[name] for name in names if name in per_second]
+    return np.sum(found, axis=0) if found else None
+
+
+def _mean_of_means(
+    counters: Counters, interval: Interval, stall: tuple[str, ...], count: tuple[str, ...]
+) -> float | None:
+    rates = counters.per_second(interval.end)
+    stalled, counted = summed(rates, stall), summed(rates, count)
+    if stalled is None or counted is None:
+        return None
+    means = interval.of(per_second_mean(stalled, counted))
+    return float(np.nanmean(means)) if np.any(~np.isnan(means)) else None

@@ -1,0 +1,159 @@
+"""How long single I/Os took, from the histograms that SQL Server keeps on request.
+
+Their durations are whole numbers of a unit that Microsoft does not document. What the file counters say of the same
+I/Os tells milliseconds from microseconds; where they agree with neither, no percentile is given.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
+
+TABLE = "io_latency"
+NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """What was counted up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `ios` (n, v);
+    `slots` (n) durations there was room for, `dropped` (n) events lost, `epochs` (n) numbers of the epochs."""
+
+    t: np.ndarray
+    durations: np.ndarray
+    ios: np.ndarray
+    slots: np.ndarray
+    dropped: np.ndarray
+    epochs: np.ndarray
+
+    def over(self, interval: Interval) -> "Counted | None":
+        """Over what was sampled of the interval; None where too little was, or counting began again inside.
+
+        Counts grow evenly between two samples.
+        """
+        if not len(self.t):
+            return None
+        begin, end = max(float(interval.begin), self.t[0]), min(float(interval.end), self.t[-1])
+        if end - begin < (1 - UNCOVERED) * interval.seconds:
+            return None
+        first = int(np.searchsorted(self.t, begin, side="right")) - 1
+        last = int(np.searchsorted(self.t, end))
+        if len(np.unique(self.epochs[first : last + 1])) > 1:
+            return None
+        ios = [_at(self.t, self.ios, second) for second in (begin, end)]
+        dropped = [float(np.interp(second, self.t, self.dropped)) for second in (begin, end)]
+        full = bool(np.count_nonzero(self.ios[last]) >= self.slots[last])
+        return Counted(end - begin, ios[1] - ios[0], dropped[1] - dropped[0], full)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """I/Os by duration in some seconds, events lost, and whether the histogram was full by then."""
+
+    seconds: float
+    ios: np.ndarray
+    dropped: float
+    full: bool
+
+
+def read_io_latency(record: Record) -> dict[str, Histogram]:
+    """By operation, "read" or "log write"; empty where it was not asked for."""
+    columns = {name: numbers(record, TABLE, name) for name in ("t", "duration", "ios", "slots", "dropped")}
+    known = {name: values for name, values in columns.items() if values is not None}
+    if len(known) < len(columns) or not len(known["t"]):
+        return {}
+    operations, names = codes(record, TABLE, "operation", len(known["t"]))
+    known["epoch"], _ = codes(record, TABLE, "epoch", len(known["t"]))
+    return {
+        name: _histogram({column: values[operations == code] for column, values in known.items()})
+        for code, name in enumerate(names)
+    }
+
+
+def summarise_io_latency(
+    histograms: Mapping[str, Histogram], interval: Interval, data: IoSummary | None, wal: IoSummary | None
+) -> list[IoLatencySummary]:
+    """What was counted in the interval; `data` and `wal` are what the file counters say of it."""
+    found = []
+    for operation, histogram in sorted(histograms.items(), reverse=True):  # reads first
+        counted = histogram.over(interval)
+        if counted is None:
+            continue
+        ios, dropped = counted.ios, counted.dropped
+        by_files, mean_ms = _by_files(operation, data, wal)
+        total = float(ios.sum())
+        unit_ms = _unit_ms(float(ios @ histogram.durations) / total if total else 0.0, mean_ms)
+        doubt = None
+        if counted.full:
+            doubt = "there were more different durations than the histogram has room for"
+        elif dropped > HISTOGRAM_LOST * (total + dropped):
+            doubt = f"the server lost {dropped:,.0f} of the events for want of buffers"
+        elif total and unit_ms is None:
+            doubt = "its durations agree with the file counters neither as milliseconds nor as microseconds"
+        known = doubt is None and unit_ms is not None
+        found.append(
+            IoLatencySummary(
+                operation=operation,
+                ios=round(total),
+                coverage=total / counted.seconds / by_files if by_files else None,
+                resolution_ms=unit_ms if known else None,
+                latency_ms=_percentiles(histogram.durations * (unit_ms or 0.0), ios) if known else NO_PERCENTILES,
+                doubt=doubt,
+            )
+        )
+    return found
+
+
+def _histogram(rows: Mapping[str, np.ndarray]) -> Histogram:
+    t, begins, sample = np.unique(rows["t"], return_index=True, return_inverse=True)
+    known = ~np.isnan(rows["duration"])  # an empty histogram has a row without a duration
+    durations, slot = np.unique(rows["duration"][known], return_inverse=True)
+    ios = np.zeros((len(t), len(durations)))
+    ios[sample[known], slot] = rows["ios"][known]
+    slots = np.nan_to_num(rows["slots"][begins], nan=np.inf)
+    return Histogram(t, durations, ios, slots, rows["dropped"][begins], rows["epoch"][begins])
+
+
+def _at(t: np.ndarray, counts: np.ndarray, second: float) -> np.ndarray:
+    """Every column of `counts` (n, v), linear between the samples."""
+    after = min(int(np.searchsorted(t, second)), len(t) - 1)
+    before = max(after - 1, 0)
+    part = (second - t[before]) / (t[after] - t[before]) if after > before else 0.0
+    result: np.ndarray = counts[before] + part * (counts[after] - counts[before])
+    return result
+
+
+def _by_files(operation: str, data: IoSummary | None, wal: IoSummary | None) -> tuple[float, float | None]:
+    """How many such I/Os a second the file counters count, and their mean in ms."""
+    if operation == "read":
+        return (data.reads / data.seconds, data.read_ms) if data else (0.0, None)
+    return (wal.writes / wal.seconds, wal.write_ms) if wal else (0.0, None)
+
+
+def _unit_ms(mean: float, by_files_ms: float | None) -> float | None:
+    """Which unit makes of the mean duration what the files' counters say: a factor of 5, and 1 ms, is granted, as
+    their stalls hold scheduling and are whole milliseconds."""
+    if by_files_ms is None:
+        return None
+    for unit_ms in (1.0, 0.001):
+        if by_files_ms / 5 - 1 <= mean * unit_ms <= by_files_ms * 5 + 1:
+            return unit_ms
+    return None
+
+
+def _percentiles(durations_ms: np.ndarray, ios: np.ndarray) -> dict[str, float | None]:
+    total = float(ios.sum())
+    ranks = np.cumsum(ios)
+    found: dict[str, float | None] = {}
+    for name, share in PERCENTILES.items():
+        enough = total >= round(SAMPLES_BEYOND / (1 - share), 6)
+        at = int(np.searchsorted(ranks, share * total * (1 - 1e-9)))
+        found[name] = float(durations_ms[min(at, len(durations_ms) - 1)]) if enough else None
+    used = np.flatnonzero(ios >= 0.5)
+    return found | {"max": float(durations_ms[used[-1]]) if len(used) else None}

@@ -1,0 +1,66 @@
+"""Merged latency histograms, and percentiles the sample is large enough for."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.record import histogram as hdr
+from stallmark.stats.thresholds import SAMPLES_BEYOND
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+
+
+@dataclass
+class Latencies:
+    """Merged counts of one histogram layout."""
+
+    counts: np.ndarray
+
+    @classmethod
+    def empty(cls) -> "Latencies":
+        return cls(np.zeros(hdr.LAYOUT.counts_len, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        return int(self.counts.sum())
+
+    def merge(self, blob: bytes | None) -> None:
+        """Add an encoded histogram. Raises ValueError when its layout is another one."""
+        if not blob:
+            return
+        hdr.add(self.counts, blob)
+
+    def merge_all(self, blobs: Iterable[bytes | None]) -> None:
+        """`merge` of each, faster together. Raises ValueError as well for one that is damaged."""
+        hdr.add_all(self.counts, [blob for blob in blobs if blob])
+
+    def add(self, other: "Latencies") -> None:
+        self.counts += other.counts
+
+    def percentile_ms(self, share: float) -> float | None:
+        """The latency that `share` of all transactions did not exceed; None for too small a sample."""
+        size = self.size
+        # Rounded before it is compared: 1 − 0.9 is a little less than 0.1 in binary.
+        if size < round(SAMPLES_BEYOND / (1 - share), 6):
+            return None
+        rank = math.ceil(round(share * size, 6))
+        return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
+
+    def share_over(self, limit_ms: float) -> float | None:
+        """Of those that took longer than the limit, as far as the histogram's digits tell; None when there are none."""
+        within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
+        return float(self.counts[within:].sum() / self.size) if self.size else None
+
+    def max_ms(self) -> float | None:
+        used = np.flatnonzero(self.counts)
+        return self._value_ms(int(used[-1])) if len(used) else None
+
+    def summary(self) -> dict[str, float | None]:
+        return {name: self.percentile_ms(share) for name, share in PERCENTILES.items()} | {"max": self.max_ms()}
+
+    @staticmethod
+    def _value_ms(index: int) -> float:
+        value: int = hdr.LAYOUT.get_highest_equivalent_value(hdr.LAYOUT.get_value_from_index(index))
+        return value / 1000

@@ -1,0 +1,53 @@
+"""Per-second lines of one run for the charts."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.read.active_set import ActiveOverTime
+from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.summary import Series
+
+
+def make_series(
+    load: Load, io: Io, active: ActiveOverTime, primary: str | None = None, until: int | None = None
+) -> Series:
+    """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
+    measured. `until`: the second at which the load ends; after it users stop one by one."""
+    seconds = load.seconds
+    unknown = np.full(seconds, np.nan)
+    rise = io.data.per_second(seconds) if io.data else {}
+
+    def rate(names: tuple[str, ...]) -> np.ndarray:
+        found = summed(rise, names)
+        return unknown if found is None else found
+
+    reads, writes = rate(SERVER.reads), rate(SERVER.writes)
+    read_stall = rate(SERVER.read_ms)
+    device = io.data_device.per_second(seconds) if io.data_device else {}
+    done = load.all("committed") + load.all("rolled_back")
+    whole = Series(
+        second=np.arange(seconds),
+        tps=load.all("committed"),
+        read_ms=per_second_mean(read_stall, reads),
+        write_ms=per_second_mean(rate(SERVER.write_ms), writes),
+        read_stall_ms_per_s=read_stall,
+        users=load.user_sum("running"),
+        latency_mean_ms=per_second_mean(load.all("latency_us") / 1000, done),
+        data_iops=reads + writes,
+        data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
+        primary_tps=_committed(load, primary) if primary else None,
+        flash_share=per_second_mean(device["flash_reads"], device["reads"]) if "flash_reads" in device else None,
+        active_bytes=active.run,
+        active_minute_bytes=active.minute,
+    )
+    lines = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    cut: dict[str, Any] = {name: None if line is None else line[:until] for name, line in lines.items()}
+    return Series(**cut)
+
+
+def _committed(load: Load, transaction: str) -> np.ndarray:
+    counts = load.counts.get(transaction)
+    return counts["committed"] if counts else np.zeros(load.seconds)

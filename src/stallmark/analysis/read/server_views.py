@@ -1,0 +1,151 @@
+"""What a server that counts by file, wait type and procedure tells beyond the sums: SQL Server does.
+
+Of a wait type or a procedure, what was counted before it was first seen is not known and left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.analysis.read.counters import Counters, Delta, read_counters
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import SERVER, over, summarise_io
+from stallmark.analysis.read.io_latency import Histogram, read_io_latency
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.query_store import QueryStore, read_query_store
+from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
+from stallmark.analysis.read.server_state import StateViews, read_state_views
+from stallmark.analysis.read.server_summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.record.reader import Record
+
+TOP_WAITS = 10
+
+_FILE = [f"{verb}{what}" for verb in ("read", "write") for what in ("s", "_bytes", "_stall_ms")]
+_PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "logical_writes"]
+
+
+@dataclass(frozen=True)
+class ServerViews:
+    """The counters of one run by file, wait type and procedure; empty where the server has no such view."""
+
+    files: Mapping[str, Counters] = field(default_factory=dict)
+    file_kinds: Mapping[str, str] = field(default_factory=dict)
+    growths: Mapping[str, np.ndarray] = field(default_factory=dict)  # file -> when it was seen to have grown (s)
+    waits: Mapping[str, Counters] = field(default_factory=dict)
+    wait_classes: Mapping[str, str] = field(default_factory=dict)  # benign ones are not in it
+    procedures: Mapping[str, Counters] = field(default_factory=dict)
+    io_latency: Mapping[str, Histogram] = field(default_factory=dict)  # by operation
+    query_store: QueryStore = field(default_factory=QueryStore)
+    state: StateViews = field(default_factory=StateViews)
+    row_waits: RowWaits = field(default_factory=RowWaits)
+
+    def file_summaries(self, interval: Interval) -> list[FileSummary]:
+        """Our own files and those in which something was read or written, ours first."""
+        found = []
+        for name, counters in self.files.items():
+            io = summarise_io(counters, interval, SERVER, "server")
+            times = self.growths.get(name, np.empty(0))
+            grown = int(np.sum((times > interval.begin) & (times <= interval.end)))
+            kind = self.file_kinds[name]
+            if kind in ("data", "wal") or io is None or io.reads or io.writes:
+                found.append(FileSummary(name, kind, io, grown))
+        order = ("data", "wal", "temp", "foreign")
+        return sorted(found, key=lambda file: (order.index(file.kind), file.name))
+
+    def top_waits(self, interval: Interval) -> list[ServerWait]:
+        """Those in which the most time was spent beyond waiting for a CPU; without what is benign."""
+        found = []
+        for name, kind in self.wait_classes.items():
+            delta = over(self.waits[name], interval)
+            if delta is None or delta.broken or not delta["waits"]:
+                continue
+            wait = ServerWait(name, kind, delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"])
+            found.append(wait)
+        return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
+
+    def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:
+        """Procedures that were executed, those that read most first."""
+        found = []
+        for name, counters in self.procedures.items():
+            delta = over(counters, interval)
+            if delta is None or delta.broken or not delta["executions"]:
+                continue
+            elapsed = delta.mean("elapsed_us", "executions")
+            summary = ProcedureSummary(
+                name,
+                round(delta["executions"]),
+                _coverage(name, delta, load),
+                delta.mean("physical_reads", "executions"),
+                delta.mean("logical_reads", "executions"),
+                delta.mean("logical_writes", "executions"),
+                None if elapsed is None else elapsed / 1000,
+            )
+            found.append((delta["physical_reads"], summary))
+        return [summary for _, summary in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
+
+
+def read_server_views(record: Record) -> ServerViews:
+    kinds = _pairs(record, "server_io", "entity", "kind", "size_bytes")  # without sizes these are no files
+    wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
+    benign = _pairs(record, "server_waits", "wait_type", "benign")
+    return ServerViews(
+        files=read_counters(record, "server_io", _FILE, group="entity") if kinds else {},
+        file_kinds=kinds,
+        growths=_growths(record) if kinds else {},
+        waits=read_counters(
+            record, "server_waits", ["waits", "wait_ms", "signal_ms"], group="wait_type", entity="wait_type"
+        ),
+        wait_classes={name: kind for name, kind in wait_classes.items() if benign[name] != "true"},
+        procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan"),
+        io_latency=read_io_latency(record),
+        query_store=read_query_store(record),
+        state=read_state_views(record),
+        row_waits=read_row_waits(record),
+    )
+
+
+def transaction_of(procedure: str, transactions: Sequence[str]) -> str | None:
+    """The transaction type that calls a procedure: "trade_order" calls brokerage.trade_order_frame1."""
+    bare = procedure.rpartition(".")[2]
+    fitting = [name for name in transactions if bare == name or bare.startswith(f"{name}_")]
+    return max(fitting, key=len, default=None)
+
+
+def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
+    """Executions the plan cache kept count of, of those transactions that came to an end."""
+    transaction = transaction_of(procedure, list(load.counts))
+    if transaction is None:
+        return None
+    ended = ended_between(load, transaction, delta)
+    return delta["executions"] / ended if ended else None
+
+
+def ended_between(load: Load, transaction: str, delta: Delta) -> float:
+    """Committed or rolled back in the time that a delta covers, taken evenly within seconds."""
+    counts = load.counts[transaction]
+    ended = np.concatenate([[0], np.cumsum(counts["committed"] + counts["rolled_back"])])
+    begin, end = np.interp([delta.begin, delta.end], np.arange(len(ended)), ended)
+    return float(end - begin)
+
+
+def _growths(record: Record) -> dict[str, np.ndarray]:
+    sizes = read_counters(record, "server_io", ["size_bytes"], group="entity")
+    return {
+        name: size.t[1:][np.diff(size.totals["size_bytes"]) > 0]
+        for name, size in sizes.items()
+        if "size_bytes" in size.totals
+    }
+
+
+def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
+    """What a column says for each value of another, as text; empty when the table lacks one of the columns."""
+    found: dict[str, str] = {}
+    for batch in record.batches(table, [key, value, *needed]):
+        if batch.num_columns < 2 + len(needed):
+            return {}
+        texts = pa.table({name: batch.column(name).cast(pa.string()) for name in (key, value)})
+        for pair in texts.group_by([key, value]).aggregate([]).to_pylist():
+            found[pair[key]] = pair[value]
+    return found

@@ -1,0 +1,68 @@
+"""What sessions were seen doing, as parts of a transaction's time and second by second.
+
+The classes of `waits` put every I/O of files together; here reads are told from other I/O by the event's name, because
+it is reads that a device's read time and a buffer pool change.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.interval import Interval
+from stallmark.record.reader import Record
+
+_OF_CLASS = {"lock": "lock", "wal": "log", "cpu": "cpu", "client": "client"}
+_READS = ("DATAFILEREAD", "DATAFILEPREFETCH", "IO:AIO", "BUFFERIO", "PAGEIOLATCH")
+"""PostgreSQL's reads of data files (asynchronous ones are all reads, and who waits for BufferIO waits for another
+session's read of the same block), SQL Server's of pages."""
+
+
+@dataclass(frozen=True)
+class WaitParts:
+    """`users[part]` is the mean number of sessions seen in it per second, NaN in seconds in which nobody looked;
+    `looks` the number of sessions seen per second. Parts as in cause_summary.PARTS."""
+
+    users: dict[str, np.ndarray]
+    looks: np.ndarray
+
+    def over(self, interval: Interval) -> tuple[dict[str, float], int]:
+        """Mean number of sessions by part, and how many were looked at. Empty where nobody looked."""
+        looks = int(interval.of(self.looks).sum())
+        if not looks:
+            return {}, 0
+        return {part: float(np.nanmean(interval.of(users))) for part, users in self.users.items()}, looks
+
+
+def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
+    """None where no sessions were looked at. Looks are divided by the polls of their second, as in waits.py."""
+    second = numbers(record, "waits", "second")
+    if second is None or not len(second):
+        return None
+    samples, polls = numbers(record, "waits", "samples"), numbers(record, "waits", "polls")
+    assert samples is not None and polls is not None
+    classes, class_names = codes(record, "waits", "wait_class", len(second))
+    events, event_names = codes(record, "waits", "event", len(second))
+    inside = second < seconds
+    at = second[inside].astype(np.int64)
+    samples, polls = samples[inside], np.maximum(polls[inside], 1)
+    of_pair = classes[inside].astype(np.int64) * len(event_names) + events[inside]
+    seen = np.bincount(at, minlength=seconds) > 0
+    users: dict[str, np.ndarray] = {}
+    for pair in np.unique(of_pair):
+        part = part_of(class_names[pair // len(event_names)], event_names[pair % len(event_names)])
+        rows = of_pair == pair
+        counted = np.bincount(at[rows], weights=samples[rows] / polls[rows], minlength=seconds)
+        users[part] = users.get(part, 0.0) + counted
+    return WaitParts(
+        {part: np.where(seen, counted, np.nan) for part, counted in users.items()},
+        np.bincount(at, weights=samples, minlength=seconds),
+    )
+
+
+def part_of(wait_class: str, event: str) -> str:
+    """The part of cause_summary.PARTS that a wait belongs to."""
+    if wait_class == "io":
+        name = event.upper()
+        return "read" if any(known in name for known in _READS) else "other I/O"
+    return _OF_CLASS.get(wait_class, "rest")

@@ -1,0 +1,1 @@
+"""Steady state: was the load steady while it was measured?"""

@@ -1,0 +1,125 @@
+"""Checkpoint cycles: a server writes most of its pages in them, so an interval of two and a half cycles measured
+another load than one of three (design.md, 9).
+
+Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them, from one checkpoint to the
+same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). When that was
+is known to the sampling second of its counter, and so are the ends of what is measured.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from stallmark.analysis.read.counters import Counters
+from stallmark.analysis.read.interval import Cycles, Interval
+from stallmark.analysis.read.io import Io
+from stallmark.analysis.read.server_views import ServerViews
+from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CHECKPOINTS, CYCLES_COVER
+
+
+@dataclass(frozen=True)
+class Marks:
+    """When checkpoints were seen, in seconds since the run started, rising; sampled every `resolution_s`."""
+
+    t: np.ndarray
+    shown_by: str
+    resolution_s: float
+
+
+def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
+    """The part of the interval that the figures are taken over; all of it where there are too few whole cycles."""
+    if marks is None:
+        return interval
+    seen = marks.t[(marks.t > interval.begin) & (marks.t <= interval.end)]
+    count = max(len(seen) - 1, 0)
+    begin, end = (math.ceil(seen[0]), math.ceil(seen[-1])) if count else (interval.begin, interval.end)
+    mean_s = float((seen[-1] - seen[0]) / count) if count else None
+    covers = end - begin >= CYCLES_COVER * interval.seconds
+    whole = count >= CHECKPOINTS and covers
+    cycles = Cycles(
+        count=count,
+        begin_s=begin,
+        end_s=end,
+        measured_s=interval.seconds,
+        whole=whole,
+        mean_s=mean_s,
+        shown_by=marks.shown_by,
+        resolution_s=marks.resolution_s,
+        sentence=_sentence(interval, count, begin, end, mean_s, covers),
+    )
+    whole_interval = replace(interval, begin=begin, end=end) if whole else interval
+    return replace(whole_interval, cycles=cycles)
+
+
+def _sentence(interval: Interval, count: int, begin: int, end: int, mean_s: float | None, covers: bool) -> str:
+    if count < CHECKPOINTS:
+        held = f"{count} whole checkpoint cycle{'' if count == 1 else 's'}" if count else "no whole checkpoint cycle"
+        return (
+            f"The {interval.seconds} s measured held {held}; at least {CHECKPOINTS} are needed: how much was written, "
+            "and when, partly depends on where they began."
+        )
+    if not covers:
+        return (
+            f"The {count} whole checkpoint cycles in the {interval.seconds} s measured cover {end - begin} s only: "
+            "checkpoints came too irregularly to measure over whole cycles, so the figures are over all seconds."
+        )
+    return (
+        f"Figures are over {count} whole checkpoint cycles of {mean_s:.0f} s on average: {end - begin} s of the "
+        f"{interval.seconds} s measured, from {begin - interval.begin} s to {end - interval.begin} s."
+    )
+
+
+def checkpoint_marks(io: Io, views: ServerViews) -> Marks | None:
+    """When the server ended or, where it counts there, began its checkpoints, as far as its counters tell; None where
+    they do not."""
+    return marks_of_counter(io.checkpoints) or marks_of_writes(views.state.checkpoint_pages())
+
+
+def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
+    """From a count of checkpoints (PostgreSQL): of those that did something where it is known (`done`, since 18,
+    counted at their end), else of all (`timed` and `requested`, counted at their beginning); under a load
+    that writes they all do something. None where nothing was counted, or the count began again."""
+    if checkpoints is None or len(checkpoints.t) < 2 or np.any(checkpoints.breaks):
+        return None
+    totals = checkpoints.totals
+    done = totals.get("done")
+    if done is None:
+        parts = [totals[name] for name in ("timed", "requested") if name in totals]
+        if not parts:
+            return None
+        done = np.sum(parts, axis=0)
+    rose = np.diff(done) >= 1
+    return Marks(checkpoints.t[1:][rose], "the server's count of checkpoints", _interval_s(checkpoints.t))
+
+
+def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
+    """From a cumulative count of pages that checkpoints wrote (SQL Server), which has no count of checkpoints: each
+    burst of writes is one, and a cycle lasts from the end of a burst to the end of the next. With indirect
+    checkpoints pages are written all the time: then there are no bursts, and no cycles to be whole. None where
+    nothing was counted, or the count began again."""
+    if line is None or len(line[0]) < 3 or np.any(np.diff(line[1]) < 0):
+        return None
+    t, total = line
+    rate = np.diff(total) / np.diff(t)
+    writes = rate > CHECKPOINT_WRITES * rate.max() if rate.max() > 0 else np.zeros(len(rate), dtype=bool)
+    ends = [last for last in _run_ends(writes) if _quiet_after(t, writes, last) >= CHECKPOINT_QUIET_S]
+    return Marks(t[1:][ends], "bursts of pages that checkpoints wrote", _interval_s(t))
+
+
+def _run_ends(writes: np.ndarray) -> Sequence[int]:
+    """Indices of the last sample of each burst; one that the record ends in has no end."""
+    ends: list[int] = np.flatnonzero(writes[:-1] & ~writes[1:]).tolist()
+    return ends
+
+
+def _quiet_after(t: np.ndarray, writes: np.ndarray, last: int) -> float:
+    """Seconds from a burst's last sample to the next burst's first, or to the end of the record."""
+    later = np.flatnonzero(writes[last + 1 :])
+    begins = last + 1 + int(later[0]) if len(later) else len(writes)
+    return float(t[begins] - t[last + 1])
+
+
+def _interval_s(t: np.ndarray) -> float:
+    return round(float(np.median(np.diff(t))), 1)

@@ -1,0 +1,300 @@
+"""One step of one run: every quantity over its measured interval."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.cause.attribution import device_share_of_stall
+from stallmark.analysis.cause.device_verdict import device_verdict
+from stallmark.analysis.read.active_set import active_set, flash_use
+from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
+from stallmark.analysis.read.io_latency import summarise_io_latency
+from stallmark.analysis.read.latency import Latencies
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
+from stallmark.analysis.read.server_views import ServerViews
+from stallmark.analysis.read.transaction_reads import transaction_reads
+from stallmark.analysis.read.waits import Waits
+from stallmark.analysis.read.workload import Workload
+from stallmark.analysis.steady.steadiness import Steadiness, judge
+from stallmark.analysis.summary import StepSummary, TransactionSummary
+from stallmark.analysis.validity.driver_bound import driver_bound
+from stallmark.analysis.validity.invalid import foreign_share, invalid_sentences, storage_sentences
+from stallmark.analysis.validity.judge import Validity
+from stallmark.analysis.validity.service_level import judge_reads
+from stallmark.record.devices import device_name, device_of, emulated_roles
+from stallmark.record.reader import Record
+from stallmark.stats.correlation import Correlation, correlate_changes
+from stallmark.stats.thresholds import LATE_FLOOR_PER_S
+
+
+def summarise_step(
+    record: Record, key: str, interval: Interval, io: Io, waits: Waits | None, views: ServerViews, validity: Validity
+) -> StepSummary:
+    """`interval` is what all figures are over: the measured one, or the whole checkpoint cycles in it."""
+    manifest = record.manifest
+    workload, load, errors = validity.workload, validity.load, validity.errors
+    step = manifest["steps"][interval.index]
+    arrivals = step.get("arrivals") or "closed"
+    transactions = _transactions(validity, interval)
+    latency, service = _merged(load.latency, interval), _merged(load.service, interval)
+    total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
+    tps = total["committed"] / interval.seconds
+    data = summarise_io(io.data, interval, SERVER, "server")
+    wal = summarise_io(io.wal, interval, io.wal_names, "server")
+    if waits and load.attended:
+        waits = waits.of(float(interval.of(load.sessions()).mean()))
+    wait_share = waits.shares() if waits else None
+    state = views.state.summary(interval)
+    cpu = cpu_busy(over(io.host, interval))
+    if cpu is None and state:
+        cpu = state.cpu_busy_share
+    devices = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
+    spindles = {role: _spindles(delta, device_of(manifest, role)) for role, delta in devices.items()}
+    busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
+    verdict = device_verdict(
+        wait_share,
+        data_busy=busy if spindles["data"] else None,
+        wal_busy=wal_busy if spindles["wal"] else None,
+        cpu_busy=cpu,
+        wal_apart=io.wal_device is not None,
+        device_share=device_share_of_stall(io, interval),
+    )
+    late = [_late(device) for device in devices.values()]
+    bound = driver_bound(load, interval, arrivals)
+    pool = (manifest.get("memory") or {}).get("reached_bytes")
+    size = (manifest.get("database") or {}).get("bytes_before")
+    primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
+    gates = validity.judge(interval, transactions, wait_share)
+    latencies = summarise_io_latency(views.io_latency, interval, data, wal)
+    return StepSummary(
+        key=key,
+        run=record.folder.name,
+        variant=(manifest.get("variant") or {}).get("name") or "",
+        repeat=manifest.get("repeat") or 1,
+        step=step.get("name") or f"{step['users']} users",
+        users=step["users"],
+        buffer_pool_bytes=pool,
+        buffer_pool_share=pool / size if pool and size else None,
+        device=device_name(manifest),
+        emulated_roles=emulated_roles(manifest),
+        measured_s=interval.seconds,
+        warm_up_s=step["measure_s"] - (step.get("begin_s") or 0),
+        tps=tps,
+        committed=total["committed"],
+        rolled_back=total["rolled_back"],
+        failed=total["failed"],
+        retries=total["retries"],
+        latency_mean_ms=_mean_ms(total),
+        latency_ms=latency.summary(),
+        service_ms=service.summary(),
+        transactions=transactions,
+        data_io=data,
+        wal_io=wal,
+        device_io=summarise_io(io.data_device, interval, DEVICE, "device"),
+        wal_device_io=summarise_io(io.wal_device, interval, DEVICE, "device"),
+        reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
+        hit_share=_hit_share(over(io.own_database, interval), state),
+        read_stall_ms_per_s=_read_stall(io, data, interval),
+        wait_share=wait_share,
+        top_waits=waits.top() if waits else [],
+        cpu_busy_share=cpu,
+        correlations=list(_correlations(load, io, interval)),
+        errors=errors.summaries(interval),
+        driver_bound=bound,
+        device_verdict=verdict.sentence if verdict else None,
+        invalid=[
+            *invalid_sentences(load, io, interval, arrivals, bound is not None),
+            *(gate.sentence for gate in gates if gate.passed is False and gate.voids),
+            *storage_sentences(record),
+        ],
+        foreign_io_share=foreign_share(io, interval),
+        device_is_bottleneck=verdict.limits if verdict else None,
+        device_busy_share=busy,
+        device_late_share=max((share for share in late if share is not None), default=None),
+        checkpoints=_checkpoints(over(io.checkpoints, interval)),
+        cut=interval.cut,
+        files=views.file_summaries(interval),
+        server_waits=views.top_waits(interval),
+        procedures=views.procedure_summaries(interval, load),
+        io_latency=latencies,
+        query_store=views.query_store.summaries(interval),
+        server_state=state,
+        primary=workload.primary,
+        primary_tps=primary if workload.primary else None,
+        nominal_tps=workload.nominal_rate,
+        gates=gates,
+        bursts=list(errors.bursts(load, interval)),
+        reads=_in_order(workload, transaction_reads(views, load, interval)),
+        row_waits=views.row_waits.summaries(interval),
+        begin_s=interval.begin,
+        end_s=interval.end,
+        cycles=interval.cycles,
+        steadiness=_steadiness(load, interval, arrivals),
+        waited=step.get("waited"),
+        slo=judge_reads(manifest, latencies, data),
+        flash=flash_use(record, io, interval),
+        active=active_set(record, io, interval),
+    )
+
+
+def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | None:
+    """Of the throughput; of the latency where arrivals have a rate of their own, which the throughput then is. None
+    where no transactions were executed: a phase of queries."""
+    if not load.counts:
+        return None
+    committed = load.all("committed")
+    if arrivals == "closed":
+        return judge(interval.of(committed))
+    done = committed + load.all("rolled_back")
+    return judge(interval.of(per_second_mean(load.all("latency_us"), done)), "mean latency")
+
+
+_TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
+
+
+def cpu_busy(host: Delta | None) -> float | None:
+    """Share of the host's CPU time that was neither idle nor waiting for I/O. Stolen time counts as busy: it
+    was asked for and not given."""
+    if host is None or host.broken:
+        return None
+    total = sum(host.values.values())
+    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
+    return 1 - idle / total if total else None
+
+
+def _transactions(validity: Validity, interval: Interval) -> list[TransactionSummary]:
+    """In the order of the deck. What was never executed within the interval is left out."""
+    workload, load = validity.workload, validity.load
+    of_users = [kind.name for kind in workload.of_users()]
+    done = {
+        name: int(interval.of(counts["committed"] + counts["rolled_back"]).sum())
+        for name, counts in load.counts.items()
+    }
+    total = sum(done.get(name, 0) for name in of_users)
+    found = []
+    for name in workload.in_order(load.counts):
+        sums = {column: int(interval.of(load.counts[name][column]).sum()) for column in _TOTALS}
+        if workload.kinds and not interval.of(load.ended(name)).any():
+            continue
+        kind = workload.find(name)
+        latency = load.latency.get((interval.index, name), Latencies.empty())
+        found.append(
+            TransactionSummary(
+                name=name,
+                committed=sums["committed"],
+                rolled_back=sums["rolled_back"],
+                failed=sums["failed"],
+                retries=sums["retries"],
+                tps=sums["committed"] / interval.seconds,
+                latency_mean_ms=_mean_ms(sums),
+                latency_ms=latency.summary(),
+                service_ms=load.service.get((interval.index, name), Latencies.empty()).summary(),
+                source=kind.source,
+                share=done[name] / total if name in of_users and total else None,
+                deck_share=workload.deck_share(kind) if name in of_users else None,
+                limit_s=kind.limit_s,
+                over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000),
+                aborted=int(interval.of(validity.errors.aborted(name)).sum()),
+            )
+        )
+    return found
+
+
+def _in_order(workload: Workload, reads: list[TransactionReads]) -> list[TransactionReads]:
+    order = workload.in_order(one.transaction for one in reads)
+    return sorted(reads, key=lambda one: order.index(one.transaction))
+
+
+def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:
+    merged = Latencies.empty()
+    for (index, _), latencies in histograms.items():
+        if index == interval.index:
+            merged.add(latencies)
+    return merged
+
+
+def _mean_ms(total: Mapping[str, int]) -> float | None:
+    done = total["committed"] + total["rolled_back"]
+    return total["latency_us"] / done / 1000 if done else None
+
+
+def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
+    """Reads of all the server's processes, I/O workers too, per commit in the time that the counters cover."""
+    if data is None or data.broken or "reads" not in data.values:
+        return None
+    committed = np.concatenate([[0], np.cumsum(load.all("committed"))])
+    begin, end = np.interp([data.begin, data.end], np.arange(len(committed)), committed)
+    return float(data["reads"] / (end - begin)) if end > begin else None
+
+
+def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:
+    """Of the blocks our database asked for, or where only the server counts them, of all. Its I/O view cannot tell:
+    one read there is several blocks."""
+    if database is None:
+        return state.hit_share if state else None
+    if database.broken:
+        return None
+    asked = database["blocks_hit"] + database["blocks_read"]
+    return database["blocks_hit"] / asked if asked else None
+
+
+def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | None:
+    delta = over(io.data, interval)
+    if data is None or delta is None or "read_stall_ms" not in delta.values:
+        return None
+    return delta["read_stall_ms"] / delta.seconds
+
+
+def _spindles(device: Delta | None, described: Mapping[str, Any]) -> int | None:
+    """Of an emulated device that counted for itself; None where the kernel did: of a real one, and of a lab's to
+    all but root."""
+    counted = "spindles" in described or (device is not None and "late" in device.values)
+    return (described.get("lab") or described).get("spindles") if counted else None
+
+
+def _device_busy(device: Delta | None, spindles: int | None) -> float | None:
+    """An emulated device counts service time summed over its spindles, a real one time with anything under
+    way."""
+    if device is None or device.broken or "busy_ms" not in device.values:
+        return None
+    return min(1.0, device["busy_ms"] / 1000 / device.seconds / (spindles or 1))
+
+
+def _late(device: Delta | None) -> float | None:
+    """None as well where there was too little I/O for it to matter."""
+    if device is None or device.broken or "late" not in device.values:
+        return None
+    done = device["reads"] + device["writes"] + device.values.get("syncs", 0.0)
+    return device["late"] / done if done > LATE_FLOOR_PER_S * device.seconds else None
+
+
+def _checkpoints(delta: Delta | None) -> int | None:
+    """Where the server does not count those that did something, all: under a load that writes they all do."""
+    if delta is None or delta.broken:
+        return None
+    return round(delta.values.get("done", delta.values.get("timed", 0.0) + delta.values.get("requested", 0.0)))
+
+
+def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlation]:
+    """The device's counters where they are known: they are immediate, and what the server's sessions hand in
+    late falls into another second than the transactions it slowed."""
+    tps = interval.of(load.all("committed"))
+    counters, names, whose = io.data_device, DEVICE, "device"
+    if counters is None:
+        counters, names, whose = io.data, SERVER, "server"
+    if counters is None:
+        return
+    rise = counters.per_second(interval.end)
+    reads, stall = summed(rise, names.reads), summed(rise, names.read_ms)
+    if reads is None or stall is None:
+        return
+    for right, name, unit in (
+        (per_second_mean(stall, reads), f"mean read time ({whose})", "ms per I/O"),
+        (stall, f"read stall ({whose})", "stall-ms per second"),
+    ):
+        if found := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
+            yield found

@@ -1,0 +1,276 @@
+"""What the analysis says of an experiment: plain values with their units, `None` where nothing was measured.
+
+The report, the terminal table and `--json` all show these values and compute none of their own.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.cause.summary import StepCause
+from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.queries.summary import QueriesBeside, QueryComparison, QueryRunSummary
+from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.read.interval import Cycles
+from stallmark.analysis.read.server_summary import (
+    FileSummary,
+    IoLatencySummary,
+    IoSummary,
+    ProcedureSummary,
+    QueryStoreSummary,
+    RowWait,
+    ServerState,
+    ServerWait,
+    TransactionReads,
+)
+from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.service_level import ServiceLevel
+from stallmark.stats.correlation import Correlation
+
+
+@dataclass(frozen=True)
+class TransactionSummary:
+    """One transaction type in one step's measured interval. Percentiles the sample is too small for are None."""
+
+    name: str
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    tps: float  # committed per second
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
+    service_ms: dict[str, float | None]  # the same: started to ended
+    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
+    share: float | None = None  # of the users' transactions that ended
+    deck_share: float | None = None  # what that should be
+    limit_s: float | None = None  # 90 % should take no longer
+    over_limit: float | None = None  # share that took longer
+    aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
+
+    @property
+    def done(self) -> int:
+        return self.committed + self.rolled_back
+
+    @property
+    def ended(self) -> int:
+        """With those given up."""
+        return self.done + self.failed
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+    transaction: str = ""
+    most_in_a_second: int = 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Something that must hold for a step's figures to stand for its load, and whether it does."""
+
+    name: str
+    asks: str  # what must hold, in words
+    figure: str  # what was found, and what is allowed, in words
+    allowed: str
+    value: float | None  # the same as a number, and what it may be at most
+    limit: float | None
+    unit: str
+    passed: bool | None  # None: not known
+    sentence: str  # the reason, for one that failed
+    voids: bool = True  # a step that fails it must not be compared
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """One step of one run. `key` identifies it among all steps of the report."""
+
+    key: str
+    run: str  # folder name of the record
+    variant: str
+    repeat: int
+    step: str
+    users: int
+    buffer_pool_bytes: int | None  # as reached on the server
+    buffer_pool_share: float | None  # of the database's size at the start
+    device: str  # "EMULATED 8 spindles, 4 ms" or the block device's name
+    emulated_roles: tuple[str, ...]  # those of "data" and "wal" whose device was emulated
+    measured_s: float
+    warm_up_s: float
+    tps: float
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]
+    service_ms: dict[str, float | None]
+    transactions: list[TransactionSummary]
+    data_io: IoSummary | None  # server, data files
+    wal_io: IoSummary | None
+    device_io: IoSummary | None
+    wal_device_io: IoSummary | None
+    reads_per_transaction: float | None  # physical, data files, per committed transaction
+    hit_share: float | None  # of block requests answered by the pool
+    read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
+    wait_share: dict[str, float] | None  # WAIT_CLASSES -> share of the users' sampled time, sums to 1
+    top_waits: list[tuple[str, float]]  # (event, share)
+    cpu_busy_share: float | None  # of the host
+    correlations: list[Correlation]
+    errors: list[ErrorSummary]
+    driver_bound: str | None  # a sentence when the driver was the bottleneck
+    device_verdict: str | None  # a sentence: is the device the bottleneck? "The device is not the bottleneck: …"
+    invalid: list[str]  # sentences: epoch change inside the interval, foreign I/O above 5 %, …
+    foreign_io_share: float | None
+    device_is_bottleneck: bool | None = None  # what device_verdict says; None: one limit among others, or unknown
+    device_busy_share: float | None = None  # data device: of its spindles' time when emulated, else of elapsed time
+    device_late_share: float | None = None  # of an emulated device's I/Os, for which the real one was slower
+    checkpoints: int | None = None  # that did something, within the measured interval
+    cut: bool = False  # measured for less than planned, because the run ended early
+    files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
+    server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
+    procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
+    io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
+    query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
+    server_state: ServerState | None = None
+    primary: str | None = None  # the transaction whose rate is the result; None: all are
+    primary_tps: float | None = None
+    nominal_tps: float | None = None  # what the database's size stands for
+    gates: list[Gate] = field(default_factory=list)
+    bursts: list[str] = field(default_factory=list)  # sentences: errors that came many at once
+    reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
+    row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
+    begin_s: int = 0  # seconds of the run that all figures are over: from this one …
+    end_s: int = 0  # … to before this one
+    cycles: Cycles | None = None  # of checkpoints
+    steadiness: Steadiness | None = None
+    cause: StepCause | None = None
+    waited: dict[str, Any] | None = None  # for a steady state, before measuring: as the manifest's step says
+    slo: ServiceLevel | None = None
+    beside: QueriesBeside | None = None  # streams of queries that were there as well
+    flash: FlashUse | None = None  # of the data device, where it is counted
+    active: ActiveSet | None = None
+
+    @property
+    def emulated(self) -> bool:
+        """So it is labelled: its data, its log or both were on an emulated device."""
+        return bool(self.emulated_roles)
+
+    @property
+    def result_tps(self) -> float:
+        """Per second: of the primary transaction where there is one, else of all."""
+        return self.tps if self.primary_tps is None else self.primary_tps
+
+    @property
+    def flash_warming(self) -> bool:
+        """Whether the device's flash answered ever more of the reads."""
+        return self.flash is not None and self.flash.warming
+
+
+@dataclass(frozen=True)
+class Series:
+    """Per-second lines of one run for the charts; NaN where nothing is known. All arrays have equal length."""
+
+    second: np.ndarray
+    tps: np.ndarray
+    read_ms: np.ndarray
+    write_ms: np.ndarray
+    read_stall_ms_per_s: np.ndarray
+    users: np.ndarray
+    latency_mean_ms: np.ndarray
+    data_iops: np.ndarray
+    data_mb_per_s: np.ndarray
+    primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
+    flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
+    active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
+    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where nobody counted
+
+    def line(self, name: str) -> np.ndarray:
+        """One of the above by its name; NaN throughout where the run has no such line."""
+        found = getattr(self, name)
+        return np.full(len(self.second), np.nan) if found is None else found
+
+
+@dataclass(frozen=True)
+class ForeignCounter:
+    """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
+
+    kind: str  # what it says of storage: "read latency", "write latency", "IOPS", "throughput", "queue", "cache hits"
+    name: str  # as its tool calls it
+    instance: str
+    unit: str
+    t: np.ndarray
+    values: np.ndarray
+    mean: float | None  # of the samples within measured intervals
+    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+
+
+@dataclass(frozen=True)
+class ForeignSummary:
+    """A file that was attached to a run, and by which clock its figures are."""
+
+    name: str
+    file: str
+    format: str
+    time_zone: str
+    offset_s: float  # added to its times
+    span: tuple[str, str]  # UTC, ISO 8601
+    samples: int
+    interval_s: float
+    counters: list[ForeignCounter]  # at most six
+    others: list[str]  # counters that are not drawn
+    notes: list[str]  # what was left out of the file
+    hint: str | None  # a sentence where another offset would fit clearly better
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    folder: str
+    title: str  # "cap 5 %" or "cap 5 %, repeat 2"
+    started: str  # UTC, ISO 8601
+    manifest: dict[str, Any]
+    incomplete_because: str | None
+    steps: list[StepSummary]
+    series: Series
+    collectors_off: dict[str, str]  # collector title -> why it measured nothing
+    collector_cost_share: float | None  # of one core
+    growth_share: float | None  # of the database over the run
+    conditions: list[dict[str, Any]]  # {"name", "holds", "offending", "seconds", "detail"}
+    foreign: list[ForeignSummary] = field(default_factory=list)
+    queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
+
+
+@dataclass(frozen=True)
+class ExperimentSummary:
+    """Everything the report shows."""
+
+    scenario: str
+    title: str
+    answers: str
+    emulated: bool  # any run on an emulated device
+    axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
+    runs: list[RunSummary]
+    findings: list[str] = field(default_factory=list)  # one sentence each, most important first
+    cautions: list[str] = field(default_factory=list)  # what the reader must not conclude
+    queries: QueryComparison | None = None  # of runs of queries
+    comparison: ComparisonSummary | None = None  # of variants that were repeated
+
+    @property
+    def steps(self) -> list[StepSummary]:
+        return [step for run in self.runs for step in run.steps]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the series, for `--json`."""
+        result = asdict(self)
+        for run in result["runs"]:
+            del run["series"]
+            for step in run["steps"]:
+                step["emulated"] = bool(step["emulated_roles"])
+            for counter in (counter for source in run["foreign"] for counter in source["counters"]):
+                del counter["t"], counter["values"]
+        return result

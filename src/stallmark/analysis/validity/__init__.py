@@ -1,0 +1,1 @@
+"""Conditions under which a step's figures must not be used, and the service level."""

@@ -1,0 +1,103 @@
+"""What makes a step invalid, as sentences."""
+
+from collections.abc import Iterator
+
+from stallmark.analysis.read.counters import Counters, Delta
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.validity.driver_bound import little_gap
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import FAILED, FOREIGN_BUSY, FOREIGN_FLOOR_PER_S, FOREIGN_IO, GAP_S, UNCOVERED
+from stallmark.wording import percent
+
+FOREIGN = "Somebody else used the storage"
+"""So begins the sentence of it."""
+
+
+def invalid_sentences(load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool) -> Iterator[str]:
+    """Why the figures of an interval must not be compared; nothing when they may."""
+    if interval.cut:
+        planned = "" if interval.planned_s is None else f" of {interval.planned_s:g} planned"
+        yield f"The run ended early: this step was measured for {interval.seconds} s{planned}."
+    for name, counters in (
+        ("I/O of data files", io.data),
+        ("I/O of the log", io.wal),
+        ("the data device", io.data_device),
+        ("the log's device", io.wal_device),
+    ):
+        yield from _lost(name, counters, interval)
+    foreign = foreign_share(io, interval)
+    if foreign is not None and foreign > FOREIGN_IO:
+        what = "read was not read" if io.foreign is None else "read and written was not"
+        yield f"{FOREIGN}: {percent(foreign)} of what was {what} for this run."
+    done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
+    if failed > FAILED * (done + failed):
+        yield (f"{percent(failed / (done + failed))} of the transactions failed; latencies describe the others only.")
+    elif arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
+        yield gap
+
+
+def storage_sentences(record: Record) -> Iterator[str]:
+    """What the server's error log told of its storage: no figure of such a run stands for anything."""
+    for batch in record.batches("error_log", ["number", "text"]):
+        for row in batch.to_pylist():
+            yield f"The server's error log told of trouble with its storage: {row['text']} (error {row['number']})."
+
+
+def foreign_share(io: Io, interval: Interval) -> float | None:
+    """Share of I/O that was not ours: the largest of other databases' blocks read, the bytes read and written
+    in other databases' files, and, on a real data device, other programs' bytes read. None where none of them
+    is known, or where it was so little that it delays nobody.
+    """
+    shares = _of_databases(io, interval), _of_files(io, interval), _of_device(io, interval)
+    return max((share for share in shares if share is not None), default=None)
+
+
+def _of_databases(io: Io, interval: Interval) -> float | None:
+    own, other = over(io.own_database, interval), over(io.other_databases, interval)
+    if own is None or other is None or own.broken or other.broken:
+        return None
+    foreign = other["blocks_read"]
+    share = foreign / max(own["blocks_read"] + foreign, 1)
+    return None if share > FOREIGN_IO and foreign / other.seconds <= FOREIGN_FLOOR_PER_S else share
+
+
+def _of_files(io: Io, interval: Interval) -> float | None:
+    """Bytes of other databases' files, where the server counts by file; tempdb is taken to be ours."""
+    foreign = over(io.foreign, interval)
+    ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
+    if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
+        return None
+    theirs = _bytes_per_second(foreign)
+    share = theirs / max(theirs + sum(_bytes_per_second(delta) for delta in ours if delta), 1.0)
+    per_second = (foreign["reads"] + foreign["writes"]) / foreign.seconds
+    return None if share > FOREIGN_IO and per_second <= FOREIGN_FLOOR_PER_S else share
+
+
+def _bytes_per_second(delta: Delta) -> float:
+    return (delta["read_bytes"] + delta["write_bytes"]) / delta.seconds
+
+
+def _of_device(io: Io, interval: Interval) -> float | None:
+    """Bytes read from a real device beyond the server's own; an emulated one serves nobody else."""
+    server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
+    if io.emulated or server is None or device is None or server.broken or device.broken:
+        return None
+    if not device["read_bytes"]:
+        return 0.0
+    ours = server["read_bytes"] / server.seconds + (temp["read_bytes"] / temp.seconds if temp else 0)
+    share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
+    busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
+    return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
+
+
+def _lost(name: str, counters: Counters | None, interval: Interval) -> Iterator[str]:
+    if counters is None:
+        return
+    delta = over(counters, interval)
+    covered = delta.seconds if delta else 0.0
+    if delta and delta.broken:
+        yield f"The counters of {name} began again inside the measured interval: what they count is unknown."
+    elif interval.seconds - covered > max(GAP_S, UNCOVERED * interval.seconds):
+        yield f"The counters of {name} were read for {covered:.0f} s of {interval.seconds} s measured."

@@ -1,0 +1,75 @@
+"""The validity gates of each step of a run (gates.py), from what its record holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.read.deferred_queue import Agenda
+from stallmark.analysis.read.errors import Errors
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.workload import Kind, Workload
+from stallmark.analysis.summary import Gate, TransactionSummary
+from stallmark.analysis.validity import gates
+
+
+@dataclass(frozen=True)
+class Validity:
+    """What of one run its gates are judged by."""
+
+    workload: Workload
+    load: Load
+    errors: Errors
+    agenda: Agenda
+    conditions: Sequence[Mapping[str, Any]]
+
+    def judge(
+        self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
+    ) -> list[Gate]:
+        """Of the step measured in `interval`; those of the whole run are in each. A workload without a primary
+        transaction is not held against contention: the bank's branches are in each other's way by design."""
+        executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
+        contended = self.workload.primary is not None
+        found = [
+            self._mix(interval, transactions, max(executors, 1)),
+            self._followers(interval, max(executors, 1)),
+            gates.aborts(transactions) if contended else None,
+            gates.locks(wait_share) if contended else None,
+            gates.limits(self.workload, transactions),
+            gates.lag(self.agenda.lateness(interval)),
+            gates.conditions(self.conditions),
+            self._completed(),
+        ]
+        return [gate for gate in found if gate]
+
+    def _mix(self, interval: Interval, transactions: Sequence[TransactionSummary], executors: int) -> Gate | None:
+        under_way = {
+            one.name: interval.of(self.load.counts[one.name]["latency_us"]).sum() / 1e6 / interval.seconds
+            for one in transactions
+            if one.name in self.load.counts
+        }
+        return gates.mix(self.workload, {one.name: one.done for one in transactions}, under_way, executors)
+
+    def _followers(self, interval: Interval, executors: int) -> Gate | None:
+        found = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
+        return gates.followers(found, executors, interval.seconds)
+
+    def _following(self, kind: Kind, interval: Interval) -> gates.Following:
+        """Followers that were given up have come as well; sources that were have not given rise to any."""
+        source = self.load.counts.get(kind.follows or "")
+        done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
+        came = self.load.ended(kind.name)
+        return gates.Following(
+            kind,
+            int(interval.of(done).sum()),
+            int(interval.of(source["rolled_back"]).sum()) if source else 0,
+            int(interval.of(came).sum()),
+            int(done[: interval.begin].sum()),
+            int(came[: interval.begin].sum()),
+        )
+
+    def _completed(self) -> Gate | None:
+        committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
+        return gates.completed(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)

@@ -1,0 +1,1 @@
+"""The command `stallmark`: one file for each command."""

@@ -1,0 +1,156 @@
+"""What the commands share: how they speak, their exit codes, and the options for a server and a workload."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from urllib.parse import unquote
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+from rich.table import Table
+
+from stallmark.errors import StallmarkError
+
+# Exit codes, for CI. click itself uses 2 for a wrong command line.
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT = 1, 3, 4, 5
+
+out = Console()
+err = Console(stderr=True)
+
+
+def tell(console: Console, markup: str) -> None:
+    """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
+    console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def item(mark: str, markup: str) -> None:
+    """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    if not out.is_terminal:
+        return tell(out, f"{mark} {markup}")
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row(mark, markup)
+    out.print(grid, highlight=False)
+
+
+def system_sentence(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}."
+
+
+def escape(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+# In a URL before the host, or as a parameter: of a URL, of libpq's `key=value` form, of an ODBC string.
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\b(ssl)?(password|pwd)\s*=", re.IGNORECASE)
+
+
+def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
+    typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
+    from stallmark.experiment.target import server_url
+
+    if url and typed and _PASSWORD.search(unquote(url)):
+        raise StallmarkError(
+            "A password on the command line can be read by everybody on this machine: leave it out of --server, "
+            "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
+            "that only you can read (--server @FILE)."
+        )
+    return server_url(url) if url else None
+
+
+def server_option(*, without: str = "", required: bool = False) -> Callable:
+    return click.option(
+        "--server",
+        envvar="STALLMARK_SERVER",
+        metavar="URL",
+        required=required,
+        callback=_no_password,
+        help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
+        f"one (or STALLMARK_SERVER). {without}".rstrip(),
+    )
+
+
+def target_options(command: Callable) -> Callable:
+    @server_option(without="Without it: the embedded PostgreSQL.")
+    @click.option("--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server.")
+    @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
+    @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
+    @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
+    @wraps(command)
+    def with_target(server, data_dir, wal_dir, port, drop_caches, **others):
+        from stallmark.experiment.target import Target
+
+        return command(target=Target(server, data_dir, wal_dir, port, drop_caches), **others)
+
+    return with_target
+
+
+def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Of 4GiB or 200MB: the callback of an option."""
+    from pydantic import ByteSize, TypeAdapter, ValidationError
+
+    if text is None:
+        return None
+    try:
+        return int(TypeAdapter(ByteSize).validate_python(text))
+    except ValidationError:
+        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+
+
+def workload_options(command: Callable) -> Callable:
+    """The command gets a `choice`, and the `scenario` where one was named in place of a workload."""
+
+    @click.argument("workload")
+    @click.option(
+        "--scale",
+        "scale",
+        default="",
+        metavar="MEASURE=N[,…]",
+        help="How large, for example branches=100, or customers=5000,days=1.",
+    )
+    @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+    @wraps(command)
+    def with_choice(workload, scale, seed, **others):
+        from stallmark.transactions import WORKLOADS
+
+        if workload in WORKLOADS:
+            return command(choice=_choice(workload, scale, seed), scenario=None, **others)
+        given = click.get_current_context().get_parameter_source
+        if scale or given("seed") is ParameterSource.COMMANDLINE:
+            raise click.BadParameter(
+                f"{workload!r} is no workload ({', '.join(WORKLOADS)}), and a scenario says scale and seed itself",
+                param_hint="WORKLOAD",
+            )
+        from stallmark.scenarios.read import read_scenario
+
+        chosen = read_scenario(workload)
+        return command(choice=chosen.workload, scenario=chosen, **others)
+
+    return with_choice
+
+
+def _choice(workload: str, scale: str, seed: int):
+    from pydantic import ValidationError
+
+    from stallmark.loaders.plan import loader_for
+    from stallmark.scenarios.model import WorkloadChoice
+
+    measures = {}
+    for part in filter(None, scale.split(",")):
+        measure, _, number = (word.strip() for word in part.partition("="))
+        wrong = "is no measure" if not number.replace(".", "", 1).isdecimal() else ""
+        if wrong := wrong or ("is one too many" if measure in measures else ""):
+            example = loader_for(workload).example
+            raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
+        measures[measure] = float(number) if "." in number else int(number)
+    try:
+        return WorkloadChoice(name=workload, scale=measures, seed=seed)
+    except ValidationError as error:
+        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")

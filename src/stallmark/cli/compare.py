@@ -1,0 +1,107 @@
+"""The commands that judge runs already made: compare and plan."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from stallmark.cli.common import VERDICT, err, escape, json_option, out, tell
+from stallmark.errors import StallmarkError
+
+RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+
+
+@click.command()
+@RUNS
+@click.option("--baseline", metavar="NAME", help="What others are held against [default: the first that ran].")
+@click.option(
+    "--between", type=click.Choice(["variants", "experiments"]),
+    help="What the sides are [default: variants, where there are several].",
+)  # fmt: skip
+@click.option(
+    "--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: comparison.html in RUN]."
+)
+@click.option("--markdown", metavar="FILE", help="Also a summary for a ticket; - for standard output.")
+@click.option(
+    "--fail-if", "rule", metavar="RULE",
+    help="Exit with 5 if a side is “worse”, “worse by 5 %”, “not better” or “not better by 10 %”, or has no verdict.",
+)  # fmt: skip
+@json_option
+def compare(
+    runs: tuple[Path, ...], baseline: str | None, between: str | None, target: Path | None, markdown: str | None,
+    rule: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.
+
+    RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
+    """
+    from stallmark.analysis.compare.compare import compare_runs
+    from stallmark.cli.fail_if import FailIf
+    from stallmark.cli.summaries import summarise_folders
+    from stallmark.report.comparison.markdown import summary_for_a_ticket
+    from stallmark.report.comparison.page import write_comparison
+    from stallmark.report.comparison.terminal import verdicts
+    from stallmark.report.file import refuse_target
+
+    if as_json and markdown == "-":
+        raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
+    failing = FailIf.parse(rule) if rule is not None else None
+    if target:
+        refuse_target(target)
+    ticket = Path(markdown) if markdown is not None and markdown != "-" else None
+    if ticket:
+        refuse_target(ticket, replace=False)
+    experiment = summarise_folders(runs)
+    found = compare_runs(experiment.runs, between, baseline)  # type: ignore[arg-type]
+    target = target or runs[0] / "comparison.html"
+    write_comparison(experiment, found, target)
+    if markdown == "-":
+        click.echo(summary_for_a_ticket(found))
+    elif ticket:
+        ticket.parent.mkdir(parents=True, exist_ok=True)
+        ticket.write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(asdict(found) | {"report": str(target.resolve())}))
+    elif markdown != "-":
+        out.print(verdicts(found))
+        out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+    if failing:
+        for doubt in filter(None, map(failing.doubt, found.pairs)):
+            tell(err, escape(doubt))
+        if reasons := failing.reasons(found):
+            tell(err, f"[bold red]Failed:[/] {escape('; '.join(reasons))}.")
+            sys.exit(VERDICT)
+
+
+@click.command()
+@RUNS
+@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="What is to be shown.")
+@json_option
+def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
+    """Say how many runs show a wanted difference, from how much the RUNs scatter.
+
+    With the probability of 80 % (power), by the paired t-test at 5 %, two-sided, that compare uses.
+    """
+    from stallmark.analysis.compare.plan import plan_runs
+    from stallmark.cli.summaries import summarise_folders
+    from stallmark.report.comparison.terminal import planned
+
+    wanted = _share(difference)
+    found = plan_runs(summarise_folders(runs).runs, wanted)
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+    else:
+        out.print(planned(found))
+
+
+def _share(text: str) -> float:
+    number = text.strip().removesuffix("%").strip()
+    try:
+        value = float(number) / 100
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 10:
+        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.")
+    return value

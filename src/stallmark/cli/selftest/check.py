@@ -1,0 +1,52 @@
+"""One thing that a selftest tries, and what came of it."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from stallmark.errors import CallFailed, StallmarkError, in_words
+
+BROKEN, FAILED, INCOMPLETE = 1, 3, 4  # exit codes, as the other commands have them
+
+
+@dataclass(frozen=True)
+class Check:
+    """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
+
+    what: str
+    state: Literal["works", "off", "failed"]
+    said: str
+    exit_code: int = 0
+
+
+class Off(Exception):
+    """Cannot be had here; the message says why."""
+
+
+class Wrong(Exception):
+    """Something is not as it must be; carries its exit code."""
+
+    def __init__(self, said: str, exit_code: int = FAILED):
+        super().__init__(said)
+        self.exit_code = exit_code
+
+
+def attempt(what: str, check: Callable[[], str]) -> Check:
+    try:
+        return Check(what, "works", check())
+    except Off as off:
+        return Check(what, "off", sentence(off))
+    except Wrong as wrong:
+        return Check(what, "failed", sentence(wrong), wrong.exit_code)
+    except (StallmarkError, CallFailed, OSError) as error:
+        return Check(what, "failed", sentence(error), FAILED)
+    except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        return Check(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
+
+
+def sentence(error: Exception) -> str:
+    return " ".join(in_words(error).split()) or type(error).__name__

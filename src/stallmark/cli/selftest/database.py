@@ -1,0 +1,79 @@
+"""The databases of a selftest: which they are, by what they are known as its own, and how they are removed."""
+
+import shutil
+
+import sqlalchemy as sa
+from sqlalchemy.schema import DropSchema
+
+from stallmark.cli.selftest.check import Check, attempt
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
+from stallmark.loaders import load
+from stallmark.scenarios.model import WorkloadChoice
+from stallmark.schema.deploy import connected
+from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.transactions import find_workload
+
+# A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
+SEED = 7_357_437
+BANK = WorkloadChoice(name="bank", scale={"branches": 1}, seed=SEED)
+BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 0.02}, seed=SEED)
+# One after the other in the same database. What is the server's own matter is tried on the first, the smaller one.
+CHOICES = (BANK, BROKERAGE)
+
+_PROCEDURES = "SELECT name FROM sys.procedures WHERE schema_id = SCHEMA_ID(?)"
+
+
+def refuse_what_is_not_ours(engine: Engine) -> None:
+    others = [_not_left_by_us(engine, choice) for choice in CHOICES]
+    if all(others):
+        raise StallmarkError(
+            f"The database is not empty ({others[0]}): a selftest builds its own, and removes it again, so name an "
+            "empty database."
+        )
+
+
+def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
+    """What there is beside a selftest's database of that choice; None where there is that alone, or nothing."""
+    workload = find_workload(choice.name)
+    if other := load.of_others(engine, workload):
+        return other
+    try:
+        load.recognise(engine, workload, choice.scale, choice.seed)
+    except StallmarkError as error:
+        return str(error).rstrip(".")
+    return None
+
+
+def remove(engine: Engine, target: Target) -> Check:
+    remove = (lambda: drop(engine)) if target.url else (lambda: _delete(target, engine))
+    return attempt("removed what it made", remove)
+
+
+def drop(engine: Engine) -> str:
+    """Tables, procedures and schemas; the database itself was there before us."""
+    with connected(engine) as connection:
+        schemas = set(sa.inspect(connection).get_schema_names())
+        for metadata in (*(find_workload(choice.name).metadata for choice in CHOICES), OWN_TABLES):
+            schema = str(metadata.schema)
+            if schema not in schemas:
+                continue
+            metadata.drop_all(connection)
+            if engine.dialect == "mssql":  # has no DROP SCHEMA … CASCADE
+                for (name,) in engine.query(_PROCEDURES, [schema]):
+                    connection.execute(sa.text(f"DROP PROCEDURE [{schema}].[{name}]"))
+                connection.execute(DropSchema(schema))
+            else:
+                connection.execute(DropSchema(schema, cascade=True))
+    return "the database is empty again"
+
+
+def _delete(target: Target, engine: Engine) -> str:
+    engine.close()
+    shutil.rmtree(target.folder(BROKERAGE))
+    if target.wal_dir:
+        for path in target.wal_dir.iterdir():
+            if path.name != "lost+found":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return "the embedded database is gone"

@@ -1,0 +1,47 @@
+"""What the record of a selftest's run says: of each transaction, and of each collector."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.compute as pc
+
+from stallmark.cli.selftest.check import FAILED, Check
+from stallmark.record.reader import Record
+
+
+def transactions(record: Record, workload: Any) -> Iterator[Check]:
+    done, errors = record.table("transactions"), record.table("errors")
+    for transaction in workload.transactions:
+        name = transaction.name
+        if transaction is workload.opening:
+            opened = record.manifest["workload"]["opening"]["done"]
+            said = ", ".join(f"{count:,} {what}" for what, count in opened.items())
+            yield Check(f"transaction {name}", "works", said or "executed before the run")
+            continue
+        mine = done.filter(pc.equal(done["transaction"], name))
+        committed, failed = (pc.sum(mine[column]).as_py() or 0 for column in ("committed", "failed"))
+        words = sorted(
+            {f"{kind} ({code}): {message}" for kind, code, message in zip(
+                *(errors.filter(pc.equal(errors["transaction"], name))[column].to_pylist()
+                  for column in ("error_class", "code", "message")), strict=True)}
+        )  # fmt: skip
+        if not mine.num_rows and not words and transaction not in workload.deck:
+            yield Check(f"transaction {name}", "off", "none was due in so short a time")
+            continue
+        said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
+        ok = committed and not failed
+        yield Check(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
+
+
+def collectors(record: Record) -> Iterator[Check]:
+    for name, known in record.manifest["collectors"].items():
+        what, rows = f"collector {name}", record.table(name).num_rows
+        outages = [note for note in record.manifest["notes"] if note.startswith(f"{known['title']}: nothing measured")]
+        if known["unavailable"]:
+            yield Check(what, "off", known["unavailable"])
+        elif outages:
+            yield Check(what, "failed", " ".join(outages), FAILED)
+        elif not rows:
+            yield Check(what, "off", "no rows: nothing of its kind was seen")
+        else:
+            yield Check(what, "works", " ".join([f"{rows:,} rows.", known["limited"] or ""]).strip())

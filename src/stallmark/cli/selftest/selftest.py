@@ -1,0 +1,88 @@
+"""Try on a server all that Stallmark does, in a few minutes, and say what worked: to be pasted into an issue."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import humanize
+
+import stallmark
+from stallmark.cli.selftest.bench import Bench, checks_of
+from stallmark.cli.selftest.check import Check
+from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
+from stallmark.cli.selftest.published import Discretion
+from stallmark.engines.base import Engine
+from stallmark.experiment.progress import Show
+from stallmark.experiment.stopping import later
+from stallmark.experiment.target import Target
+from stallmark.record import machine
+
+_BANNER = {"mssql": "SELECT @@VERSION", "postgresql": "SELECT version()"}
+_LOGIN = {"mssql": "SELECT CAST(ORIGINAL_LOGIN() AS nvarchar(128)) AS login", "postgresql": "SELECT session_user"}
+
+
+@dataclass(frozen=True)
+class Selftest:
+    """`facts` are what decides a result; neither they nor the checks name a host, a user or a folder."""
+
+    facts: Mapping[str, str]
+    checks: list[Check]
+    record: Path | None
+
+    @property
+    def exit_code(self) -> int:
+        """The gravest: data that is wrong, before what failed, before a run that is not whole."""
+        return min((check.exit_code for check in self.checks if check.exit_code), default=0)
+
+
+def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bool, may_cap_memory: bool) -> Selftest:
+    """Run every check, for each workload. The database must exist and be empty, or be what an earlier selftest left.
+    Users are driven for `seconds` on the last workload, and for less on those before. The memory of a server that
+    others may use is capped only if it `may` be.
+
+    Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
+    StallmarkError when there is no connection, or the database holds anything else.
+    """
+    with target.engine(BROKERAGE) as engine:
+        refuse_what_is_not_ours(engine)
+        [(login,)] = engine.query(_LOGIN[engine.dialect])
+        words = Discretion(target, engine, login)
+        shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
+        benches = [
+            Bench(engine, choice, runs, show, each, may_cap_memory)
+            for choice, each in zip(CHOICES, [*shorter, seconds], strict=True)
+        ]
+        try:
+            facts = _facts(engine)
+            found = [
+                replace(check, what=f"{bench.choice.name}: {check.what}")
+                for bench in benches
+                for check in checks_of(bench)
+            ]
+        except BaseException:
+            if not keep:
+                with later():
+                    show.say(remove(engine, target).said)
+            raise
+        if not keep:
+            with later():
+                found.append(remove(engine, target))
+    checked = [replace(check, said=words(check.said)) for check in found]
+    records = [bench.record.folder for bench in benches if bench.record]
+    return Selftest(facts, checked, records[-1] if records else None)
+
+
+def _facts(engine: Engine) -> dict[str, str]:
+    [(banner,)] = engine.query(_BANNER[engine.dialect])
+    here = machine.facts()
+    memory = humanize.naturalsize(here["memory_bytes"], binary=True)
+    return {
+        "stallmark": stallmark.__version__,
+        "server": " ".join(banner.split()),
+        "version": str(engine.identity()),
+        "edition": str(getattr(engine, "edition", "")) or "-",
+        "driver": str(getattr(engine, "driver", "libpq")),
+        "driven from": f"{here['distribution']}, {here['system']}, {platform.machine()}, Python {here['python']}, "
+        f"{here['cores']} cores, {memory}",
+    }

@@ -1,0 +1,1 @@
+"""`stallmark server`: a SQL Server of your own in a container."""

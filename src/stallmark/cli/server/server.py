@@ -1,0 +1,320 @@
+"""A SQL Server of our own: Microsoft's image in a container, with its memory, folders and devices as asked.
+
+Everything that is made carries our label, and nothing without it is ever stopped or removed.
+"""
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import humanize
+
+from stallmark.cli.server import container
+from stallmark.cli.server.container import asked
+from stallmark.cli.server.order import (
+    DATABASE,
+    INSIDE,
+    INSIDE_LOG,
+    LABEL,
+    MADE,
+    USER_ID,
+    VERSION_LABEL,
+    Order,
+    Papers,
+    new_password,
+    url,
+)
+from stallmark.engines.base import ServerIdentity
+from stallmark.engines.mssql import sql
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.experiment.stopping import later
+
+LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
+READY_WITHIN_S = 300
+STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A server that takes logins. Neither path's content may be shown: both hold the password."""
+
+    identity: ServerIdentity
+    url: str  # without the password
+    url_file: Path
+    password_file: Path
+
+
+def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> Ready:
+    """Start a server and wait until it takes a login. Whatever fails or is stopped, no container is left behind."""
+    if not accept_eula:
+        raise StallmarkError(
+            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
+        )
+    papers = Papers(order.name)
+    password, first_password = (known or new_password() for known in (papers.password(), papers.first_password()))
+    server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+    at_first = MssqlEngine(url(order.port, "master", first_password))
+    client = container.engine()
+    try:
+        _refuse_name_in_use(client, order.name)
+        for folder in order.folders:
+            _prepare_folder(folder, papers)
+        options = order.options(first_password)
+        if not container.is_here(client, order.image):
+            _download(client, order.image, show)
+        volume = None if order.data else _make_volume(client, order, papers)
+        papers.write(order, password, first_password)
+        try:
+            running = _start(client, options, order)
+            with show.bar(f"Starting SQL Server {order.version}", None):
+                _wait(running, server, at_first, show, ready_within_s)
+            server.execute(f"IF DB_ID('{DATABASE}') IS NULL CREATE DATABASE {DATABASE}")
+        except BaseException:
+            with later(), suppress(StallmarkError):
+                _remove_container(client, order.name)
+                if volume:
+                    _remove_volume(client, order.volume)
+            raise
+    finally:
+        client.close()
+    return Ready(server.identity(), url(order.port, DATABASE), papers.url_file, papers.password_file)
+
+
+def down(name: str, *, remove_data: bool) -> list[str]:
+    """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
+    papers = Papers(name)
+    client = container.engine()
+    try:
+        found = _find(client, name)
+        if found is None and not papers.exist:
+            raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
+        said, folders = [], papers.folders()
+        if found is not None:
+            _refuse_foreign(found, name)
+            folders |= _folders(found)
+            with asked(f"{name} could not be stopped"):
+                found.stop(timeout=STOPS_WITHIN_S)
+            _remove_container(client, name)
+            said.append(f"{name} is stopped, its container removed.")
+        if not remove_data:
+            return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
+        _remove_volume(client, f"{name}-data")
+        for kind, folder in folders.items():
+            _remove_files(Path(folder), MADE[kind])
+        papers.remove()
+        return [*said, "Its data is removed."]
+    finally:
+        client.close()
+
+
+def servers() -> list[dict[str, Any]]:
+    """Our servers on this machine: name, version, state, port, memory_bytes, data."""
+    client = container.engine()
+    try:
+        with asked("The containers could not be listed"):
+            found = client.containers.list(all=True, filters={"label": LABEL})
+        return [_described(each) for each in found]
+    finally:
+        client.close()
+
+
+def _described(found: Any) -> dict[str, Any]:
+    host = found.attrs["HostConfig"]
+    bindings = (host.get("PortBindings") or {}).get("1433/tcp") or [{}]
+    name = found.labels[LABEL]
+    return {
+        "name": name,
+        "version": found.labels.get(VERSION_LABEL),
+        "state": found.status,
+        "port": int(bindings[0].get("HostPort") or 0) or None,
+        "memory_bytes": host.get("Memory"),
+        "data": _folders(found).get("data") or f"{name}-data",
+        "url_file": str(Papers(name).url_file) if Papers(name).url_file.exists() else None,
+    }
+
+
+def _folders(found: Any) -> dict[str, str]:
+    """The folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
+    binds = [bind.split(":") for bind in found.attrs["HostConfig"].get("Binds") or []]
+    inside = {INSIDE: "data", INSIDE_LOG: "log"}
+    return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
+
+
+def _prepare_folder(folder: Path, papers: Papers) -> None:
+    """Make a folder that SQL Server can write to; one that holds what is not this server's is refused."""
+    known = str(folder) in papers.folders().values()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = not known and any(path.name != "lost+found" for path in folder.iterdir())
+        owner = folder.stat()
+    except OSError as error:
+        raise StallmarkError(f"{folder} cannot be used ({error.strerror}): choose another.") from None
+    if foreign:
+        raise StallmarkError(f"{folder} holds files that are not of this server: choose an empty folder or a new one.")
+    if sys.platform != "linux" or owner.st_uid == USER_ID or owner.st_mode & 0o003 == 0o003:
+        return
+    if os.getuid() != 0:
+        raise StallmarkError(
+            f"{folder} must belong to user {USER_ID}, as whom SQL Server runs in its container: "
+            f"sudo chown {USER_ID} {folder}"
+        )
+    os.chown(folder, USER_ID, -1)
+
+
+def _find(client: Any, name: str) -> Any:
+    import docker
+
+    with asked(f"{name} could not be looked for"):
+        try:
+            return client.containers.get(name)
+        except docker.errors.NotFound:
+            return None
+
+
+def _refuse_name_in_use(client: Any, name: str) -> None:
+    if (found := _find(client, name)) is None:
+        return
+    _refuse_foreign(found, name)
+    raise StallmarkError(
+        f"There is a server {name!r} already ({found.status}): `stallmark server down {name}` removes it, "
+        "or choose another --name."
+    )
+
+
+def _refuse_foreign(found: Any, name: str) -> None:
+    if found.labels.get(LABEL) != name:
+        raise StallmarkError(f"The container {name!r} is not Stallmark's, and stays as it is: choose another name.")
+
+
+def _download(client: Any, image: str, show: Show) -> None:
+    def progress(here: int, total: int) -> None:
+        show.advance(here, f"{humanize.naturalsize(here)} of {humanize.naturalsize(total)}", total or None)
+
+    with show.bar(f"Downloading {image}", None):
+        container.pull(client, image, progress)
+
+
+def _make_volume(client: Any, order: Order, papers: Papers) -> bool:
+    """The volume for a server without a folder; says whether it is new."""
+    import docker
+
+    with asked(f"The volume {order.volume} could not be made"):
+        try:
+            found = client.volumes.get(order.volume)
+        except docker.errors.NotFound:
+            client.volumes.create(order.volume, labels={LABEL: order.name})
+            return True
+    if (found.attrs.get("Labels") or {}).get(LABEL) != order.name:
+        raise StallmarkError(
+            f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
+        )
+    if papers.password() is None:
+        raise StallmarkError(
+            f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
+            f"`docker volume rm {order.volume}` if its data may go."
+        )
+    return False
+
+
+def _start(client: Any, options: Mapping[str, Any], order: Order) -> Any:
+    try:
+        with asked(f"SQL Server {order.version} could not be started"):
+            made = client.containers.create(**options)
+            made.start()
+    except StallmarkError as error:
+        if re.search("port is already allocated|address already in use", str(error)):
+            raise StallmarkError(f"Port {order.port} of 127.0.0.1 is in use: choose another with --port.") from None
+        raise
+    return made
+
+
+def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
+    """Until a login succeeds. One with the first password replaces it; with data of before there is none such.
+
+    Raises StallmarkError when the server ends, or takes too long.
+    """
+    began = time.monotonic()
+    while True:
+        with asked("The new server could not be watched"):
+            running.reload()
+            if running.status not in ("created", "running", "restarting"):
+                log = running.logs(tail=200).decode(errors="replace")
+                killed = running.attrs["State"].get("OOMKilled")
+                raise StallmarkError(
+                    "SQL Server ended while it started: "
+                    + ("it needed more memory than its container has; raise --memory." if killed else reason(log))
+                )
+        try:
+            server.connect().close()
+            return
+        except StallmarkError as error:
+            refusal = str(error)
+        try:
+            at_first.execute(f"ALTER LOGIN sa WITH PASSWORD = {sql.text(server.address.password or '')}")
+            continue
+        except CallFailed as error:
+            refusal = f"Its first password could not be replaced ({error.message})."
+        except StallmarkError:
+            pass  # it is not up yet, or has the other password
+        if time.monotonic() - began > ready_within_s:
+            raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
+        show.advance(time.monotonic() - began, _last_line(running))
+        time.sleep(1)
+
+
+def _last_line(running: Any) -> str:
+    with asked("The new server could not be watched"):
+        lines = running.logs(tail=1).decode(errors="replace").splitlines()
+    return _without_time(lines[-1])[:60] if lines else "starting"
+
+
+def reason(log: str) -> str:
+    """Why a server ended, from its output: the first line that speaks of an error, else the last one."""
+    lines = [_without_time(line) for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if re.match(r"(/opt/mssql/bin/)?sqlservr: |ERROR: |.*\berror:", line)]
+    return (telling or lines[-1:] or ["it said nothing"])[0].strip().rstrip(".") + "."
+
+
+def _without_time(line: str) -> str:
+    """Without "2022-08-14 17:37:38.25 spid30s     "."""
+    return re.sub(r"^\d{4}-\d\d-\d\d [\d:.]+ \S+\s+", "", line)
+
+
+def _remove_container(client: Any, name: str) -> None:
+    if (found := _find(client, name)) is not None and found.labels.get(LABEL) == name:
+        with asked(f"The container {name} could not be removed"):
+            found.remove(force=True)
+
+
+def _remove_volume(client: Any, name: str) -> None:
+    """Only if it is there, and ours."""
+    import docker
+
+    with asked(f"The volume {name} could not be removed"):
+        try:
+            volume = client.volumes.get(name)
+        except docker.errors.NotFound:
+            return
+        if LABEL in (volume.attrs.get("Labels") or {}):
+            volume.remove()
+
+
+def _remove_files(folder: Path, patterns: Sequence[str]) -> None:
+    """Remove what SQL Server made in a folder; what anybody else put there since stays."""
+    try:
+        for path in [found for pattern in patterns for found in folder.glob(pattern)]:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    except PermissionError:
+        raise StallmarkError(
+            f"The files in {folder} belong to SQL Server's user, and you may not remove them: "
+            f"sudo rm -rf {' '.join(str(folder / pattern) for pattern in patterns)}, then the same command again."
+        ) from None

@@ -1,0 +1,80 @@
+"""The collectors, in the order in which they are listed and shown."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from stallmark.collectors.base import Collector
+from stallmark.collectors.device import Device
+from stallmark.collectors.host import Host
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.connection import CollectorConnection as MssqlConnection
+from stallmark.collectors.mssql.counters import LogSpace, Performance, Procedures, ServerWaits, SessionWaits, TempDb
+from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
+from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.waits import Waits as MssqlWaits
+from stallmark.collectors.postgres.connection import CollectorConnection
+from stallmark.collectors.postgres.counters import (
+    Checkpoints,
+    Database,
+    PostgresCollector,
+    Relations,
+    ServerIO,
+    UserIO,
+    Wal,
+)
+from stallmark.collectors.postgres.row_locks import RowLocks
+from stallmark.collectors.postgres.waits import Waits
+from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
+
+__all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
+
+REGISTRY: dict[str, Sequence[type[Collector]]] = {
+    "postgresql": (ServerIO, Wal, Waits, RowLocks, UserIO, Database, Checkpoints, Relations, Host, Device),
+    "mssql": (
+        *(MssqlServerIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures),
+        *(MssqlRowLocks, PendingIO, Schedulers, Cpu, LogSpace, TempDb, BufferPool, ErrorLog, Host, Device),
+    ),
+}
+"""By the engine's dialect."""
+
+ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
+    "mssql": {"query_store": (QueryStore, QueryStoreWaits), "io_latency": (IoLatency,)}
+}
+"""By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""
+
+
+def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
+    """One of each collector for this engine and of those asked for; what cannot measure here says so in `unavailable`.
+
+    Those that read counters share a connection, because the sampler runs them in one thread.
+    """
+    postgres, mssql = CollectorConnection(engine), MssqlConnection(engine)
+
+    def made(kind: type[Collector]) -> Collector:
+        if not kind.polling and issubclass(kind, PostgresCollector):
+            return kind(engine, postgres)
+        if not kind.polling and issubclass(kind, MssqlCollector):
+            return kind(engine, mssql)
+        return kind(engine)
+
+    requested = ON_REQUEST.get(engine.dialect, {})
+    kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
+    return [made(kind) for kind in kinds]
+
+
+def drop_left_behind(engine: Engine) -> None:
+    """What collectors of a killed run left running on the server. Only for who holds the server."""
+    if engine.dialect == "mssql":
+        _drop_left_behind(cast(MssqlEngine, engine))
+
+
+def storage_alarm(collectors: Sequence[Collector]) -> str | None:
+    """Why a run must stop and gives no verdict: the server's storage failed, as one of its collectors saw."""
+    alarms = (collector.alarm for collector in collectors if isinstance(collector, ErrorLog))
+    return next((alarm for alarm in alarms if alarm), None)

@@ -1,0 +1,224 @@
+"""The devices under the data and the WAL directory: real, emulated, or both."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from stallmark.collectors.base import Collector, Row
+from stallmark.engines.base import Engine
+from stallmark.storage.block_device import behind
+from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
+from stallmark.storage.emulator import EXTENT_BYTES, ActiveSet, DeviceCounters, FlashCounters, SlowDevices, layout
+from stallmark.storage.emulator.counters import counters_of, next_interval, restart_run
+from stallmark.storage.emulator.shared import SharedState
+
+NS_PER_MS = 1e6
+
+
+class Device(Collector):
+    name = "device"
+    title = "Devices"
+    help = (
+        "What the devices themselves count, for everybody who uses them (/proc/diskstats). An emulated "
+        "device counts what the server did on it, and the real one under it is then called underlying; a lab's "
+        "block device is an emulated one. "
+        "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
+        "spindles. queue_ms is the integral of the I/Os under way over time. `late`: I/Os for which the real "
+        "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
+        "spindle_writes: what reached the spindles, migration included. flash_reads: callers' reads served by "
+        "flash; flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
+        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that were read or "
+        "written since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
+        "load began."
+    )
+    columns = pa.schema(
+        [
+            ("entity", pa.string()),  # "data: vda"; "data" when emulated
+            ("role", pa.string()),  # data, wal, data+wal, underlying
+            ("emulated", pa.bool_()),
+            ("epoch", pa.string()),
+            ("reads", pa.int64()),
+            ("read_bytes", pa.int64()),
+            ("read_ms", pa.float64()),
+            ("writes", pa.int64()),
+            ("write_bytes", pa.int64()),
+            ("write_ms", pa.float64()),
+            ("syncs", pa.int64()),
+            ("sync_ms", pa.float64()),
+            ("busy_ms", pa.float64()),
+            ("queue_ms", pa.float64()),
+            ("late", pa.int64()),
+            ("spindle_reads", pa.int64()),
+            ("spindle_writes", pa.int64()),
+            ("flash_reads", pa.int64()),
+            ("flash_read_ms", pa.float64()),
+            ("flash_writes", pa.int64()),
+            ("flash_busy_ms", pa.float64()),
+            ("flash_used_bytes", pa.int64()),  # a gauge, as the active sets are
+            ("cache_hits", pa.int64()),
+            ("cache_misses", pa.int64()),
+            ("cache_evictions", pa.int64()),
+            ("tier_bytes_up", pa.int64()),
+            ("tier_bytes_down", pa.int64()),
+            ("active_extents", pa.int64()),
+            ("active_extents_60s", pa.int64()),
+            ("active_extents_run", pa.int64()),
+            ("extent_bytes", pa.int64()),
+        ]
+    )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._roles: dict[BlockDevice, str] = {}
+        self._emulation: SlowDevices | None = None
+        self._emulations = 0
+        self._labs: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
+        self._has_begun = False
+
+    def unavailable(self) -> str | None:
+        if not self.engine.is_local:
+            return "The server runs on another machine, whose devices cannot be seen from this one."
+        if not sys.platform.startswith("linux"):
+            return f"Devices are read from Linux' /proc/diskstats, and this is {sys.platform}."
+        roles, reasons = self._resolve()
+        return None if roles or self.engine.devices else " ".join(reasons)
+
+    def limited(self) -> str | None:
+        roles, reasons = self._resolve()
+        unsynced = [device.name for device in roles if not device.counts_syncs]
+        if unsynced:
+            reasons.append(f"The kernel counts syncs of whole disks only, not of {', '.join(unsynced)}.")
+        if closed := [device.name for device, state in _labs(roles).items() if state is None]:
+            reasons.append(
+                f"Of {', '.join(closed)}, a lab's, only what the kernel counts is known: the array's own counters are "
+                "for root, and of the lab's whole block device."
+            )
+        return " ".join(reasons) or None
+
+    def open(self) -> None:
+        self._roles, _ = self._resolve()
+        self._labs = _labs(self._roles)
+        if self._has_begun:  # opened again, after a failure under the same load
+            return
+        self._has_begun = True
+        # A lab's array has been engaged all the time; the embedded server's is when the load begins, and restarts then.
+        for state in self._labs.values():
+            if state is not None:
+                restart_run(state.active, time.monotonic())
+
+    def sample(self, now: float) -> list[Row]:
+        rows: list[Row] = []
+        if (devices := self.engine.devices) is not None:
+            if devices is not self._emulation:
+                self._emulation, self._emulations = devices, self._emulations + 1
+            epoch = f"emulation {self._emulations}"
+            active = devices.next_interval()
+            for name, counters in devices.counters().items():
+                rows.append(_emulated(name, epoch, counters) | _flash(counters.flash) | _active(active[name]))
+        for device, role in self._roles.items():
+            state = self._labs.get(device)
+            rows.append(
+                _real(device, role) | {"emulated": device in self._labs} if state is None else _lab(device, role, state)
+            )
+        return rows
+
+    def _resolve(self) -> tuple[dict[BlockDevice, str], list[str]]:
+        """The block devices with their roles, and sentences on the directories that have none."""
+        found: dict[BlockDevice, list[str]] = {}
+        reasons: list[str] = []
+        for role, directory in sorted(self.engine.directories().items()):
+            try:
+                found.setdefault(device_behind(directory), []).append(role)
+            except NoBlockDevice as reason:
+                reasons.append(str(reason))
+        if self.engine.devices is not None:
+            return dict.fromkeys(found, "underlying"), reasons
+        return {device: "+".join(roles) for device, roles in found.items()}, reasons
+
+
+def _labs(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
+    """Those that are a lab's, with the state of its array; None where that may not be opened."""
+    found = {device: behind(device.name) for device in devices}
+    return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
+
+
+def _state(file: Path | None) -> layout.Device | None:
+    return SharedState.open(file).device(0) if file and os.access(file, os.R_OK | os.W_OK) else None
+
+
+def _real(device: BlockDevice, role: str) -> Row:
+    counters = vars(read_counters(device))
+    if not device.counts_syncs:
+        counters |= {"syncs": None, "sync_ms": None}
+    return {
+        "entity": f"{role}: {device.name}",
+        "role": role,
+        "emulated": False,
+        "epoch": device.epoch,
+        **counters,
+        **dict.fromkeys(EMULATED_ONLY),
+    }
+
+
+def _lab(device: BlockDevice, role: str, state: layout.Device) -> Row:
+    """A lab's block device, as its array counts: the kernel's figures would have the way there, too."""
+    counters = counters_of(state)
+    row = _emulated(role, device.epoch, counters) | {"entity": f"{role}: {device.name}"}
+    return row | _flash(counters.flash) | _active(next_interval(state.active, time.monotonic()))
+
+
+def _emulated(name: str, epoch: str, counters: DeviceCounters) -> Row:
+    return {
+        "entity": name,
+        "role": name,
+        "emulated": True,
+        "epoch": epoch,
+        "reads": counters.reads,
+        "read_bytes": counters.read_bytes,
+        "read_ms": counters.read_ns / NS_PER_MS,
+        "writes": counters.writes,
+        "write_bytes": counters.write_bytes,
+        "write_ms": counters.write_ns / NS_PER_MS,
+        "syncs": counters.syncs,
+        "sync_ms": counters.sync_ns / NS_PER_MS,
+        "busy_ms": counters.busy_ns / NS_PER_MS,
+        "queue_ms": (counters.read_ns + counters.write_ns + counters.sync_ns) / NS_PER_MS,
+        "late": counters.late,
+        "spindle_reads": counters.spindle_reads,
+        "spindle_writes": counters.spindle_writes,
+    }
+
+
+def _flash(counters: FlashCounters | None) -> Row:
+    if counters is None:
+        return dict.fromkeys(_FLASH)
+    return {
+        "flash_reads": counters.reads,
+        "flash_read_ms": counters.read_ns / NS_PER_MS,
+        "flash_writes": counters.writes,
+        "flash_busy_ms": counters.busy_ns / NS_PER_MS,
+        "flash_used_bytes": counters.used_bytes,
+        "cache_hits": counters.hits,
+        "cache_misses": counters.misses,
+        "cache_evictions": counters.evictions,
+        "tier_bytes_up": counters.bytes_up,
+        "tier_bytes_down": counters.bytes_down,
+    }
+
+
+def _active(active: ActiveSet) -> Row:
+    return {
+        "active_extents": active.interval,
+        "active_extents_60s": active.window,
+        "active_extents_run": active.run,
+        "extent_bytes": EXTENT_BYTES,
+    }
+
+
+_NAMES = Device.columns.names
+EMULATED_ONLY = _NAMES[_NAMES.index("late") :]
+_FLASH = [name for name in _NAMES if name.startswith(("flash_", "cache_", "tier_"))]

@@ -1,0 +1,46 @@
+"""The machine the server runs on."""
+
+import psutil
+import pyarrow as pa
+
+from stallmark.collectors.base import Collector, Row
+
+
+class Host(Collector):
+    name = "host"
+    title = "Host"
+    help = (
+        "CPU time of all cores since the machine started, and available memory. System includes interrupts; "
+        "time waiting for I/O and stolen time are known on Linux only. In a container this is still the "
+        "whole machine."
+    )
+    columns = pa.schema(
+        [
+            ("user_s", pa.float64()),
+            ("system_s", pa.float64()),
+            ("iowait_s", pa.float64()),
+            ("idle_s", pa.float64()),
+            ("steal_s", pa.float64()),
+            ("cores", pa.int32()),
+            ("available_bytes", pa.int64()),
+        ]
+    )
+
+    def unavailable(self) -> str | None:
+        if not self.engine.is_local:
+            return "The server runs on another machine, whose CPU and memory cannot be seen from this one."
+        return None
+
+    def sample(self, now: float) -> list[Row]:
+        cpu = psutil.cpu_times()._asdict()
+        return [
+            {
+                "user_s": cpu["user"] + cpu.get("nice", 0.0),
+                "system_s": cpu["system"] + cpu.get("irq", 0.0) + cpu.get("softirq", 0.0),
+                "iowait_s": cpu.get("iowait"),
+                "idle_s": cpu["idle"],
+                "steal_s": cpu.get("steal"),
+                "cores": psutil.cpu_count(),
+                "available_bytes": psutil.virtual_memory().available,
+            }
+        ]

@@ -1,0 +1,166 @@
+"""Passing states of SQL Server: what is pending, what is runnable, what is in the pool at this moment.
+
+Each looks in a thread of its own at a random instant, so that a view that takes long to read delays no counter.
+"""
+
+import xml.etree.ElementTree as ElementTree
+
+import pyarrow as pa
+
+from stallmark.collectors.base import Row
+from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, MssqlCollector
+from stallmark.collectors.mssql.connection import CollectorConnection
+from stallmark.engines.base import Engine
+
+LARGEST_POOL_BYTES = 32 << 30  # four million pages; a look walks through them all
+_GIB = 1 << 30
+
+
+class PendingIO(MssqlCollector):
+    name = "pending_io"
+    title = "Pending I/O"
+    help = (
+        "I/Os under way at a random instant of every other second, by file handle (sys.dm_io_pending_io_requests); one "
+        "row of 0 requests when there is none. With the system: the operating system has not answered yet; the "
+        "others are done and wait for the server to notice. Microsoft calls the time `internal use only`."
+    )
+    interval_s = 2.0
+    polling = True
+    on_azure = True
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("handle", TEXT),
+            ("type", TEXT),
+            ("with_system", pa.bool_()),
+            ("requests", pa.int32()),
+            ("longest_ms", COUNT),
+        ]
+    )
+
+    def sample(self, now: float) -> list[Row]:
+        rows = super().sample(now)
+        return rows or [dict.fromkeys(self.columns.names) | {"requests": 0}]
+
+
+class Schedulers(MssqlCollector):
+    name = "schedulers"
+    title = "Schedulers"
+    help = (
+        "Tasks that wait for a CPU or a worker, and I/Os not yet completed, over the schedulers that users "
+        "run on, at a random instant of every other second (sys.dm_os_schedulers)."
+    )
+    interval_s = 2.0
+    polling = True
+    on_azure = True
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("schedulers", pa.int32()),
+            ("tasks", COUNT),
+            ("runnable", COUNT),
+            ("most_runnable", COUNT),  # on one scheduler
+            ("waiting_for_worker", COUNT),
+            ("pending_disk_ios", COUNT),
+        ]
+    )
+
+
+class Cpu(MssqlCollector):
+    name = "cpu"
+    title = "CPU of the server's machine"
+    help = (
+        "The server's own note of every minute: per cent of the machine's CPU used by itself, and idle "
+        "(RING_BUFFER_SCHEDULER_MONITOR, which Microsoft does not document as a view). On Linux before 2025 the "
+        "idle time is noted as 0 and left empty here. Age: how long ago the note was made."
+    )
+    interval_s = 60.0
+    polling = True
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("record", COUNT),
+            ("age_s", pa.float64()),
+            ("process_percent", pa.int32()),
+            ("idle_percent", pa.int32()),
+            ("memory_percent", pa.int32()),  # of what the server wants, in memory
+        ]
+    )
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._last = -1
+
+    def sample(self, now: float) -> list[Row]:
+        rows = sorted((_noted(row) for row in super().sample(now)), key=lambda row: row["record"])
+        new = [row for row in rows if row["record"] > self._last]
+        if new:
+            self._last = new[-1]["record"]
+        return new
+
+    def finish(self) -> list[Row]:
+        return self.look()  # the notes since the last turn, and of a run of less than a minute
+
+    def open(self) -> None:
+        super().open()
+        self._last = -1  # a server that was started again counts from the beginning
+
+
+class BufferPool(MssqlCollector):
+    name = "buffer_pool"
+    title = "Buffer pool"
+    help = (
+        "What the buffer pool holds, by file and kind of page: pages, dirty ones, and how long the read of those "
+        "that were read took (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool."
+    )
+    interval_s = 60.0
+    polling = True
+    on_azure = True
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("database", TEXT),
+            ("file", pa.int32()),
+            ("page_type", TEXT),
+            ("pages", COUNT),
+            ("dirty", COUNT),
+            ("in_extension", COUNT),
+            ("read", COUNT),  # of the pages, those whose read was timed
+            ("read_us", COUNT),  # sum over these
+        ]
+    )
+
+    def unavailable(self) -> str | None:
+        if why := self.not_here():
+            return why
+        size = self.engine.buffer_pool_bytes()
+        if size is not None and size > LARGEST_POOL_BYTES:
+            return (
+                f"The server uses {size / _GIB:.0f} GiB of memory, and looking at every page of it would be a load "
+                f"of its own: this is done up to {LARGEST_POOL_BYTES / _GIB:.0f} GiB."
+            )
+        return super().unavailable()
+
+    def finish(self) -> list[Row]:
+        return self.look()  # as the run left it
+
+
+def _noted(row: Row) -> Row:
+    """A record of the ring buffer as values.
+
+    Where the platform's idle time is not known (0 on Linux, see sp_BlitzFirst issue 3710) it is None.
+    """
+    record = ElementTree.fromstring(row["record"])
+    values = {
+        name: int(record.findtext(f".//SystemHealth/{name}", "0"))
+        for name in ("ProcessUtilization", "SystemIdle", "MemoryUtilization")
+    }
+    unknown = row["platform"] == "Linux" and values["SystemIdle"] == 0
+    return {
+        "server_time": row["server_time"],
+        "record": int(record.attrib["id"]),
+        "age_s": row["age_ms"] / 1000,
+        "process_percent": values["ProcessUtilization"],
+        "idle_percent": None if unknown else values["SystemIdle"],
+        "memory_percent": values["MemoryUtilization"],
+    }

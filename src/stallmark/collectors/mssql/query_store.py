@@ -1,0 +1,91 @@
+"""What Query Store keeps of our database's procedures: collected on request, and where it is on already."""
+
+import pyarrow as pa
+
+from stallmark.collectors.mssql.collector import COUNT, FINER_PERMISSIONS, SERVER_CLOCK, TEXT, MssqlCollector
+
+_OPTIONS = """\
+SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc
+  FROM sys.database_query_store_options AS options
+"""
+
+
+class QueryStore(MssqlCollector):
+    name = "query_store"
+    title = "Query Store"
+    help = (
+        "Runs, time and pages of every plan of our database's statements, by procedure, in the interval that Query "
+        "Store is at (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
+        "What is counted are statements: a procedure of three statements counts three."
+    )
+    interval_s = 15.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("procedure", TEXT),
+            ("plan", TEXT),  # plan, interval and kind of end: counts begin anew with each
+            ("executions", COUNT),  # of statements
+            ("worker_us", pa.float64()),
+            ("elapsed_us", pa.float64()),
+            ("physical_reads", pa.float64()),  # pages
+            ("logical_reads", pa.float64()),
+            ("logical_writes", pa.float64()),
+        ]
+    )
+
+    @property
+    def permission(self) -> str:
+        finer = self.major >= FINER_PERMISSIONS and not self.is_azure
+        return "VIEW DATABASE PERFORMANCE STATE" if finer else "VIEW DATABASE STATE"
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._off()
+
+    def limited(self) -> str | None:
+        _, capture, _ = self._options()
+        if capture == "ALL":
+            return None
+        return f"Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
+
+    def _off(self) -> str | None:
+        state, _, _ = self._options()
+        if state == "READ_WRITE":
+            return None
+        return (
+            f"Query Store is {state} in this database, and Stallmark leaves it so: to have it, run ALTER DATABASE "
+            "CURRENT SET QUERY_STORE = ON (OPERATION_MODE = READ_WRITE);"
+        )
+
+    def _options(self) -> tuple[str, str, str]:
+        """What it does, which statements it captures, whether it counts waits."""
+        found = self.engine.query(_OPTIONS)
+        return found[0] if found else ("OFF", "NONE", "OFF")  # system databases have none
+
+
+class QueryStoreWaits(QueryStore):
+    name = "query_store_waits"
+    title = "Query Store: waits"
+    help = (
+        "What the statements of our database's procedures waited for, by Query Store's own categories: Buffer IO is "
+        "a data page read, Tran Log IO a log write (sys.query_store_wait_stats)."
+    )
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("wait", TEXT),  # "bank.transfer: Buffer IO"
+            ("plan", TEXT),
+            ("wait_ms", COUNT),
+        ]
+    )
+
+    def limited(self) -> str | None:
+        return None  # that of Query Store says it
+
+    def _off(self) -> str | None:
+        if why := super()._off():
+            return why
+        _, _, waits = self._options()
+        return (
+            None if waits == "ON" else "Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
+        )

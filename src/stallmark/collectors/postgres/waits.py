@@ -1,0 +1,85 @@
+"""What the virtual users wait for, seen by looking at their sessions ten times a second."""
+
+from collections import Counter
+
+from stallmark.collectors.base import Row
+from stallmark.collectors.polled import WAITS, Polled, polled_columns
+from stallmark.collectors.postgres.connection import CollectorConnection
+from stallmark.collectors.postgres.counters import PostgresCollector, no_privilege
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+
+_HIDDEN = "the sessions of the virtual users are hidden from it"
+
+
+def wait_class(state: str | None, event_type: str | None, event: str | None) -> tuple[str, str]:
+    """The class of a session's wait (io, lock, wal, cpu, client, other) and its name, "IO:DataFileRead".
+
+    A session that is not executing waits for its client, whatever it seems to do at that instant. Writing and
+    syncing WAL is "wal" and not "io", and so is queueing for it.
+    """
+    if state is None or state == "starting":
+        return "other", "starting"
+    if state.startswith("idle"):
+        return "client", state
+    if event_type is None or event is None:
+        return "cpu", "CPU"
+    name = f"{event_type}:{event}"
+    is_wal = event.upper().startswith("WAL")
+    match event_type:
+        case "IO" | "LWLock" if is_wal:
+            return "wal", name
+        case "IO":
+            return "io", name
+        case "IPC" if event.upper() == "BUFFERIO":  # another session reads the same block
+            return "io", name
+        case "Lock":
+            return "lock", name
+        case "Client":
+            return "client", name
+    return "other", name
+
+
+class Waits(PostgresCollector):
+    name = "waits"
+    title = "Waits of the users"
+    help = (
+        "What each virtual user's session was doing: I/O, lock, WAL, CPU or its client, seen at a random "
+        "instant of every tenth of a second and counted per second (pg_stat_activity). Samples / polls is a "
+        "mean number of users."
+    )
+    interval_s = 0.1
+    polling = True
+    columns = polled_columns(*WAITS)
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._polled = Polled(*WAITS)
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._hidden_users()
+
+    def sample(self, now: float) -> list[Row]:
+        sessions = self.connection.rows(self.sql)
+        if any(row["hidden"] for row in sessions):
+            raise StallmarkError(f"{_HIDDEN}: run GRANT pg_monitor TO its role")
+        users: Counter[tuple[str | None, ...]] = Counter()
+        for row in sessions:
+            users[wait_class(row["state"], row["event_type"], row["event"])] += row["users"]
+        return self._polled.add(now, users)
+
+    def finish(self) -> list[Row]:
+        return self._polled.finish()
+
+    def _hidden_users(self) -> str | None:
+        """A role always sees its own sessions, so without pg_read_all_stats only a trial tells."""
+        with self.engine.cursor() as cursor:
+            if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
+                return None
+            user = self.engine.session(call_timeout_s=10)
+            try:
+                rows = cursor.execute(self.sql).fetchall()
+            finally:
+                user.close()
+            hidden = [column.name for column in cursor.description].index("hidden")
+            return no_privilege(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None

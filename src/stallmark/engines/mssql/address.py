@@ -1,0 +1,125 @@
+"""Where a SQL Server is and who we are there: a URL as SQLAlchemy writes it, turned into an ODBC connection string.
+
+    mssql://user@host:1433/database                       password from SQLCMDPASSWORD
+    mssql://host/database                                 Windows or Kerberos authentication
+    mssql://user@host/database?Authentication=ActiveDirectoryPassword
+    mssql://user@host/database?TrustServerCertificate=yes
+
+What stands after `?` goes to the driver as it is. Encryption is on unless `Encrypt` says otherwise.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from stallmark.engines.mssql.odbc import Driver
+from stallmark.errors import StallmarkError
+
+DEFAULT_PORT = 1433
+LOGIN_TIMEOUT_S = 15
+
+_ENTRA_WITHOUT_PASSWORD = ("activedirectoryintegrated", "activedirectorymsi", "activedirectoryinteractive")
+
+
+_LOGIN = ("uid", "user", "user id", "pwd", "password")
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int | None
+    instance: str | None
+    database: str
+    user: str | None
+    password: str | None = field(repr=False)
+    options: dict[str, str] = field(repr=False)  # of the driver
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Raises StallmarkError, which never repeats the text: it may hold a password."""
+        try:
+            url: URL = make_url(text)
+        except (ArgumentError, ValueError):
+            raise StallmarkError(
+                "The server's URL cannot be read: write mssql://user@host:1433/database, and every "
+                "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
+            ) from None
+        options = {key: value if isinstance(value, str) else value[-1] for key, value in url.query.items()}
+        if "odbc_connect" in options:
+            raise StallmarkError(
+                "odbc_connect= is not taken: write mssql://user@host:1433/database, with what the driver is to know "
+                "after `?`, as in ?TrustServerCertificate=yes."
+            )
+        if any(key.lower() in _LOGIN for key in options):
+            raise StallmarkError(
+                "User and password are not taken after `?`: write mssql://user@host:1433/database, with the password "
+                "in SQLCMDPASSWORD."
+            )
+        options.pop("driver", None)
+        host, _, instance = (url.host or "").partition("\\")
+        if not host or not url.database:
+            raise StallmarkError(
+                "The server's URL names no host or no database: write mssql://user@host:1433/database."
+            )
+        password = url.password or (os.environ.get("SQLCMDPASSWORD") if url.username else None)
+        return cls(host, url.port, instance or None, url.database, url.username, password, options)
+
+    @property
+    def where(self) -> str:
+        """Server and database for messages: never user or password."""
+        instance = f"\\{self.instance}" if self.instance else ""
+        return f"{self.host}{instance}{f':{self.port}' if self.port else ''}/{self.database}"
+
+    @property
+    def server(self) -> str:
+        """Names the server whatever the database; two addresses of one server may differ in how they name it."""
+        return self.where.rpartition("/")[0]
+
+    def connection_string(self, driver: Driver | None, application: str) -> str:
+        """For the driver alone: it holds the password. `driver` None is for mssql-python, which brings its own."""
+        freetds = driver is not None and driver.freetds
+        parts = {"Driver": driver.name} if driver else {}
+        parts |= {**self._place(freetds), "Database": self.database}
+        entra = self.options.get("Authentication", "").lower()
+        if self.user:
+            parts["UID"] = self.user
+            if entra not in _ENTRA_WITHOUT_PASSWORD:
+                parts["PWD"] = self.password or ""
+        elif not entra:
+            parts["Trusted_Connection"] = "yes"
+        if freetds:
+            parts |= {"TDS_Version": "7.4", "Encryption": "require", "ClientCharset": "UTF-8"}
+        else:
+            parts |= {"Encrypt": "yes"} | self.options
+        if driver:  # mssql-python names the application and mends sessions itself
+            parts["APP"] = application
+            if not freetds:
+                parts["ConnectRetryCount"] = "0"
+        return ";".join(f"{key}={_quoted(value)}" for key, value in parts.items())
+
+    def url(self) -> str:
+        """Holds the password: through a pipe only."""
+        return URL.create(
+            "mssql",
+            self.user,
+            self.password,
+            f"{self.host}\\{self.instance}" if self.instance else self.host,
+            self.port,
+            self.database,
+            self.options,
+        ).render_as_string(hide_password=False)
+
+    def _place(self, freetds: bool) -> dict[str, str]:
+        host = f"{self.host}\\{self.instance}" if self.instance else self.host
+        if freetds:
+            return {"Server": host} | ({} if self.instance else {"Port": str(self.port or DEFAULT_PORT)})
+        return {"Server": f"{host},{self.port}" if self.port else host}
+
+
+def _quoted(value: str) -> str:
+    """Braces where a value holds what would end it (ODBC Programmer's Reference, SQLDriverConnect)."""
+    if value and not set(value) & set(";{}[](),?*=!@ "):
+        return value
+    return "{" + value.replace("}", "}}") + "}"

@@ -1,0 +1,72 @@
+"""What SQL Server's errors mean, by their number (sys.messages) or, where there is none, by SQLSTATE."""
+
+import re
+
+from stallmark.errors import CallFailed, ErrorClass
+
+_BY_NUMBER = {
+    1205: ErrorClass.DEADLOCK,
+    1222: ErrorClass.LOCK_TIMEOUT,
+    3960: ErrorClass.SERIALIZATION,
+    3961: ErrorClass.SERIALIZATION,
+    41302: ErrorClass.SERIALIZATION,  # memory-optimised tables
+    41305: ErrorClass.SERIALIZATION,
+    41325: ErrorClass.SERIALIZATION,
+    845: ErrorClass.TIMEOUT,  # waiting for a page's latch
+    8645: ErrorClass.TIMEOUT,  # waiting for a memory grant
+    1101: ErrorClass.OUT_OF_SPACE,
+    1105: ErrorClass.OUT_OF_SPACE,
+    9002: ErrorClass.OUT_OF_SPACE,
+    823: ErrorClass.STORAGE,
+    824: ErrorClass.STORAGE,
+    825: ErrorClass.STORAGE,
+    9001: ErrorClass.STORAGE,
+    233: ErrorClass.CONNECTION_LOST,
+    596: ErrorClass.CONNECTION_LOST,  # the session was killed
+    6005: ErrorClass.CONNECTION_LOST,  # shutdown in progress
+    10053: ErrorClass.CONNECTION_LOST,
+    10054: ErrorClass.CONNECTION_LOST,
+    10060: ErrorClass.CONNECTION_LOST,
+    40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
+}
+_BY_STATE = {
+    "40001": ErrorClass.DEADLOCK,
+    "HYT00": ErrorClass.TIMEOUT,
+    "HYT01": ErrorClass.CONNECTION_LOST,
+    "HY008": ErrorClass.TIMEOUT,  # cancelled
+    "08004": ErrorClass.OTHER,  # refused, as the way into another database is (916): this connection is there
+    "08": ErrorClass.CONNECTION_LOST,
+    "01002": ErrorClass.CONNECTION_LOST,
+}
+# Babelfish has one number for all that it has no number of SQL Server's for.
+_BABELFISH_ANY = 33557097
+_BY_WORDS = {"could not serialize access": ErrorClass.SERIALIZATION, "due to lock timeout": ErrorClass.LOCK_TIMEOUT}
+# "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]text (1205) (SQLExecDirectW)", several joined by "; [".
+_NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
+
+
+def failed(error: Exception, *, commits: bool = False) -> CallFailed:
+    """A `pyodbc.Error` as ours.
+
+    Of a call that `commits` the outcome is unknown when the connection was lost under way; and when the driver gave it
+    up (HYT00 after the timeout, HY008 after a cancel): what it then sends to the server may come when the commit is on
+    disk already. An error with a number is the server's own word that the statement failed.
+    """
+    state, text = (*map(str, error.args), "", "")[:2]
+    numbers = [int(number) for number in _NUMBERED.findall(text)]
+    known = next((number for number in numbers if number in _BY_NUMBER), None)
+    number = known if known is not None else next((n for n in numbers if n > 0), 0)
+    kind = _BY_NUMBER.get(number) or _BY_STATE.get(state) or _BY_STATE.get(state[:2]) or ErrorClass.OTHER
+    if number == _BABELFISH_ANY:
+        kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
+    given_up = kind is ErrorClass.TIMEOUT and not number
+    if commits and (kind is ErrorClass.CONNECTION_LOST or given_up):
+        kind = ErrorClass.UNKNOWN_OUTCOME
+    return CallFailed(kind, str(number or state), sentence(text))
+
+
+def sentence(text: str) -> str:
+    """The server's words without where they came through."""
+    first = _NUMBERED.split(text, maxsplit=1)[0].splitlines()
+    words = re.sub(r"^(\[[^]]*\]\s*)+", "", first[0] if first else "").strip()
+    return words.rstrip(". ") or "no reason given"

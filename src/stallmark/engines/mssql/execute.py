@@ -1,0 +1,39 @@
+"""Statements run to their end: all their results read, and again where only the moment was wrong."""
+
+import time
+from typing import Any
+
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import api
+
+MODEL_IN_USE = "1807"
+MODEL_IS_FREE_WITHIN_S = 30
+
+
+def execute(connection: Any, statement: str) -> None:
+    """CREATE DATABASE copies `model`, which another session may be in, as it is just after a start: then it is tried
+    again for a while. Raises the driver's errors."""
+    deadline = time.monotonic() + MODEL_IS_FREE_WITHIN_S
+    while True:
+        try:
+            rows(connection.execute(statement))
+            return
+        except api().Error as error:
+            if failed(error).code != MODEL_IN_USE or time.monotonic() > deadline:
+                raise
+        time.sleep(1)
+
+
+def rows(cursor: Any) -> list[tuple]:
+    """Of what was executed, the rows of all results, one after the other.
+
+    All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
+    broken off, and what is unread keeps the connection busy.
+    """
+    found: list[tuple] = []
+    more = True
+    while more:
+        if cursor.description:
+            found += map(tuple, cursor.fetchall())
+        more = cursor.nextset()
+    return found

@@ -1,0 +1,91 @@
+"""What a run changes on a server and is to put right again: noted before the change, until it is put right.
+
+The server itself keeps it, as an extended property of `master`: there it outlives this process and the machine or
+container it ran on, a restart of the server, and a restore of the database that is driven. Where this login may not
+write there, it is a file on this machine, and only a Stallmark on this machine knows of it.
+"""
+
+import json
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from stallmark.engines.mssql import sql
+from stallmark.errors import CallFailed
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+_READ = """\
+SELECT CAST(value AS nvarchar(3750)) AS value
+  FROM sys.extended_properties
+ WHERE class_desc = 'DATABASE' AND name = ?
+"""
+_NOTE = "EXEC sys.sp_addextendedproperty @name = ?, @value = ?"
+_REMOVE = "EXEC sys.sp_dropextendedproperty @name = ?"
+_SERVER = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
+
+
+class Journal:
+    """One note, `what` it is about. `engine` is of any database that can be opened."""
+
+    def __init__(self, engine: "MssqlEngine", what: str):
+        self._engine = engine
+        self._master = None if engine.is_azure_database else engine.on_database("master")
+        self._name = f"stallmark.{what}"
+
+    def note(self, found: dict[str, Any]) -> None:
+        """Keep what was found; what an earlier note says stays, because only that one knew the original."""
+        if self.read():
+            return
+        text = json.dumps(found)
+        if self._master:
+            try:
+                self._master.query(_NOTE, [self._name, text])
+                return
+            except CallFailed:  # no right to, or longer than a property may be
+                pass
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._file.with_suffix(".new")
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self._file)
+
+    def read(self) -> dict[str, Any]:
+        """What was found; nothing where nothing is noted."""
+        if text := self._on_server():
+            return json.loads(text)
+        return json.loads(self._file.read_text()) if self._file.exists() else {}
+
+    def remove(self) -> None:
+        if self._master and self.is_on_server:
+            self._master.query(_REMOVE, [self._name])
+        self._file.unlink(missing_ok=True)
+
+    @property
+    def is_on_server(self) -> bool:
+        return self._on_server() is not None
+
+    @property
+    def how_to_remove(self) -> str:
+        """For somebody who has put right by hand what is noted."""
+        if self.is_on_server:
+            return f"EXEC master.sys.sp_dropextendedproperty @name = {sql.text(self._name)}"
+        return f"remove {self._file}"
+
+    def _on_server(self) -> str | None:
+        found = self._master.query(_READ, [self._name]) if self._master else []
+        return found[0][0] if found else None
+
+    @cached_property
+    def _file(self) -> Path:
+        """Named as the server calls itself: a URL may name it in several ways."""
+        [(server,)] = (self._master or self._engine).query(_SERVER)
+        folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
+        return folder / "changed-settings" / (re.sub(r"[^\w.-]", "_", f"{server}.{self._name}") + ".json")

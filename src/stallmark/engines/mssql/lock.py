@@ -1,0 +1,77 @@
+"""The lock on a server that only one run holds at a time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.execute import rows
+from stallmark.engines.mssql.odbc import api
+from stallmark.errors import ErrorClass, RunLockTaken, StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+# In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
+# moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
+_TAKE = """\
+DECLARE @taken integer;
+EXEC @taken = sp_getapplock
+    @Resource = 'stallmark.run', @LockMode = 'Exclusive', @LockOwner = 'Session', @LockTimeout = 100;
+SELECT @taken AS taken;
+"""
+# Whether the session is there would not do: the driver replaces a lost one without a word.
+_LOOK = "SELECT APPLOCK_MODE('public', 'stallmark.run', 'Session') AS mode"
+LOOK_WITHIN_S = 5
+
+# What sp_getapplock returns below 0, and what it means for us.
+_NOT_TAKEN = {
+    -1: "Another Stallmark drives {server}: two runs would disturb each other, and restore each other's settings. "
+    "Wait for it, or stop it.",
+    -2: "The lock on {server} that every run takes was asked for and cancelled: run again.",
+    -3: "The lock on {server} that every run takes was refused as the victim of a deadlock: run again.",
+}
+_FAILED = (
+    "The lock on {server} that every run takes cannot be asked for (sp_getapplock returns {taken}): see whether this "
+    "login may execute sp_getapplock in master."
+)
+
+
+@contextmanager
+def held(engine: "MssqlEngine") -> Iterator[Callable[[], None]]:
+    """Held by a session: gone with it, whatever happens to this process, and when the server restarts.
+
+    Yields a look at it, which raises StallmarkError when it is gone.
+    """
+    place = engine if engine.is_azure_database else engine.on_database("master")
+    connection = place.connect("stallmark-run")
+    try:
+        try:
+            [(taken,)] = rows(connection.execute(_TAKE))
+        except api().Error as error:
+            raise failed(error) from None
+        if taken < 0:
+            sentence = _NOT_TAKEN.get(taken, _FAILED)
+            kind = RunLockTaken if taken == -1 else StallmarkError
+            raise kind(sentence.format(server=engine.address.server, taken=taken))
+        connection.timeout = LOOK_WITHIN_S
+        yield lambda: _look(connection, engine.address.server)
+    finally:
+        with suppress(api().Error):  # the server may have ended it
+            connection.close()
+
+
+def _look(connection: Any, server: str) -> None:
+    try:
+        [(mode,)] = rows(connection.execute(_LOOK))
+        why = "" if mode == "Exclusive" else "its session was replaced"
+    except api().Error as error:
+        failure = failed(error)
+        if failure.kind is ErrorClass.TIMEOUT:  # busy, not gone
+            return
+        why = failure.message
+    if why:
+        raise StallmarkError(
+            f"The lock on {server} that every run takes is gone ({why}): the server was restarted, or somebody ended "
+            "our session. Another run may have begun, so this one ends: run again."
+        )

@@ -1,0 +1,108 @@
+"""The ODBC driver: which one there is on this machine, and what is missing when there is none.
+
+Microsoft's driver 18 (or 17) as installed, else the one inside the wheel `mssql-python-odbc`, else FreeTDS.
+"""
+
+import ctypes
+import platform
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from stallmark.errors import StallmarkError
+
+INSTALLED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server")
+
+# Where the wheel keeps the driver: by operating system, then by C library or distribution, then by machine.
+_IN_WHEEL = {
+    "Linux": "libs/linux/*/{machine}/lib/libmsodbcsql-*.so.*",
+    "Darwin": "libs/macos/{machine}/lib/libmsodbcsql.*.dylib",
+    "Windows": "libs/windows/{machine}/msodbcsql*.dll",
+}
+_FAMILY = {"alpine": "alpine", "debian": "debian_ubuntu", "ubuntu": "debian_ubuntu", "rhel": "rhel", "suse": "suse"}
+_NEEDED = {"libgssapi_krb5.so.2": "apt-get install libgssapi-krb5-2", "libssl.so.3": "apt-get install libssl3"}
+
+
+@dataclass(frozen=True)
+class Driver:
+    """`name` as it stands in a connection string after `Driver=`."""
+
+    name: str
+    freetds: bool = False
+
+    def __str__(self) -> str:
+        return Path(self.name).name if "/" in self.name or "\\" in self.name else self.name
+
+
+@cache
+def api() -> Any:
+    """The module pyodbc, with its own pooling off: every virtual user has a connection of its own.
+
+    Raises StallmarkError with what is to be installed.
+    """
+    try:
+        import pyodbc
+    except ModuleNotFoundError:
+        raise StallmarkError("SQL Server needs more packages: pip install 'stallmark[sqlserver]'.") from None
+    except ImportError as error:
+        raise StallmarkError(
+            f"SQL Server needs the ODBC driver manager, which is missing ({error}): apt-get install libodbc2."
+        ) from None
+    pyodbc.pooling = False
+    return pyodbc
+
+
+@cache
+def find_driver() -> Driver:
+    """The best driver of this machine. Raises StallmarkError when there is none that can be loaded."""
+    installed = api().drivers()
+    for name in INSTALLED:
+        if name in installed:
+            return Driver(name)
+    if path := _in_wheel():
+        if missing := missing_libraries():
+            raise StallmarkError(f"Microsoft's ODBC driver is here and cannot be loaded: {' '.join(missing)}")
+        return Driver(str(path))
+    if "FreeTDS" in installed:
+        return Driver("FreeTDS", freetds=True)
+    raise StallmarkError(
+        "There is no ODBC driver for SQL Server: pip install 'stallmark[sqlserver]' brings Microsoft's, "
+        "or install the package msodbcsql18."
+    )
+
+
+def missing_libraries() -> list[str]:
+    """What Microsoft's driver needs and this Linux lacks, as sentences."""
+    if sys.platform != "linux":
+        return []
+    missing = []
+    for library, remedy in _NEEDED.items():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            missing.append(f"{library} is missing: {remedy}.")
+    return missing
+
+
+def _in_wheel() -> Path | None:
+    spec = find_spec("mssql_python_odbc")
+    if spec is None or spec.origin is None:
+        return None
+    machine = platform.machine().lower().replace("aarch64", "arm64")
+    pattern = _IN_WHEEL.get(platform.system(), "").format(machine=machine.replace("amd64", "x86_64"))
+    found = sorted(Path(spec.origin).parent.glob(pattern)) if pattern else []
+    ours = [path for path in found if _family() in path.parts]
+    return next(iter(ours or found), None)
+
+
+def _family() -> str:
+    """The wheel's word for this Linux; of no meaning elsewhere."""
+    try:
+        known = platform.freedesktop_os_release()
+    except OSError:
+        return ""
+    names = [known.get("ID", ""), *known.get("ID_LIKE", "").split()]
+    return next((_FAMILY[name] for name in names if name in _FAMILY), "")

@@ -1,0 +1,80 @@
+"""Configuration that decides I/O, as the server tells it; what it does not tell us is left out."""
+
+from typing import TYPE_CHECKING
+
+from stallmark.engines import sql_file
+from stallmark.engines.mssql import tempdb
+from stallmark.engines.mssql.editions import AZURE
+from stallmark.errors import CallFailed
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+ONE_ROW = {
+    "settings_database": "database",
+    "settings_accelerated.15": "database",
+    "settings_server": "server",
+    "settings_host": "host",
+    "settings_service": "server",
+    "settings_extension": "server",
+}
+"""Files of one row, and what their columns are called by in front. A number: from this major version on."""
+
+PARTS = ("settings", *ONE_ROW, "settings_volumes", "settings_files")
+
+NOT_VISIBLE = "not visible to a client"
+UNSEEN = ("sector size of the volumes",)
+UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.alternatewritethrough")
+"""What decides I/O as well, and no statement tells: mssql.conf is a file beside the server, read at its start."""
+
+
+def read(engine: "MssqlEngine") -> dict[str, str]:
+    """Name and value. A part that this login may not see, or this edition does not have, says so."""
+    found: dict[str, str] = {}
+    for part in PARTS:
+        if not _is_known(engine, part):
+            continue
+        try:
+            found |= _part(engine, part)
+        except CallFailed as error:
+            found[f"not readable: {part}"] = error.message
+    try:
+        # Among them 3979 and 3982, by which forced flushes are done.
+        flags = engine.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
+        found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
+    except CallFailed as error:
+        found["not readable: trace flags"] = error.message
+    if statements := tempdb.noted(engine):
+        found["tempdb, what gives back its files"] = "; ".join(statements)
+    if engine.identity().product == "SQL Server" and engine.edition not in AZURE:
+        unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
+        found |= dict.fromkeys(unseen, NOT_VISIBLE)
+    return found
+
+
+def _is_known(engine: "MssqlEngine", part: str) -> bool:
+    """Whether this version has what the part asks for; the cloud is ahead of every version."""
+    since = part.partition(".")[2]
+    return not since or engine.edition in AZURE or engine.identity().version[0] >= int(since)
+
+
+def _part(engine: "MssqlEngine", part: str) -> dict[str, str]:
+    with engine.cursor() as cursor:
+        rows = cursor.execute(sql_file.read(__package__, part)).fetchall()
+        columns = [column[0].replace("_", " ") for column in cursor.description]
+    if part == "settings":
+        return {name: str(value) for name, value in rows}
+    if part == "settings_files":
+        return {f"file {row[0]}.{row[1]}": _file(*row[2:]) for row in rows}
+    if part == "settings_volumes":
+        return {f"volume {row[0] or '-'}": _volume(*row[1:]) for row in rows}
+    return {f"{ONE_ROW[part]} {name}": str(value) for row in rows for name, value in zip(columns, row, strict=True)}
+
+
+def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> str:
+    grows = f"{growth} %" if by_percent else f"{growth * 8 // 1024} MiB" if growth else "nothing"
+    return f"{kind}, {path}, {pages * 8 // 1024} MiB, grows by {grows}"
+
+
+def _volume(file_system: str, total_bytes: int, compressed: bool) -> str:
+    return f"{file_system or 'unknown'}, {total_bytes // 1024**2} MiB{', compressed' if compressed else ''}"

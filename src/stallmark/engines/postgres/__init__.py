@@ -1,0 +1,1 @@
+"""PostgreSQL: any server by URL, and the embedded one."""

@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL: a server of our own in its own folder."""

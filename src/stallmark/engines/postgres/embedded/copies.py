@@ -1,0 +1,163 @@
+"""Copies of a data directory whose server is stopped, and WAL that lies in a folder of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import humanize
+
+from stallmark.engines.postgres.embedded.ownership import wal_contents
+from stallmark.errors import StallmarkError
+
+WORTH_FLUSHING = 1024**2  # bytes of a file; a thousand small ones would take longer than they matter
+
+# Where the file system can, a copy shares its blocks with the original until either is written to.
+_CP = {"linux": ["cp", "-a", "--reflink=auto"], "darwin": ["cp", "-a", "-c"]}.get(sys.platform, ["cp", "-a"])
+
+
+class Snapshot:
+    """The copy that every restore starts from: `data`, its WAL inside, and `of`, which says what was copied."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    @property
+    def of(self) -> str | None:
+        """As `keep` was told; None when there is no copy."""
+        label = self._folder / "of"
+        return label.read_text() if label.exists() else None
+
+    def keep(self, data: Path, of: str) -> None:
+        """Copy `data` into the place of an earlier copy."""
+        self.drop()
+        _refuse_full_disk(data, self._folder.parent)
+        with appearing(self._folder) as draft:
+            draft.mkdir()
+            _copy([data], draft / "data")
+            wal = draft / "data" / "pg_wal"
+            if wal.is_symlink():
+                wal.unlink()
+                wal.mkdir(mode=0o700)
+                _copy(wal_contents(data / "pg_wal"), wal)
+            (draft / "of").write_text(of)
+
+    def restore(self, data: Path, wal: Path | None) -> None:
+        """Put the copy in the place of `data`, and its WAL into `wal` if that is given.
+
+        The old data goes first: few disks have room for three. A restore that is cut leaves no `data`, which says
+        that it is to be done again.
+        """
+        remove(data)
+        with appearing(data) as draft:
+            _copy([self._folder / "data"], draft)
+            if wal:
+                place_wal(draft, wal)
+
+    def drop(self) -> None:
+        remove(self._folder)
+
+
+@contextmanager
+def appearing(folder: Path) -> Iterator[Path]:
+    """Yields the path of a draft that becomes `folder` when it is whole, and is removed when it does not."""
+    draft = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        yield draft
+        _flush(draft)
+        draft.rename(folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder as a whole: a removal that is cut must not leave half of it under its name."""
+    if folder.exists():
+        old = folder.with_name(f"{folder.name}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        shutil.rmtree(old)
+
+
+def sweep(folder: Path) -> None:
+    """Remove drafts and half-removed folders that a killed Stallmark left in the folder of its database."""
+    for leftover in (*folder.glob("*.new"), *folder.glob("*.old")):
+        shutil.rmtree(leftover)
+
+
+def place_wal(data: Path, wal: Path) -> None:
+    """Move the WAL out of `data` into `wal`, which is ours: what it holds is of a database that is gone.
+
+    The folder itself stays, for it may be a mount point.
+    """
+    clear_wal(wal)
+    inside = data / "pg_wal"
+    for file in inside.iterdir():
+        shutil.move(file, wal / file.name)
+    inside.rmdir()
+    inside.symlink_to(wal.resolve())
+
+
+def clear_wal(wal: Path) -> None:
+    """Remove what is in `wal`, which is ours."""
+    for old in wal_contents(wal):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def shares_blocks(folder: Path) -> bool:
+    """Does a copy made in `folder` take no space of its own? False where that cannot be tried."""
+    if sys.platform != "linux":
+        return False
+    probe = folder / "probe.new"
+    probe.mkdir()
+    try:
+        (probe / "original").write_bytes(bytes(4096))
+        clone: list[str | Path] = ["cp", "--reflink=always", probe / "original", probe / "copy"]
+        return subprocess.run(clone, capture_output=True, check=False).returncode == 0
+    finally:
+        shutil.rmtree(probe)
+
+
+def _copy(sources: Iterable[Path], target: Path) -> None:
+    try:
+        subprocess.run([*_CP, *sources, target], check=True, capture_output=True)
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.decode().strip().splitlines()[-1]
+        raise StallmarkError(f"Copying to {target} failed: {reason}. Is the disk full?") from None
+
+
+def _flush(folder: Path) -> None:
+    """Have the bulk of a copy written now; it would be written while we measure. Not by a sync of everything, which
+    would wait for others' data too."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if os.lstat(path).st_size >= WORTH_FLUSHING:
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+
+def _refuse_full_disk(data: Path, folder: Path) -> None:
+    wal = data / "pg_wal"
+    needed = _bytes_in(data) + (_bytes_in(wal.resolve()) if wal.is_symlink() else 0)
+    free = shutil.disk_usage(folder).free
+    if needed > free and not shares_blocks(folder):
+        raise StallmarkError(
+            f"The disk is too small: the copy that every run starts from needs {humanize.naturalsize(needed)}, "
+            f"{humanize.naturalsize(free)} are free in {folder}. Free some space, place the data on another "
+            "disk, or use `reset: continue`."
+        )
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(
+        os.lstat(os.path.join(place, name)).st_blocks * 512 for place, _, names in os.walk(folder) for name in names
+    )

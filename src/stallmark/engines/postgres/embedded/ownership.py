@@ -1,0 +1,97 @@
+"""Which folders, sockets and servers are ours. Nothing else is ever written to, removed or signalled."""
+
+import fcntl
+import json
+import os
+import signal
+import uuid
+from pathlib import Path
+
+import psutil
+
+from stallmark.errors import StallmarkError
+
+MARKER = "stallmark-embedded.json"
+WAL_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in the folder of its WAL
+
+
+def claim(folder: Path) -> int:
+    """Make `folder` ours alone; returns the descriptor that holds the lock until it is closed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        foreign = any(folder.iterdir()) and not (folder / MARKER).exists()
+    except OSError as error:
+        raise StallmarkError(f"{folder} cannot be used ({error.strerror}): choose another.") from None
+    if foreign:
+        raise StallmarkError(f"{folder} holds files that Stallmark did not make: choose an empty folder or a new one.")
+    (folder / MARKER).write_text(json.dumps({"made by": "stallmark"}) + "\n")
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        owner = os.read(lock, 32).decode() or "unknown"
+        os.close(lock)
+        raise StallmarkError(
+            f"{folder} is in use by another Stallmark (process {owner}): wait for it or stop it."
+        ) from None
+    os.truncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def claim_wal(wal: Path, folder: Path) -> None:
+    """Make `wal` the WAL folder of the database in `folder`: an empty one, or one it made its own before.
+
+    What such a folder holds may be removed; the number in both keeps anything else from being taken for it.
+    """
+    ours, mark = folder / WAL_MARKER, wal / WAL_MARKER
+    try:
+        wal.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = ours.read_text() if ours.exists() else ""
+        if wal_contents(wal) and not (number and mark.exists() and mark.read_text() == number):
+            raise StallmarkError(
+                f"The WAL folder {wal} is not empty, and what it holds is not this database's: "
+                "name an empty or a new one."
+            )
+        if not number:
+            ours.write_text(number := uuid.uuid4().hex)
+        mark.write_text(number)
+    except OSError as error:
+        raise StallmarkError(f"The WAL folder {wal} cannot be used ({error.strerror}).") from None
+
+
+def wal_contents(wal: Path) -> list[Path]:
+    """What is in a WAL folder beside our mark and that of a file system."""
+    return [path for path in wal.iterdir() if path.name not in (WAL_MARKER, "lost+found")]
+
+
+def private_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise StallmarkError(f"{folder} belongs to somebody else: remove it, or set TMPDIR to a folder of your own.")
+
+
+def end_leftover(data: Path) -> None:
+    """End the server a killed Stallmark left behind in `data`; nothing else is ever signalled."""
+    try:
+        pid = int((data / "postmaster.pid").read_text().splitlines()[0])
+        process = psutil.Process(pid)
+        alive = process.status() != psutil.STATUS_ZOMBIE
+        ours = alive and process.name() == "postgres" and Path(process.cwd()) == data.resolve()
+    except (FileNotFoundError, IndexError, ValueError, psutil.NoSuchProcess):
+        return
+    except psutil.AccessDenied:
+        raise StallmarkError(f"Process {pid} holds {data} and belongs to another user: stop it first.") from None
+    if not ours:
+        # The server refuses to start beside a process that now has its old number.
+        (data / "postmaster.pid").unlink(missing_ok=True)
+        return
+    for how, patience_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
+        process.send_signal(how)
+        try:
+            process.wait(patience_s)
+            return
+        except psutil.TimeoutExpired:
+            continue
+    raise StallmarkError(f"The server an earlier run left behind (process {pid}) does not stop: end it by hand.")

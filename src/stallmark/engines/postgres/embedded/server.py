@@ -1,0 +1,403 @@
+"""The embedded engine: a PostgreSQL from a pip wheel, in its own directory, with direct I/O.
+
+One folder per database Stallmark built: `data`, `snapshot` (what `reset: restore` starts from), `server.log`, and
+a marker by which we know it as ours. No other PostgreSQL directory is ever touched.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from stallmark.engines.postgres.embedded.copies import (
+    Snapshot,
+    appearing,
+    clear_wal,
+    place_wal,
+    remove,
+    shares_blocks,
+    sweep,
+)
+from stallmark.engines.postgres.embedded.ownership import WAL_MARKER, claim, claim_wal, end_leftover, private_folder
+from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.storage.emulator import DeviceModel, SlowDevices
+
+MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
+START_LIMIT_S = 60
+SHARED_MEMORY = Path("/dev/shm")
+
+# As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
+# the user that asked for it, so that its wait and its stall are seen there.
+_SETTINGS = {
+    "debug_io_direct": "data",
+    "io_method": "sync",
+    "track_io_timing": "on",
+    "track_wal_io_timing": "on",
+    "max_connections": "250",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "4GB",
+    "min_wal_size": "512MB",  # segments kept from the load, so that a short run does not zero-fill new ones
+    "checkpoint_timeout": "5min",
+    "maintenance_work_mem": "256MB",  # sorts of keys and checks of foreign keys after a load: a third faster than by 64
+    "lc_messages": "C",
+    "timezone": "UTC",
+    "huge_pages": "off",
+    "jit": "off",
+}
+
+
+_FULL = "No space left on device"
+_WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
+
+
+@dataclass
+class EmbeddedServer:
+    """One cluster of ours: made when first started, started and stopped at will, copied while stopped."""
+
+    folder: Path
+    wal_folder: Path | None = None  # on another device; inside the data directory when None
+    port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
+    buffer_pool_bytes: int = 128 * 1024**2
+    models: Mapping[str, DeviceModel] | None = None  # "data" and "wal": emulated devices
+    devices: SlowDevices | None = field(default=None, init=False)
+    _guard: subprocess.Popen | None = field(default=None, init=False)
+    _lock: int | None = field(default=None, init=False)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+    @property
+    def socket_folder(self) -> Path:
+        # Not inside `folder`: the path of a Unix socket holds 107 bytes at most.
+        name = hashlib.sha256(os.fsencode(self.folder.resolve())).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"stallmark-{os.getuid()}-{name}"
+
+    def url(self, database: str) -> str:
+        return f"postgresql://stallmark@/{database}?host={quote(str(self.socket_folder))}&port={self.port or 5432}"
+
+    @property
+    def running(self) -> bool:
+        return self._guard is not None and self._guard.poll() is None
+
+    def start(self) -> None:
+        if self.running:
+            return
+        _check_pool(self.buffer_pool_bytes)
+        if self._lock is None:
+            self._lock = claim(self.folder)
+        end_leftover(self.data)
+        sweep(self.folder)
+        if not self.data.exists() and self.snapshot.of is not None:
+            self.restore()  # an earlier restore was cut
+        if not self.data.exists():
+            self._initialise()
+        self._check_version()
+        self._check_places()
+        # What a killed server left in it would keep the next one from starting.
+        shutil.rmtree(self.socket_folder, ignore_errors=True)
+        private_folder(self.socket_folder)
+        environment = {}
+        if self.models:
+            if self.devices is None:
+                state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
+                places = {name: place for name, place in self.directories().items() if name in self.models}
+                self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
+            environment = self.devices.environment()
+            self.relax_devices()
+        self._launch(environment)
+
+    def engage_devices(self) -> None:
+        """From now on the emulated devices, if any, are as slow as their models."""
+        for name, model in (self.models or {}).items():
+            assert self.devices
+            self.devices.set_model(name, model)
+
+    def relax_devices(self) -> None:
+        """From now on I/O takes as long as the real device needs: for filling, checking and shutting down."""
+        for name in self.models or {}:
+            if self.devices:
+                self.devices.set_model(name, None)
+
+    def use_devices(self, models: Mapping[str, DeviceModel] | None) -> None:
+        """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
+        if (models or None) != self.models:
+            self.stop()
+            self._drop_devices()
+            self.models = models or None
+
+    def _drop_devices(self) -> None:
+        if self.devices is not None:
+            self.devices.close()
+            self.devices = None
+
+    def stop(self) -> None:
+        """Stop the server, if it runs. Emulated devices outlive it, and what is on their flash, as real ones do."""
+        self.relax_devices()
+        if self._guard is not None:
+            assert self._guard.stdin
+            self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+            end_leftover(self.data)  # if it was the guard that was killed
+
+    def close(self) -> None:
+        """Stop the server and give the folder back, and its emulated devices."""
+        self.stop()
+        self._drop_devices()
+        if self._lock is not None:
+            shutil.rmtree(self.socket_folder, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    @property
+    def exists(self) -> bool:
+        """A database was made here; it may be away for a restore."""
+        return self.data.exists() or self.snapshot.of is not None
+
+    def remove(self) -> None:
+        """Stop the server and remove what it has made: its folder, and what is in that of its WAL."""
+        assert self._lock is not None, "a folder that is ours is locked by us"
+        self.stop()
+        if self.wal_folder:
+            clear_wal(self.wal_folder)
+            (self.wal_folder / WAL_MARKER).unlink()
+        remove(self.folder)
+        self.close()
+
+    def directories(self) -> dict[str, Path]:
+        return {"data": self.data.resolve(), "wal": (self.data / "pg_wal").resolve()}
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.folder / "snapshot")
+
+    def keep(self, of: str) -> None:
+        """Keep a copy of the data as it is now, labelled `of`. The server is stopped meanwhile."""
+        with self._stopped():
+            self.snapshot.keep(self.data, of)
+
+    def restore(self) -> None:
+        """Bring back the data as it was kept. The server is stopped meanwhile."""
+        if self.wal_folder:
+            claim_wal(self.wal_folder, self.folder)
+        with self._stopped():
+            self.snapshot.restore(self.data, self.wal_folder)
+        for name in self.models or {}:
+            if self.devices:
+                self.devices.empty_flash(name)  # what is on it was of the files that are gone
+
+    @contextmanager
+    def _stopped(self) -> Iterator[None]:
+        was_running = self.running
+        self.stop()
+        yield
+        if was_running:
+            self.start()
+
+    def _initialise(self) -> None:
+        password = self.folder / "password"
+        password.touch(mode=0o600)
+        password.write_text(os.urandom(16).hex() + "\n")
+        arguments = ["--username=stallmark", "--auth-local=trust", "--auth-host=scram-sha-256"]
+        arguments += [f"--pwfile={password}", "--encoding=UTF8", "--locale=C"]
+        if self.wal_folder:
+            claim_wal(self.wal_folder, self.folder)
+        with appearing(self.data) as draft:
+            initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
+            result = subprocess.run(initdb, capture_output=True, text=True)
+            if result.returncode:
+                reason = _reason(result.stderr)
+                raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
+            if self.wal_folder:
+                place_wal(draft, self.wal_folder)
+
+    def _check_version(self) -> None:
+        version = (self.data / "PG_VERSION").read_text().strip() if (self.data / "PG_VERSION").exists() else "none"
+        if version != str(MAJOR):
+            raise StallmarkError(
+                f"{self.data} was made by PostgreSQL {version}, this Stallmark brings {MAJOR}: "
+                "remove the folder and build again, or choose another with --data-dir."
+            )
+
+    def _check_places(self) -> None:
+        lies = (self.data / "pg_wal").resolve()
+        if lies != (self.wal_folder.resolve() if self.wal_folder else self.data.resolve() / "pg_wal"):
+            raise StallmarkError(
+                f"The WAL of {self.data} lies in {lies}: name that folder with --wal-dir (none, if it is the "
+                "database's own pg_wal), or build in another folder."
+            )
+
+    def _launch(self, environment: dict[str, str]) -> None:
+        settings = _SETTINGS | {
+            "shared_buffers": f"{self.buffer_pool_bytes // 8192}",
+            "listen_addresses": "127.0.0.1" if self.port else "",
+            "port": str(self.port or 5432),
+            "unix_socket_directories": str(self.socket_folder),
+        }
+        argv = [*as_other_user(), str(binary("postgres")), "-D", str(self.data)]
+        for name, value in settings.items():
+            argv += ["-c", f"{name}={value}"]
+        if self.port:
+            _check_port(self.port)
+        stale = self._state()
+        log_start = self.log.stat().st_size if self.log.exists() else 0
+        self._guard = subprocess.Popen(
+            [sys.executable, "-m", "stallmark.engines.postgres.embedded.guard"],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        order = {"argv": argv, "environment": environment, "log": str(self.log)}
+        assert self._guard.stdin
+        self._guard.stdin.write(json.dumps(order).encode() + b"\n")
+        self._guard.stdin.flush()
+        deadline = time.monotonic() + START_LIMIT_S
+        # The eighth line of postmaster.pid is the server's own word on its state.
+        while (state := self._state()) == stale or state[7:] != ["ready"]:
+            if self._guard.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                with self.log.open() as log:
+                    log.seek(log_start)
+                    reason = _reason(log.read())
+                raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
+            time.sleep(0.02)
+
+    def _state(self) -> list[str]:
+        try:
+            return [line.strip() for line in (self.data / "postmaster.pid").read_text().splitlines()]
+        except FileNotFoundError:
+            return []
+
+
+class EmbeddedEngine(PostgresEngine):
+    """A database on an embedded server: what a remote one refuses, this can do."""
+
+    is_local = True
+    smallest_pool_bytes = MINIMUM_POOL_BYTES
+
+    def __init__(self, server: EmbeddedServer, database: str):
+        server.start()
+        self.server = server
+        self._original_pool_bytes = server.buffer_pool_bytes
+        super().__init__(server.url(database))
+        admin = PostgresEngine(server.url("postgres"))
+        if not admin.query("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
+            admin.execute(f'CREATE DATABASE "{database}"')
+
+    @property
+    def devices(self) -> SlowDevices | None:  # type: ignore[override]
+        return self.server.devices
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """The folder is ours alone as long as the server is open."""
+        yield lambda: None
+
+    def cannot(self, what: str) -> str | None:
+        return None
+
+    def directories(self) -> dict[str, Path]:
+        return self.server.directories()
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.server.data).free
+
+    def cores(self) -> int:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def cap_memory(self, size_bytes: int) -> int:
+        if size_bytes != self.server.buffer_pool_bytes:
+            _check_pool(size_bytes)
+            self.server.stop()
+            self.server.buffer_pool_bytes = size_bytes
+        self.server.start()
+        return self.buffer_pool_bytes()
+
+    def uncap_memory(self) -> None:
+        self.cap_memory(self._original_pool_bytes)
+
+    def emulate(self, models: Mapping[str, DeviceModel] | None) -> None:
+        """Put the server on emulated devices, or back on the real ones; not slow until `engage_devices`."""
+        self.server.use_devices(models)
+        self.server.start()
+
+    def emulated_devices(self) -> Mapping[str, DeviceModel]:
+        return self.server.models or {}
+
+    def gone(self) -> str | None:
+        return None if self.server.running else f"the embedded server ended by itself; its log is {self.server.log}"
+
+    def engage_devices(self) -> None:
+        self.server.engage_devices()
+
+    def relax_devices(self) -> None:
+        self.server.relax_devices()
+
+    def kept_for_restore(self) -> str | None:
+        return self.server.snapshot.of
+
+    def keep_for_restore(self, of: str) -> None:
+        self.server.keep(of)
+
+    def drop_kept(self) -> None:
+        self.server.snapshot.drop()
+
+    def copy_bytes(self, size_bytes: int) -> int:
+        return 0 if shares_blocks(self.server.folder) else size_bytes
+
+    def restore(self) -> None:
+        self.server.restore()
+
+    def drop_caches(self) -> list[str]:
+        """With direct I/O the pool is the only cache of data pages on this machine: a restart empties it."""
+        self.server.stop()
+        self.server.start()
+        return []
+
+    def close(self) -> None:
+        self.server.close()
+
+
+def _check_pool(size_bytes: int) -> None:
+    if size_bytes < MINIMUM_POOL_BYTES:
+        raise StallmarkError(
+            f"A buffer pool of {size_bytes} bytes is below the minimum of "
+            f"{MINIMUM_POOL_BYTES // 1024**2} MiB: raise buffer_pool."
+        )
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise StallmarkError(
+                f"Port {port} of 127.0.0.1 cannot be had ({error.strerror}): choose another with --port."
+            ) from None
+
+
+def _reason(log: str) -> str:
+    """The first line of a server's output that says what went wrong, and what to do against a full disk."""
+    lines = log.strip().splitlines() or ["it said nothing"]
+    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
+    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said

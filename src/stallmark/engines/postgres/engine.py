@@ -1,0 +1,302 @@
+"""PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+
+import psycopg
+import pyarrow as pa
+from pgpq import ArrowToPostgresBinaryEncoder
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from stallmark.engines import sql_file
+from stallmark.engines.base import Engine, ServerIdentity
+from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
+from stallmark.engines.postgres.queries import PostgresQueries
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
+
+OLDEST_MAJOR = 16
+OWN_SESSIONS = 10  # collectors and their like
+
+_INSUFFICIENT_PRIVILEGE = "42501"
+
+# What decides I/O; `settings` keeps those the server knows.
+_SETTINGS = [
+    "shared_buffers",
+    "block_size",
+    "wal_block_size",
+    "debug_io_direct",
+    "io_method",
+    "io_workers",
+    "effective_io_concurrency",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_level",
+    "wal_sync_method",
+    "wal_buffers",
+    "wal_compression",
+    "max_wal_size",
+    "min_wal_size",
+    "checkpoint_timeout",
+    "checkpoint_completion_target",
+    "bgwriter_delay",
+    "bgwriter_lru_maxpages",
+    "autovacuum",
+    "data_checksums",
+    "huge_pages",
+    "max_connections",
+    "track_io_timing",
+    "track_wal_io_timing",
+    "commit_delay",
+    "temp_buffers",
+    "work_mem",
+    "maintenance_work_mem",
+    "jit",
+    "default_transaction_isolation",
+]
+
+
+class PostgresEngine(Engine):
+    """A PostgreSQL server reached by a libpq URL, `postgresql://user@host/database`.
+
+    The password may be in the URL, in PGPASSWORD or in ~/.pgpass; it never leaves this object but in `spec`.
+    """
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str):
+        self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
+        try:
+            self._parameters = conninfo_to_dict(self._url)
+        except psycopg.ProgrammingError:
+            self._parameters = {"port": "unreadable"}
+        # The reason is not repeated: libpq quotes the part it stumbled over, which may be the password.
+        if not all(port.isdigit() for port in str(self._parameters.get("port", 5432)).split(",")):
+            raise StallmarkError(
+                "The server's URL cannot be read: write postgresql://user@host:5432/database, and every "
+                "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
+            )
+
+    def conninfo(self, application: str) -> str:
+        return make_conninfo(self._url, application_name=application, connect_timeout=10, client_encoding="UTF8")
+
+    def connect(self, application: str = "stallmark-collector") -> psycopg.Connection:
+        try:
+            return psycopg.connect(self.conninfo(application), autocommit=True)
+        except psycopg.OperationalError as error:
+            raise NoConnection(
+                f"No connection to {self.where}: {first_line(error)}. "
+                "Is the server running, and are host, port, user and database right?"
+            ) from None
+
+    @contextmanager
+    def cursor(self) -> Iterator[psycopg.Cursor]:
+        try:
+            with super().cursor() as cursor:
+                yield cursor
+        except psycopg.Error as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: Exception) -> CallFailed:
+        code = getattr(error, "sqlstate", None)
+        kind = classify(code) if code else ErrorClass.CONNECTION_LOST
+        return CallFailed(kind, code or "08006", first_line(error))
+
+    def session(self, call_timeout_s: float) -> PostgresSession:
+        return PostgresSession(self._user_conninfo(call_timeout_s))
+
+    def queries(self, timeout_s: float, application: str = "stallmark-user") -> PostgresQueries:
+        return PostgresQueries(self._user_conninfo(timeout_s, application))
+
+    def _user_conninfo(self, timeout_s: float, application: str = "stallmark-user") -> str:
+        timeout = f"-c statement_timeout={round(timeout_s * 1000)}"
+        options = f"{self._parameters.get('options', '')} {timeout}".strip()
+        return make_conninfo(self.conninfo(application), options=options)
+
+    @contextmanager
+    def bulk_writer(self) -> Iterator["PostgresBulkWriter"]:
+        connection = self.connect("stallmark-loader")
+        connection.autocommit = False
+        try:
+            yield PostgresBulkWriter(connection)
+        finally:
+            connection.close()  # rolls back what was not committed
+
+    def spec(self) -> str:
+        return self._url
+
+    @property
+    def where(self) -> str:
+        """Host, port and database for messages: never the password."""
+        known = self._parameters
+        return f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
+
+    def identity(self) -> ServerIdentity:
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> ServerIdentity:
+        [(number, text)] = self.query(
+            "SELECT current_setting('server_version_num')::int, current_setting('server_version')"
+        )
+        if number < OLDEST_MAJOR * 10_000:
+            raise StallmarkError(
+                f"{self.where} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
+                "because older servers do not say what their I/O waited for (pg_stat_io)."
+            )
+        return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
+
+    def settings(self) -> dict[str, str]:
+        rows = self.query(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [_SETTINGS]
+        )
+        return dict(rows + self.query(sql_file.read(__package__, "postgres_tablespaces")))
+
+    def settle(self, table: str) -> None:
+        """Freezes too: otherwise a long run would be the first to rewrite every page for it."""
+        self.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
+
+    def bytes_used(self) -> int:
+        [(size,)] = self.query("SELECT pg_database_size(current_database())")
+        return size
+
+    def free_bytes(self) -> int | None:
+        return None
+
+    def buffer_pool_bytes(self) -> int:
+        [(size,)] = self.query("SELECT pg_size_bytes(current_setting('shared_buffers'))")
+        return size
+
+    def most_users(self) -> int:
+        [(most,)] = self.query(
+            "SELECT sum(setting::int * CASE name WHEN 'max_connections' THEN 1 ELSE -1 END)::int FROM pg_settings"
+            " WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+        )
+        return most - OWN_SESSIONS
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """Holds a lock in the database while a run lasts; it is gone with its session, whatever happens to us."""
+        connection = self.connect("stallmark-run")
+        try:
+            row = connection.execute("SELECT pg_try_advisory_lock(hashtext('stallmark.run'))").fetchone()
+            if row != (True,):
+                raise RunLockTaken(
+                    f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
+                )
+            try:
+                yield lambda: self._look(connection)
+            finally:
+                with suppress(psycopg.OperationalError):  # then it went with its session
+                    # A session that is closed lets go of it when its process comes to its end: too late for who asks
+                    # at once.
+                    connection.execute("SELECT pg_advisory_unlock(hashtext('stallmark.run'))")
+        finally:
+            connection.close()
+
+    def _look(self, connection: psycopg.Connection) -> None:
+        try:
+            connection.execute("SELECT 1")
+        except psycopg.OperationalError as error:
+            raise StallmarkError(
+                f"The lock on {self.where} that every run takes is gone ({first_line(error)}): another run may have "
+                "begun, so this one ends: run again."
+            ) from None
+
+    def schemas_in_use(self) -> dict[str, str]:
+        return dict(self.query(sql_file.read(__package__, "postgres_schemas_in_use")))
+
+    def cannot(self, what: str) -> str | None:
+        restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
+        return {
+            "cap_memory": f"shared_buffers {restart}, then leave out buffer_pool, one scenario per size",
+            "cold_cache": f"emptying the buffer pool {restart}",
+            "restore": "the files of a server reached by URL cannot be copied back: use `reset: continue`",
+            "emulated_device": "an emulated device works under the embedded server only",
+            "place_files": "data and WAL directories of a server reached by URL are the server's own business: a "
+            "scenario can name its tablespaces",
+            "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
+        }.get(what)
+
+    def prefill(self, *schemas: str) -> int:
+        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
+
+        A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
+        identifier range has no ring. Returns the bytes that now can be in the pool.
+        """
+        budget = self.buffer_pool_bytes()
+        used = 0
+        with self.cursor() as cursor:
+            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
+            cursor.execute("SET max_parallel_workers_per_gather = 0")
+            for kind, relation, columns, pages, page_bytes in cursor.execute(
+                _RELATIONS_TO_PREFILL, [list(schemas)]
+            ).fetchall():
+                pages = min(pages, (budget - used) // page_bytes)
+                if pages <= 0:
+                    break
+                if kind == "index":
+                    cursor.execute(f"SELECT count(*) FROM (SELECT {columns} FROM {relation} ORDER BY {columns}) t")
+                else:
+                    cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
+                used += pages * page_bytes
+        return used
+
+    def checkpoint(self) -> None:
+        try:
+            self.execute("CHECKPOINT")
+        except CallFailed as error:
+            if error.code != _INSUFFICIENT_PRIVILEGE:
+                raise
+            raise StallmarkError(
+                f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
+                f"GRANT pg_checkpoint TO {self._parameters.get('user', 'the user')}."
+            ) from None
+
+
+_RELATIONS_TO_PREFILL = """
+SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
+       coalesce(i.indrelid, c.oid)::regclass::text,
+       (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid),
+       pg_relation_size(c.oid) / current_setting('block_size')::int,
+       current_setting('block_size')::int
+  FROM pg_class c
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_index i ON i.indexrelid = c.oid
+ WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
+ ORDER BY c.relkind, pg_relation_size(c.oid)
+"""
+
+
+class PostgresBulkWriter:
+    """COPY in binary form, encoded by pgpq, with other statements in the same transaction.
+
+    ADBC's ingest would do it too, at three times the client's CPU per row.
+    """
+
+    transactional = True
+
+    def __init__(self, connection: psycopg.Connection):
+        self._connection = connection
+
+    def write(self, table: str, rows: pa.Table) -> None:
+        columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
+        target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))
+        encoder = ArrowToPostgresBinaryEncoder(rows.schema)
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(target, columns)
+        with as_call_failed(), self._connection.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.write(encoder.write_header())
+            for batch in rows.to_batches():
+                copy.write(encoder.write_batch(batch))
+            copy.write(encoder.finish())
+
+    def execute(self, statement: str) -> int:
+        with as_call_failed():
+            return self._connection.execute(statement.encode()).rowcount
+
+    def commit(self) -> None:
+        with as_call_failed():
+            self._connection.commit()

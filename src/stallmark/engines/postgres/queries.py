@@ -1,0 +1,124 @@
+"""Queries on PostgreSQL, executed by EXPLAIN ANALYZE.
+
+It is the only way to know the reads, the spill and the workers of one query over all its parallel workers without an
+extension: a session's own counters (pg_stat_get_backend_io) lack its workers', and pg_stat_statements and auto_explain
+need a library that the server may not have. What it costs is measured by benchmarks/query_cost.py. No single node is
+timed (TIMING OFF), because that would cost most. From PostgreSQL 17 on every value of the answer is converted to text
+(SERIALIZE) as for a client; it is just not sent.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import psycopg
+
+from stallmark.engines.postgres.errors import first_line
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.engines.queries import Answer, Measures
+from stallmark.errors import CallFailed, ErrorClass
+
+SERIALIZES = 170_000
+
+_EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, {more}SETTINGS, FORMAT JSON)\n"
+_UNTIMED = (
+    "track_io_timing is off on the server: what queries waited for is not known. To know it, run ALTER SYSTEM SET "
+    "track_io_timing = on; SELECT pg_reload_conf();"
+)
+# By what they are waits for, the names of an EXPLAIN: since 17, and before.
+_WAITS = {
+    "data file read": ("Shared I/O Read Time", "I/O Read Time"),
+    "data file write": ("Shared I/O Write Time", "I/O Write Time"),
+    "temporary file read": ("Temp I/O Read Time",),
+    "temporary file write": ("Temp I/O Write Time",),
+}
+# What makes the shape of a plan: no costs, no counts, no values of parameters.
+_SHAPE = (
+    *("Node Type", "Parent Relationship", "Subplan Name", "Strategy", "Partial Mode", "Parallel Aware", "Operation"),
+    *("Join Type", "Relation Name", "Alias", "Index Name", "Scan Direction", "CTE Name"),
+)  # fmt: skip
+
+
+class PostgresQueries(PostgresSession):
+    """What it says of memory grants and CPU is nothing: PostgreSQL has no grants, and counts no CPU by query."""
+
+    plan_suffix: ClassVar[str] = "json"
+
+    def __init__(self, conninfo: str):
+        super().__init__(conninfo)
+        more = "SERIALIZE TEXT, " if self._connection.server_version >= SERIALIZES else ""
+        self._dop: int | None = None
+        self._explain = _EXPLAIN.format(more=more)
+        self._block_bytes = int(self._value("SHOW block_size"))
+        self.limited = None if self._value("SHOW track_io_timing") == "on" else _UNTIMED
+
+    def set_dop(self, dop: int | None) -> None:
+        """The leader is one of them. The server's max_worker_processes stays the limit."""
+        if dop == self._dop:
+            return
+        for name in ("max_parallel_workers_per_gather", "max_parallel_workers"):
+            statement = f"RESET {name}" if dop is None else f"SET {name} = {int(dop) - 1}"
+            self._execute(statement.encode(), commits=False)
+        self._dop = dop
+
+    def execute(self, text: str) -> Answer:
+        return Answer(None, self._value(self._explain + text))
+
+    def execute_plainly(self, text: str) -> Answer:
+        """As a client would, with nothing but the answer: to know what knowing more costs."""
+        return Answer(self._result(text).ntuples, None)
+
+    def measures(self, answer: Answer) -> Measures:
+        if answer.plan is None:
+            return Measures(answer.rows)
+        [explained] = json.loads(answer.plan)
+        return measures(explained["Plan"], self._block_bytes)
+
+    def _value(self, text: str) -> str:
+        return (self._result(text).get_value(0, 0) or b"").decode()
+
+    def _result(self, text: str) -> psycopg.pq.abc.PGresult:
+        try:
+            result = self._connection.exec_(text.encode())
+        except psycopg.OperationalError as error:
+            raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+        if result.status != psycopg.pq.ExecStatus.TUPLES_OK:
+            raise self._failure(result, commits=False)
+        return result
+
+
+def measures(plan: Mapping[str, Any], block_bytes: int) -> Measures:
+    """Of the top node of an EXPLAIN: what it counts includes all below it, in workers too."""
+    read, temp = plan["Shared Read Blocks"], plan["Temp Written Blocks"]
+    return Measures(
+        rows=round(plan["Actual Rows"] * plan["Actual Loops"]),
+        logical_reads=plan["Shared Hit Blocks"] + read,
+        physical_reads=read,
+        read_bytes=read * block_bytes,
+        spill_bytes=temp * block_bytes,
+        actual_dop=1 + _workers(plan),
+        wait_ms=_waits(plan),
+        plan_hash=plan_hash(plan),
+    )
+
+
+def plan_hash(plan: Mapping[str, Any]) -> str:
+    """The same for plans of the same shape, whatever they cost and how many rows they find."""
+    return hashlib.sha256(json.dumps(_shape(plan)).encode()).hexdigest()[:12]
+
+
+def _shape(node: Mapping[str, Any]) -> list[Any]:
+    own = [node.get(name) for name in _SHAPE]
+    return [own, [_shape(below) for below in node.get("Plans", ())]]
+
+
+def _workers(node: Mapping[str, Any]) -> int:
+    """The most that any part of the plan had."""
+    return max([node.get("Workers Launched", 0), *map(_workers, node.get("Plans", ()))])
+
+
+def _waits(plan: Mapping[str, Any]) -> dict[str, float] | None:
+    """None where the server did not take times. Summed over workers, so they may exceed the run time."""
+    known = {kind: plan[name] for kind, names in _WAITS.items() for name in names if plan.get(name) is not None}
+    return {kind: ms for kind, ms in known.items() if ms} if known else None

@@ -1,0 +1,1 @@
+"""Run a scenario: prepare every variant, drive it, record it."""

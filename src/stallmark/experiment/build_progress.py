@@ -1,0 +1,29 @@
+"""Shows a build while it runs."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import humanize
+
+from stallmark.experiment.progress import Show
+from stallmark.loaders.load import Progress
+
+
+@contextmanager
+def show_build(show: Show, title: str) -> Iterator[Callable[[Progress], None]]:
+    """A bar for a build; yields the function its progress is reported to."""
+    began: tuple[float, int] | None = None
+
+    def report(progress: Progress) -> None:
+        nonlocal began
+        now = time.monotonic()
+        if progress.phase == "load":
+            began = began or (now, progress.rows)
+        note = f"{progress.phase}, {progress.rows:,} rows, {humanize.naturalsize(progress.bytes)}"
+        if began and progress.rows < progress.rows_total and now > began[0]:
+            note += f", {(progress.rows - began[1]) / (now - began[0]):,.0f} rows/s"
+        show.advance(progress.rows, note, progress.rows_total)
+
+    with show.bar(title, None):
+        yield report

@@ -1,0 +1,40 @@
+"""Streams of the warehouse's queries beside users who execute transactions: one server, separate figures."""
+
+from collections.abc import Callable
+
+from stallmark.driver.query_streams import Query, QueryDrive
+from stallmark.engines.base import Engine
+from stallmark.experiment.drawn_query import drawn_query
+from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.model import Scenario
+from stallmark.transactions.warehouse.streams import MOST_STREAMS, order
+
+PHASE = "beside"
+APPLICATION = "stallmark-stream"
+
+
+class StreamsBeside:
+    """`streams` of them, each with the 22 queries in an order of its own, and then in the next, until `finish`."""
+
+    def __init__(
+        self, scenario: Scenario, streams: int, engine: Engine, writer: RecordWriter, clock: Callable[[], float]
+    ):
+        assert scenario.beside
+        self._choice = scenario.workload
+        self._dialect = engine.dialect
+        self._drive = QueryDrive(engine, writer, scenario.beside.timeout, clock, APPLICATION)
+        self._streams = [(number, self._steps(number, streams)) for number in range(1, streams + 1)]
+        self.look = self._drive.look
+        self.finish = self._drive.finish
+        self.notes = self._drive.notes
+
+    def begin(self) -> None:
+        self._drive.begin(PHASE, self._streams, over_and_over=True)
+
+    def _steps(self, number: int, streams: int) -> list[Query]:
+        """The orders that the table has for a stream of this number, so that no two have the same at once."""
+        return [
+            drawn_query(query, stream, self._choice, self._dialect)
+            for stream in range(number, MOST_STREAMS + 1, streams)
+            for query in order(stream)
+        ]

@@ -1,0 +1,175 @@
+"""What is done to the array before a variant: a command of the operator's, or the operator.
+
+before: {command: [ssh, array, set-cache, --size, 800GB], timeout: 10min}
+before: {ask: "Put the SSDs into the read cache, then press Enter."}
+
+A command is run without a shell, its output is kept, and one that fails ends the experiment before anything is measured
+on an array that is not what the variant says.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+import psutil
+
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.experiment.stopping import later
+from stallmark.redact import environment, without_secrets
+from stallmark.scenarios.hook import Hook
+
+MOST_OUTPUT = 4000
+"""Characters of a command's output that are kept: its end, where it says what went wrong."""
+
+DEFAULT_TIMEOUT_S = 600.0
+"""Longer than an array takes to answer, shorter than an operator who has gone home would like to find out."""
+
+GRACE_S = 5.0
+"""To end by itself after it was asked to (SIGTERM): it may have a session with the array to close."""
+
+YES, NO = ("", "y", "yes", "ok", "done"), ("n", "no", "stop", "quit", "q")
+
+
+class HookFailed(StallmarkError):
+    """The array is not what the variant needs."""
+
+
+def refuse_impossible(variant: str, hook: Hook) -> None:
+    """What can be known of it before anything is loaded."""
+    if hook.ask and not (sys.stdin and sys.stdin.isatty()):
+        raise HookFailed(
+            f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
+            "write a command (before: {command: […]})."
+        )
+    if hook.command and not _program(hook.command[0], environment()):
+        raise HookFailed(f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run.")
+
+
+def carry_out(variant: str, hook: Hook, show: Show) -> dict[str, Any]:
+    """Do it; returns what the record says of it. Raises HookFailed."""
+    began = time.monotonic()
+    if hook.ask:
+        return {"ask": hook.ask, "answer": _asked(variant, hook.ask, show), "seconds": _since(began)}
+    assert hook.command
+    with show.bar(f"{variant}: {' '.join(hook.command)}", None):
+        output = _run(variant, hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
+    return {"command": hook.command, "output": output, "seconds": _since(began)}
+
+
+def _since(began: float) -> float:
+    return round(time.monotonic() - began, 1)
+
+
+def _asked(variant: str, question: str, show: Show) -> str:
+    """Until it is yes or no: days of measuring are not ended by a slip of the finger."""
+    _forget_typed()
+    show.say(f"{variant}: {question}")
+    while True:
+        show.say("Enter: it is done. no: stop here.")
+        try:
+            answer = sys.stdin.readline()
+        except (OSError, ValueError):
+            answer = ""
+        if not answer:
+            raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
+        said = answer.strip()
+        if said.lower() in YES:
+            return said or "Enter"
+        if said.lower() in NO:
+            raise HookFailed(f"The operator said {said!r} when asked whether the array is ready for {variant!r}.")
+
+
+def _forget_typed() -> None:
+    """What was typed while nobody was asked, an Enter hours ago, is no answer."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+        return
+    import termios
+
+    with suppress(OSError, ValueError, termios.error):  # no terminal, or one that is gone: reading tells
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
+    """Its output goes to a file: of a pipe the end would only come with that of whatever it leaves running."""
+    scrubbed = environment()
+    program = _program(command[0], scrubbed) or command[0]
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=scrubbed, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise HookFailed(f"The command before {variant!r} could not be run ({error.strerror}).") from None
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            with later():
+                _end(process)
+            raise HookFailed(
+                f"The command before {variant!r} had not ended after {timeout_s:g} s and was stopped"
+                f"{_with_output(_text(output))}"
+            ) from None
+        except BaseException:
+            with later():
+                _end(process)
+            raise
+        said = _text(output)
+    if code:
+        how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
+        raise HookFailed(f"The command before {variant!r} failed ({how}){_with_output(said)}")
+    return said
+
+
+def _end(process: subprocess.Popen) -> None:
+    """With all that it has started: asked to end, and ended if it does not."""
+    family = []
+    with suppress(psutil.Error):
+        family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
+        family += family[0].children(recursive=True)
+    for one in family:
+        with suppress(psutil.Error):
+            one.terminate()
+    until = time.monotonic() + GRACE_S
+    while any(map(_runs, family)) and time.monotonic() < until:
+        time.sleep(0.05)
+    for one in filter(_runs, family):
+        with suppress(psutil.Error):
+            one.kill()
+    if hasattr(os, "killpg"):  # what has lost its parents is in the group still
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _text(output: IO[bytes]) -> str:
+    """The end of it; twice of what is kept, as what is hidden makes it shorter or longer."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - 2 * MOST_OUTPUT))
+    return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
+
+
+def _with_output(said: str) -> str:
+    return f"; it said: {said}" if said else "; it said nothing."
+
+
+def _program(name: str, among: dict[str, str]) -> str | None:
+    return shutil.which(name, path=among["PATH"])

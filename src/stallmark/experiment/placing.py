@@ -1,0 +1,76 @@
+"""Where a scenario wants its database: made there, or found there, before anything else happens."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.loaders.plan import Plan, loader_for
+from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+from stallmark.schema.deploy import Parts
+from stallmark.schema.placement import postgres as postgres_placement
+from stallmark.schema.placement.design import Design, sized
+from stallmark.transactions import find_workload
+
+if TYPE_CHECKING:
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+
+def place(engine: Engine, scenario: AnyScenario) -> None:
+    """Make the database as the scenario's `database:` designs it; one that is there must be so already.
+
+    Raises StallmarkError where the server cannot have it so, naming what differs.
+    """
+    if scenario.database is None:
+        return
+    design = scenario.database.design()
+    if isinstance(engine, PostgresEngine):
+        if engine.is_local:
+            raise StallmarkError(
+                f"{scenario.name} asks for `database`, which places a database on a server named with --server: leave "
+                "it out here; the embedded server is placed with --data-dir and --wal-dir."
+            )
+        postgres_placement.refuse_impossible(engine, design)
+        postgres_placement.refuse_other(engine, design, find_workload(scenario.workload.name).metadata)
+        return
+    from stallmark.engines.mssql.engine import MssqlEngine
+
+    assert isinstance(engine, MssqlEngine)
+    if any(group.tablespace or group.index_tablespace for group in design.tables):
+        raise StallmarkError(
+            f"{scenario.name} asks for a tablespace, but SQL Server has filegroups: write `filegroup` and `indexes`."
+        )
+    master = engine.on_database("master")
+    if why := master.cannot("place_files"):
+        raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
+    with master.hold():  # two runs never change one server at once
+        _place(engine, scenario.workload, design)
+
+
+def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> None:
+    from stallmark.schema.placement import mssql as mssql_placement
+    from stallmark.schema.placement import mssql_existing
+    from stallmark.schema.placement import tempdb as mssql_tempdb
+
+    metadata = find_workload(choice.name).metadata
+    [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])
+    if number is None:
+        loader = loader_for(choice.name)
+        rows = Plan(loader.groups(loader.scale(choice.scale))).rows
+        mssql_placement.make_database(engine, sized(design, metadata, rows))
+    if design.tempdb:  # that the scenario may change the server was asked when it was read
+        mssql_tempdb.place(engine, design.tempdb, change_server=True)
+    mssql_existing.refuse_other(engine, design, metadata)
+
+
+def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Parts], Parts]:
+    """What `loaders.load.build` is told of where tables and keys lie."""
+    if scenario is None or scenario.database is None:
+        return lambda parts: parts
+    design = scenario.database.design()
+    if engine.dialect == "postgresql":
+        return lambda parts: postgres_placement.place_tables(parts, design)
+    from stallmark.schema.placement.mssql import place_tables
+
+    return lambda parts: place_tables(parts, design)

@@ -1,0 +1,183 @@
+"""What a scenario asks for and cannot have, said before anything is loaded or measured."""
+
+import os
+import socket
+from pathlib import Path
+
+from stallmark.collectors import ON_REQUEST
+from stallmark.driver.cluster.join import Gathering
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.loaders.ledger import Entry
+from stallmark.loaders.load import of_others
+from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario
+from stallmark.transactions import find_workload
+
+_MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp_configure; a restart)"}
+
+
+def refuse_what_cannot_be(
+    scenario: AnyScenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
+) -> None:
+    """Everything that can be known before the first byte is loaded. The load comes from so many machines."""
+    _refuse_what_the_engine_cannot(scenario, engine)
+    refuse_restoring_others(scenario, engine)
+    refuse_small_pools(scenario, engine)
+    if isinstance(scenario, Scenario):
+        _refuse_more_users_than_sessions(scenario, engine, machines)
+    if isinstance(scenario, QueryScenario):
+        _refuse_streams(scenario, engine)
+        _refuse_cores(scenario, engine)
+        if web_port:
+            raise StallmarkError(f"{scenario.name} runs queries, which have no web page: leave out --web.")
+    if web_port:
+        _refuse_port_in_use("127.0.0.1", web_port, "the web page")
+    _refuse_unwritable(out)
+
+
+def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
+    """Caps below what the server needs; shares of the data only when its size is known."""
+    for variant in scenario.variants:
+        pool = scenario.pool_of(variant)
+        if pool is None or (pool.share is not None and loaded_bytes is None):
+            continue
+        if (size := pool.resolve(loaded_bytes or 0)) < engine.smallest_pool_bytes:
+            least = engine.smallest_pool_bytes // 1024**2
+            raise StallmarkError(
+                f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
+                f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
+            )
+
+
+def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
+    """Flash of a share of the data that is no size a device can have."""
+    for variant in scenario.variants:
+        try:
+            scenario.devices_of(variant, loaded_bytes)
+        except StallmarkError as error:
+            raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
+
+
+def refuse_load_machines(scenario: AnyScenario, engine: Engine, gathering: Gathering) -> None:
+    """Load machines that could not reach the server or this machine, or would have nothing to do."""
+    if not isinstance(scenario, Scenario):
+        raise StallmarkError(
+            f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
+        )
+    if engine.is_local:
+        raise StallmarkError(
+            "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
+            "--server."
+        )
+    if (users := max(scenario.users)) < gathering.count:
+        raise StallmarkError(
+            f"{users:,} users cannot be spread over {gathering.count:,} load machines: ask for more users, or for "
+            "fewer machines with --expect-workers."
+        )
+    _refuse_port_in_use(gathering.host.removeprefix("*"), gathering.port, "the load machines")
+
+
+def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
+    """A database that load has changed is not what a variant is to start from."""
+    if loaded.driven:
+        data = engine.directories().get("data")
+        raise StallmarkError(
+            f"Load has been driven against {scenario.workload} since it was loaded, and no copy from before is kept, "
+            f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
+            "it loaded anew, or use `reset: continue`."
+        )
+
+
+def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
+    """A restore takes the whole database back: what others have changed in it since would be lost.
+
+    The embedded database is nobody else's.
+    """
+    if scenario.reset != "restore" or engine.is_local:
+        return
+    if other := of_others(engine, find_workload(scenario.workload.name)):
+        raise StallmarkError(
+            f"{scenario.name} asks for `reset: restore`, but the database holds {other}, which Stallmark did not make: "
+            "every restore would take back what others have changed since. Name a database of its own, or use `reset: "
+            "continue`."
+        )
+
+
+def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
+    variants = scenario.variants
+    asked = {
+        "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
+        "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
+        "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
+        "reset: restore": ("restore", scenario.reset == "restore"),
+        "device": ("emulated_device", any(map(scenario.emulates, variants))),
+    }
+    for key, (ability, wanted) in asked.items():
+        if wanted and (why := engine.cannot(ability)):
+            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+    for name in scenario.observe:
+        if name not in ON_REQUEST.get(engine.dialect, {}):
+            raise StallmarkError(
+                f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
+                "server with --server."
+            )
+
+
+def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
+    most, plan = engine.most_users(), scenario.plan()
+    users, attendants = plan.most_users, plan.all_attendants([plan.executors(machines)] * machines)
+    streams = max(map(scenario.streams_of, scenario.variants))
+    if most is None or users + attendants + streams <= most:
+        return
+    remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
+    attended_by = find_workload(scenario.workload.name).attended_by
+    beside = f" and {attendants:,} sessions of {attended_by}" if attendants else ""
+    beside += f" and {streams:,} streams of queries" if streams else ""
+    raise StallmarkError(
+        f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "
+        f"ask for fewer, or {remedy}."
+    )
+
+
+def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:
+    """A refresh stream has connections as well: that of its state, and those that write."""
+    most = engine.most_users()
+    if "throughput" in scenario.queries.phases and most is not None and scenario.streams + 2 > most:
+        raise StallmarkError(
+            f"{scenario.name} asks for {scenario.streams:,} streams and one that refreshes, but the server takes "
+            f"{most:,} sessions beside our own: ask for fewer."
+        )
+
+
+def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
+    """Degrees of parallelism that the server has no cores for, or `all` where nobody knows how many that is."""
+    cores = engine.cores()
+    for dop in scenario.queries.dop or ():
+        if dop == "all" and cores is None:
+            raise StallmarkError(
+                f"{scenario.name} asks for `dop: all`, but the server does not say how many cores it has: write the "
+                "number."
+            )
+        if dop != "all" and cores is not None and dop > cores:
+            raise StallmarkError(
+                f"{scenario.name} asks for `dop: {dop}`, but the server has {cores} core{'s' * (cores != 1)}: ask for "
+                "no more, or write all."
+            )
+
+
+def _refuse_port_in_use(host: str, port: int, purpose: str) -> None:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise StallmarkError(f"Port {port} is not free for {purpose} ({error.strerror}): name another.") from None
+
+
+def _refuse_unwritable(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if not os.access(out, os.W_OK):
+            raise PermissionError(None, "no right to write")
+    except OSError as error:
+        raise StallmarkError(
+            f"No record can be written to {out} ({error.strerror}): name another folder with --out."
+        ) from None

@@ -1,0 +1,114 @@
+"""Runs a scenario about raw storage: every variant is probed, each into a record of its own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
+from stallmark.errors import StallmarkError
+from stallmark.experiment.progress import Show
+from stallmark.record.probe import ProbeStep
+from stallmark.record.writer import folder_of
+from stallmark.scenarios.raw import RawScenario, RawVariant
+from stallmark.storage.emulator import SlowDevices
+from stallmark.storage.probe.measure import Progress, now, refuse_memory
+from stallmark.storage.probe.probe_file import ProbeFile, own_file
+from stallmark.storage.probe.recording import record_probe
+from stallmark.storage.probe.tool import find_tool
+from stallmark.wording import number, size
+
+DEVICE = "raw"
+_STATE = "stallmark-raw-"
+"""Of emulated devices, with the number of the process that has them."""
+
+
+class RawRunner:
+    """`home`: where files of emulated devices go, and what is compiled for them; `folder` holds the records."""
+
+    def __init__(self, scenario: RawScenario, home: Path, out: Path, show: Show):
+        self._scenario = scenario
+        self._home = home
+        self._show = show
+        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
+        self.folder = out / self._experiment
+
+    def run(self) -> None:
+        """Raises StallmarkError for what cannot be measured; the records made until then are whole."""
+        self._refuse_impossible()
+        for sequence, variant in enumerate(self._scenario.variants, 1):
+            self._probe(sequence, variant)
+
+    def _refuse_impossible(self) -> None:
+        for variant in self._scenario.variants:
+            find_tool(emulated=variant.device is not None)
+            if variant.device is not None:
+                variant.device.resolve(self._scenario.raw.size_bytes)
+            elif variant.folder and not variant.folder.is_dir():
+                raise StallmarkError(f"{variant.name}: there is no folder {variant.folder}: name one on that storage.")
+            elif variant.folder:
+                refuse_memory(variant.folder)
+
+    def _probe(self, sequence: int, variant: RawVariant) -> None:
+        raw, count = self._scenario.raw, len(self._scenario.variants)
+        title = f"[{sequence}/{count}] {variant.name}"
+        where = variant.folder or self._home / "raw"
+        with shown_file(self._show, title, where, raw.size_bytes) as file, self._devices(variant, where) as devices:
+            steps = raw.steps()
+            with self._show.bar(f"{title}: probing", raw.seconds * len(steps)):
+                record_probe(
+                    folder_of(self.folder, sequence, variant.name),
+                    {
+                        "experiment": self._experiment,
+                        "sequence": sequence,
+                        "scenario": self._scenario.model_dump(mode="json"),
+                        "variant": variant.model_dump(mode="json"),
+                    },
+                    file,
+                    steps,
+                    raw.seconds,
+                    now(),
+                    devices,
+                    told(self._show, raw.seconds),
+                )
+
+    @contextmanager
+    def _devices(self, variant: RawVariant, where: Path) -> Iterator[SlowDevices | None]:
+        if variant.device is None:
+            yield None
+            return
+        model = variant.device.resolve(self._scenario.raw.size_bytes)
+        _remove_states_of_the_killed()
+        state = SHARED_MEMORY / f"{_STATE}{os.getpid()}"
+        with SlowDevices.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
+            yield devices
+
+
+def _remove_states_of_the_killed() -> None:
+    for state in SHARED_MEMORY.glob(f"{_STATE}*"):
+        number = state.name.removeprefix(_STATE)
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            with suppress(OSError):  # another user's
+                state.unlink()
+
+
+def told(show: Show, seconds: float) -> Progress:
+    """For `measure`: moves the bar on after each step."""
+
+    def progress(done: int, step: ProbeStep) -> None:
+        note = f"{step.pattern.title}, {step.outstanding} outstanding: {number(step.iops)} I/Os per second"
+        show.advance(done * seconds, note)
+
+    return progress
+
+
+@contextmanager
+def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+    """A file for a probe; that it is being written is shown."""
+    with ExitStack() as kept:
+        with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
+            file = kept.enter_context(own_file(folder, size_bytes))
+        yield file

@@ -1,0 +1,86 @@
+"""What a person sees while they wait: progress bars on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import humanize
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Column
+
+PLAIN_EVERY_S = 15
+MIN_TITLE, MIN_BAR = 12, 8
+
+
+class Show:
+    """One bar at a time. On a terminal it moves; into a file or a pipe goes a line now and then."""
+
+    def __init__(self, console: Console):
+        self.console = console
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._said = 0.0
+        # When work was first reported, and how much was done then.
+        self._first: tuple[float, float] | None = None
+
+    @contextmanager
+    def bar(self, title: str, total: float | None) -> Iterator[None]:
+        """A bar for one piece of work; `advance` moves it. It leaves one line behind when done.
+
+        `total` is for work by the clock, in seconds; what other work there is in all, or whether the end has moved,
+        `advance` says.
+        """
+        began = time.monotonic()
+        self._title = title
+        self._said = began
+        self._first = None
+        self._total = total
+        if self.console.is_terminal:
+            columns = (
+                TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[note]}", markup=False, table_column=Column(no_wrap=True)),
+                TimeRemainingColumn(compact=True),
+            )
+            self._progress = Progress(*columns, console=self.console, transient=True, expand=True)
+            self._task = self._progress.add_task(self._fitting(""), total=total, note="")
+            self._progress.start()
+        try:
+            yield
+        except BaseException:
+            self._stop()
+            raise
+        self._stop()
+        self.say(f"{title}: done in {time.monotonic() - began:.1f} s")
+
+    def advance(self, done: float, note: str = "", total: float | None = None) -> None:
+        if self._progress and self._task is not None:
+            self._progress.update(self._task, completed=done, note=note, total=total, description=self._fitting(note))
+            return
+        now = time.monotonic()
+        first, before = self._first = self._first or (now, done)
+        if now - self._said >= PLAIN_EVERY_S:
+            self._said = now
+            if self._total:
+                left = (total or self._total) - done
+            else:
+                left = (now - first) * (total - done) / (done - before) if total and done > before else 0
+            self.say(
+                f"{self._title}: {note}"
+                + (f", about {humanize.precisedelta(left, format='%d')} left" if left >= 1 else "")
+            )
+
+    def _fitting(self, note: str) -> str:
+        """The title, cut where the window leaves no room for it beside the note, a short bar and the time."""
+        room = max(MIN_TITLE, self.console.width - cell_len(note) - MIN_BAR - len(" 00:00  "))
+        return self._title if cell_len(self._title) <= room else set_cell_size(self._title, room - 1) + "…"
+
+    def say(self, sentence: str) -> None:
+        self.console.print(sentence, highlight=False, markup=False, soft_wrap=not self.console.is_terminal)
+
+    def _stop(self) -> None:
+        if self._progress:
+            self._progress.stop()
+            self._progress = None

@@ -1,0 +1,119 @@
+"""A run of the warehouse's queries: streams that execute them beside the collectors, each to its end."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from stallmark.analysis.queries.summary import PHASES
+from stallmark.collectors.sampler import Sampler
+from stallmark.driver.controller import Interrupted
+from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, Step
+from stallmark.engines.base import Engine
+from stallmark.experiment.drawn_query import drawn_query
+from stallmark.experiment.manifest import now, of_queries, phase_step
+from stallmark.experiment.run import AnyRun
+from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.model import QueryScenario, Variant
+from stallmark.scenarios.queries import Phase
+from stallmark.transactions.warehouse.queries import QUERIES
+from stallmark.transactions.warehouse.refresh import Refresh
+from stallmark.transactions.warehouse.streams import POWER, order
+
+
+class QueryRun(AnyRun):
+    """Power: refresh, the 22 queries one after the other, refresh. Throughput: streams of the 22 queries at once, and
+    one that refreshes as often. Each: queries by themselves, the whole list at one degree of parallelism after the
+    other: so each finds in the pool what the others left there, and not what it read itself at the degree before."""
+
+    _scenario: QueryScenario
+
+    def __init__(self, scenario: QueryScenario, variant: Variant, engine: Engine, **common: Any):
+        super().__init__(scenario, variant, engine, **common)
+        self._queries = scenario.queries
+        self._refresh = Refresh(engine, scenario.workload.scale["factor"])
+        self._done = 0
+
+    def _described(self) -> dict[str, Any]:
+        return of_queries(self._scenario, self._workload, self._dops())
+
+    def _mend(self) -> None:
+        if left := self._refresh.pending():
+            self._refresh.repair()
+            self._notes.append(f"{left} The old ones were deleted before this run began.")
+        if self._queries.refreshes:
+            self._refresh.check_left(self._sets())
+
+    def _sets(self) -> int:
+        """Refresh sets that are still needed: of this run, and of those after it that begin where it ends."""
+        sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
+        runs = len(self._scenario.turns()) - self._place["sequence"] + 1
+        each = sum(sets[phase] for phase in self._queries.phases)
+        return each * (runs if self._scenario.reset == "continue" else 1)
+
+    def _drive(self, writer: RecordWriter) -> str | None:
+        phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
+        total = sum(len(steps) for _, streams in phases for _, steps in streams)
+        clock = Clock()
+        drive = QueryDrive(self._engine, writer, self._queries.timeout, clock)
+        sampler = Sampler(self._collectors, writer.append, clock)
+        try:
+            with (
+                self._given_back(sampler, writer, drive.finish, drive.notes),
+                self._watch,
+                self._show.bar(f"{self._title}: running", None),
+            ):
+                self._engine.engage_devices()
+                writer.manifest["started"] = now()
+                writer.save_manifest()
+                clock.start()
+                sampler.start()
+                for phase, streams in phases:
+                    show = partial(self._say, phase, total)
+                    began, ended = drive.follow(phase, streams, show, self._check_server)
+                    self._done += sum(len(steps) for _, steps in streams)
+                    users = sum(any(isinstance(one, Query) for one in steps) for _, steps in streams)
+                    writer.manifest["steps"].append(phase_step(phase, users, began, ended))
+                    writer.save_manifest()
+        except Interrupted as interruption:
+            return str(interruption)
+        return None
+
+    def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[Step]]]:
+        """Numbers and steps of the streams of a phase, with every text made."""
+        first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
+        refreshes = self._queries.refreshes
+        if phase == "power":
+            queries = [self._query(query, POWER, None) for query in order(POWER)]
+            yield POWER, [first, *queries, last] if refreshes else queries
+        elif phase == "throughput":
+            count = self._scenario.streams
+            for stream in range(1, count + 1):
+                yield stream, [self._query(query, stream, None) for query in order(stream)]
+            if refreshes:
+                yield count + 1, [first, last] * count
+        else:
+            only = self._queries.only or QUERIES
+            yield POWER, [self._query(query, POWER, dop) for dop in self._dops() for query in only]
+
+    def _query(self, query: int, stream: int, dop: int | None) -> Query:
+        return drawn_query(query, stream, self._scenario.workload, self._engine.dialect, dop)
+
+    def _dops(self) -> list[int | None]:
+        """As the scenario asks, `all` in numbers; None where it does not ask."""
+        if self._queries.dop is None:
+            return [None]
+        cores = self._engine.cores()
+        return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
+
+    def _insert(self) -> int:
+        return self._refresh.insert().rows
+
+    def _delete(self) -> int:
+        return self._refresh.delete().rows
+
+    def _say(self, phase: Phase, total: int, progress: Progress) -> None:
+        done = self._done + progress.done
+        note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
+        if progress.failed:
+            note += f", {progress.failed} failed"
+        self._show.advance(done, note, total)

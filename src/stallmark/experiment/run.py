@@ -1,0 +1,211 @@
+"""What every run of a variant is, whatever drives the server: prepare it, watch it beside the load, check, record."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
+from stallmark.collectors.sampler import Sampler
+from stallmark.driver.controller import Interrupted
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.manifest import manifest
+from stallmark.experiment.opening import counted, open_run
+from stallmark.experiment.preflight import refuse_restoring_others
+from stallmark.experiment.progress import Show
+from stallmark.experiment.stopping import Stopped, later
+from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.watch import Watch
+from stallmark.loaders import ledger
+from stallmark.loaders.ledger import Entry
+from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.schema.deploy import schemas_of
+from stallmark.transactions import checks, find_workload
+
+
+class AnyRun(ABC):
+    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
+    StallmarkError when the server is not held for us any more; `notes` are for the record, and so is what is known of
+    the `array`."""
+
+    def __init__(
+        self,
+        scenario: AnyScenario,
+        variant: Variant,
+        engine: Engine,
+        *,
+        folder: Path,
+        place: dict[str, Any],
+        title: str,
+        loaded: Entry,
+        original_pool_bytes: int | None,
+        look: Callable[[], None],
+        notes: Sequence[str],
+        storage: StorageWork,
+        array: Mapping[str, Any],
+        show: Show,
+    ):
+        self._scenario = scenario
+        self._variant = variant
+        self._engine = engine
+        self._workload = find_workload(scenario.workload.name)
+        self._folder = folder
+        self._place = place
+        self._title = title
+        self._loaded = loaded
+        self._original_pool_bytes = original_pool_bytes
+        self._watch = Watch(look)
+        self._storage = storage
+        self._array = array
+        self._show = show
+        self._notes = list(notes)
+        self._opening: dict[str, Any] | None = None
+        self._counted: dict[str, int] = {}
+        self.conditions_hold = True
+
+    @abstractmethod
+    def _described(self) -> dict[str, Any]:
+        """What the manifest says of what this run does: its "steps", its "workload", and what else there is."""
+
+    def _mend(self) -> None:
+        """Put right what a run that was killed left half done in the database."""
+
+    @abstractmethod
+    def _drive(self, writer: RecordWriter) -> str | None:
+        """Returns why it ended early, None when it did not."""
+
+    def go(self) -> str | None:
+        """Returns why the run is incomplete, None when it is whole. Whatever happens, the record is closed."""
+        with self._show.bar(f"{self._title}: preparing", None):
+            memory = self._prepare()
+        writer = self._open_record(memory)
+        reason: str | None = "Stallmark ended unexpectedly"
+        try:
+            self._probe(writer, "before")
+            reason = self._drive(writer)
+            if reason is None:
+                try:
+                    self._probe(writer, "after")
+                finally:
+                    self._check(writer)
+        except Stopped as stopped:
+            reason = str(stopped)
+            raise
+        except (StallmarkError, CallFailed, OSError) as error:
+            reason = str(error).rstrip(".")
+        finally:
+            with later():
+                writer.close(reason)
+        return reason
+
+    def _prepare(self) -> dict[str, Any]:
+        engine, scenario = self._engine, self._scenario
+        if scenario.reset == "restore":
+            self._restore()
+        drop_left_behind(engine)
+        self._mend()
+        ledger.note_driven(engine)
+        choice = scenario.workload
+        self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
+        self._counted = counted(engine, self._workload)
+        engine.emulate(scenario.devices_of(self._variant, self._loaded.loaded_bytes))
+        wanted = None
+        if pool := scenario.pool_of(self._variant):
+            wanted = pool.resolve(self._loaded.loaded_bytes or 0)
+            engine.cap_memory(wanted)
+        else:
+            engine.uncap_memory()
+        if scenario.start_cache == "cold":
+            self._notes.extend(engine.drop_caches())
+        elif scenario.start_cache == "prefilled":
+            engine.prefill(*schemas_of(self._workload.metadata))
+        engine.checkpoint()
+        return {
+            "configured_bytes": wanted,
+            "reached_bytes": engine.buffer_pool_bytes(),
+            "original": self._original_pool_bytes,
+        }
+
+    def _restore(self) -> None:
+        refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
+        self._engine.restore()
+        found = ledger.read(self._engine)
+        if found is None or found.driven or found.label != self._loaded.label:
+            raise StallmarkError(
+                f"The copy that {self._scenario.workload} was restored from is not of the database as loaded: "
+                "drop it (the embedded one: remove its folder) and run again."
+            )
+
+    def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
+        collectors = collectors_for(self._engine, self._scenario.observe)
+        writer = RecordWriter(
+            self._folder,
+            manifest(
+                self._scenario,
+                self._variant,
+                self._place,
+                self._described(),
+                self._engine,
+                memory,
+                self._loaded,
+                collectors,
+            ),
+        )
+        writer.manifest.update(self._array)
+        writer.manifest["notes"].extend(self._notes)
+        writer.manifest["workload"]["opening"] = self._opening
+        writer.manifest["workload"]["counted"] = {
+            name: {"before": number, "after": None} for name, number in self._counted.items()
+        }
+        known = writer.manifest["collectors"]
+        self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
+        for collector in self._collectors:
+            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+        return writer
+
+    def _probe(self, writer: RecordWriter, when: str) -> None:
+        if found := self._storage.probe(self._title, self._loaded.loaded_bytes or 0):
+            writer.manifest.setdefault("probe", {})[when] = found
+            writer.save_manifest()
+
+    @contextmanager
+    def _given_back(
+        self, sampler: Sampler, writer: RecordWriter, finish: Callable[[], None], say: Callable[[], Sequence[str]]
+    ) -> Iterator[None]:
+        """At the end of the load, however it comes, everything is stopped, even when something before it fails.
+        `finish` ends the load, and then `say` tells what is to be noted of it."""
+        try:
+            yield
+        finally:
+            with later(), ExitStack() as ends:
+                ends.callback(lambda: writer.manifest["notes"].extend([*say(), *_notes(sampler)]))
+                ends.callback(self._engine.relax_devices)
+                ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
+                ends.callback(finish)
+
+    def _check_server(self) -> None:
+        if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
+            raise Interrupted(why)
+
+    def _check(self, writer: RecordWriter) -> None:
+        with self._show.bar(f"{self._title}: checking consistency", None):
+            scale = self._loaded.identity.scale
+            findings = checks.run(self._engine, self._workload, scale, driven=True)
+        findings = [finding for finding in findings if finding.holds is not None]
+        writer.manifest["conditions"] = [vars(finding) for finding in findings]
+        for name, number in counted(self._engine, self._workload).items():
+            writer.manifest["workload"]["counted"][name]["after"] = number
+        writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
+        self.conditions_hold = all(finding.holds for finding in findings)
+
+
+def _notes(sampler: Sampler) -> list[str]:
+    late = [
+        f"Collector {name} came too late for {ticks} of its samples." for name, ticks in sampler.missed.items() if ticks
+    ]
+    return [str(failure) for failure in sampler.failures] + late

@@ -1,0 +1,160 @@
+"""Runs a scenario: its database, then every variant and repeat in order, all in one folder."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stallmark.driver.cluster.join import Gathering
+from stallmark.engines.base import Engine
+from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.experiment.advice import advice
+from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.load_worker import facts_of
+from stallmark.experiment.placing import arrangement
+from stallmark.experiment.preflight import (
+    refuse_driven,
+    refuse_impossible_devices,
+    refuse_load_machines,
+    refuse_small_pools,
+    refuse_what_cannot_be,
+)
+from stallmark.experiment.progress import Show
+from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.run import AnyRun
+from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.user_run import Run
+from stallmark.loaders import ledger
+from stallmark.loaders.ledger import Entry
+from stallmark.loaders.load import build
+from stallmark.record.writer import folder_of, note_end
+from stallmark.scenarios.model import QueryScenario, Scenario, Variant
+from stallmark.transactions import find_workload
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What cut the experiment short, if anything did, and whether the data was consistent after every run."""
+
+    incomplete_because: str | None
+    conditions_hold: bool
+
+
+class Runner:
+    """One `stallmark run`: all runs of a scenario on one engine. `folder` holds their records."""
+
+    def __init__(
+        self,
+        scenario: Scenario | QueryScenario,
+        engine: Engine,
+        out: Path,
+        show: Show,
+        web_port: int | None = None,
+        gathering: Gathering | None = None,
+    ):
+        self._scenario = scenario
+        self._engine = engine
+        self._show = show
+        self._web_port = web_port
+        self._gathering = gathering
+        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
+        self.folder = out / self._experiment
+
+    def run(self) -> Finished:
+        finished = None
+        try:
+            with self._engine.hold() as look:
+                finished = self._run(look)
+        except NotGivenBack as left:
+            if finished is None or not finished.incomplete_because:
+                raise
+            because = f"{finished.incomplete_because}. {str(left).rstrip('.')}"
+            finished = replace(finished, incomplete_because=because)
+        return finished
+
+    def _run(self, look: Callable[[], None]) -> Finished:
+        machines = self._gathering.count if self._gathering else 1
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
+        if self._gathering:
+            refuse_load_machines(self._scenario, self._engine, self._gathering)
+        storage = StorageWork(self._scenario, self._engine, self._show)
+        storage.refuse_impossible()
+        said = advice(self._scenario, machines)
+        for sentence in said:
+            self._show.say(sentence)
+        self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
+        original_pool_bytes = self._engine.buffer_pool_bytes()
+        loaded = self._prepare_database()
+        refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
+        refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
+        storage.refuse_sizes(loaded.loaded_bytes or 0)
+        turns = self._scenario.turns()
+        if self._gathering:
+            self._gathering = replace(self._gathering, facts=facts_of(self._engine))
+        holds, there, array, last = True, None, {}, self.folder
+        for number, turn in enumerate(turns, 1):
+            look()
+            if turn.variant is not there:
+                try:
+                    there, array = turn.variant, storage.make(turn.variant)
+                except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
+                    if number == 1:
+                        raise
+                    because = str(failed).rstrip(".")
+                    with suppress(OSError, StallmarkError):  # why it ended is said in any case
+                        note_end(last, turn.variant.name, because)
+                    if isinstance(failed, Stopped):
+                        raise
+                    return Finished(because, holds)
+            last = folder_of(self.folder, number, turn.variant.name)
+            run = self._make(
+                turn.variant,
+                folder=last,
+                place={"experiment": self._experiment, "sequence": number} | turn.place,
+                title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
+                loaded=loaded,
+                original_pool_bytes=original_pool_bytes,
+                look=look,
+                notes=said,
+                storage=storage,
+                array=array,
+                show=self._show,
+            )
+            reason = run.go()
+            holds = holds and run.conditions_hold
+            if reason:
+                return Finished(reason, holds)
+        return Finished(None, holds)
+
+    def _make(self, variant: Variant, **common: Any) -> AnyRun:
+        if isinstance(self._scenario, QueryScenario):
+            return QueryRun(self._scenario, variant, self._engine, **common)
+        return Run(self._scenario, variant, self._engine, web_port=self._web_port, gathering=self._gathering, **common)
+
+    def _prepare_database(self) -> Entry:
+        choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
+        with show_build(self._show, f"Loading {choice}") as progress:
+            workers = os.cpu_count() or 1
+            built = build(
+                self._engine,
+                find_workload(choice.name),
+                choice.scale,
+                choice.seed,
+                workers=workers,
+                to_be_copied=to_be_copied,
+                arrange=arrangement(self._engine, self._scenario),
+                progress=progress,
+            )
+        if not built.complete:
+            raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
+        loaded = ledger.read(self._engine)
+        assert loaded
+        if to_be_copied and self._engine.kept_for_restore() != loaded.label:
+            refuse_driven(self._scenario, self._engine, loaded)
+            with self._show.bar("Keeping a copy to start every variant from", None):
+                self._engine.keep_for_restore(loaded.label)
+        return loaded

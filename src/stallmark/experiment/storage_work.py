@@ -1,0 +1,157 @@
+"""What is done to the storage itself around the runs of an experiment: reconfigure it, precondition it, probe it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from stallmark.analysis.probe.precondition import preconditioned, steady
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.experiment import hooks
+from stallmark.experiment.progress import Show
+from stallmark.record.probe import Asked
+from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
+from stallmark.storage import probe
+from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_devices import NoBlockDevice, device_behind
+from stallmark.storage.emulator import PROBE_FOLDER
+
+OVERWRITERS = 8
+"""Outstanding writes while preconditioning: enough to keep an array busy, as the short probe's."""
+
+
+class StorageWork:
+    """Of one experiment."""
+
+    def __init__(self, scenario: AnyScenario, engine: Engine, show: Show):
+        self._scenario = scenario
+        self._engine = engine
+        self._show = show
+
+    def refuse_impossible(self) -> None:
+        """Everything that can be known before anything is loaded or asked."""
+        for variant in self._scenario.variants:
+            if self._scenario.emulates(variant):
+                self._refuse_emulated_twice(variant)
+            if variant.before:
+                hooks.refuse_impossible(variant.name, variant.before)
+        for key, choice in self._files():
+            if why := probe.can_probe():
+                raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
+            self._folder(key, choice.folder)
+            if size := choice.size.size_bytes:
+                _refuse_small(key, size)
+
+    def refuse_sizes(self, loaded_bytes: int) -> None:
+        """What can be known of files that are as large as a share of the data, once these are there."""
+        for key, choice in self._files():
+            size = choice.size.resolve(loaded_bytes)
+            _refuse_small(key, size)
+            folder = self._folder(key, choice.folder)
+            probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
+
+    def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
+        """What the scenario asks for that needs a file of its own, by its key."""
+        if self._scenario.probe:
+            yield "probe", self._scenario.probe
+        if self._scenario.precondition:
+            yield "precondition", self._scenario.precondition
+
+    def make(self, variant: Variant) -> dict[str, Any]:
+        """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
+        it: what it is, by the scenario, and what was done.
+
+        Raises HookFailed where it is not.
+        """
+        array = self._scenario.array_of(variant)
+        done: dict[str, Any] = {"array": array.described()} if array else {}
+        if variant.before:
+            self._engine.checkpoint()  # nothing that the server has taken should be under way meanwhile
+            done["before"] = hooks.carry_out(variant.name, variant.before, self._show)
+        if self._scenario.precondition:
+            done["precondition"] = self._precondition(variant)
+        return done
+
+    def probe(self, title: str, loaded_bytes: int) -> dict[str, Any] | None:
+        """Raw reads and writes on a file of its own; None where the scenario does not ask for it. A share is of the
+        database as loaded: as it grows, the probe's file must not, or two probes could not be compared."""
+        choice = self._scenario.probe
+        if choice is None:
+            return None
+        with self._show.bar(f"{title}: probing the storage itself", None):
+            self._engine.checkpoint()  # what the server has still to write is not the storage's doing
+            folder = self._folder("probe", choice.folder)
+            # With the log alone on an emulated device the data are on the real one, and so is their probe.
+            devices = self._engine.devices if "data" in self._engine.emulated_devices() else None
+            size_bytes = choice.size.resolve(loaded_bytes)
+            with self._engaged():
+                found = probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
+        return found.as_json()
+
+    def _precondition(self, variant: Variant) -> dict[str, Any]:
+        choice = self._scenario.precondition
+        assert choice
+        size, folder = (choice.size.resolve(self._engine.bytes_used()), self._folder("precondition", choice.folder))
+        asked = [Asked(probe.PATTERNS["8k-random-write"], OVERWRITERS)]
+        rounds: list[float] = []
+        with (
+            self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
+            probe.own_file(folder, size) as file,
+        ):
+            while len(rounds) < choice.rounds and not steady(rounds):
+                # Each round at other places, or the same few would be overwritten again and again.
+                [step] = probe.measure(file, asked, choice.round, seed=len(rounds) + 1)
+                rounds.append(step.mean_ms)
+                self._show.advance(len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write")
+        return preconditioned(size, choice.round, rounds)
+
+    @contextmanager
+    def _engaged(self) -> Iterator[None]:
+        """Emulated devices are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
+        devices = self._engine.devices
+        names = [name for name in self._engine.emulated_devices() if name == "data"]
+        for name in names:
+            devices.empty_flash(name)
+        self._engine.engage_devices()
+        try:
+            yield
+        finally:
+            self._engine.relax_devices()
+            for name in names:
+                devices.empty_flash(name)
+
+    def _refuse_emulated_twice(self, variant: Variant) -> None:
+        """A variant says which device it is on, and would be on another."""
+        for folder in self._engine.directories().values():
+            try:
+                lab = lab_of(device_behind(folder).name)
+            except NoBlockDevice:
+                continue
+            if lab:
+                raise StallmarkError(
+                    f"{folder} lies on lab {lab['name']}, which is emulated, and variant {variant.name!r} emulates "
+                    "another device on it (`device`): remove that, or name other folders (--data-dir, --wal-dir)."
+                )
+
+    def _folder(self, key: str, named: str | None) -> Path:
+        if named:
+            if not Path(named).is_dir():
+                raise StallmarkError(f"{key}.folder: there is no folder {named}: name one on the array.")
+            return Path(named)
+        data = self._engine.directories().get("data")
+        if data is None:
+            raise StallmarkError(
+                f"{self._scenario.name} asks for `{key}`, but nobody can tell from here where the data of this server "
+                f"lie: name a folder on the same storage that this machine can write to ({key}: {{folder: …}})."
+            )
+        return data / PROBE_FOLDER
+
+
+def _refuse_small(key: str, size_bytes: int) -> None:
+    if size_bytes < probe.LEAST_BYTES:
+        raise StallmarkError(
+            f"{key}.size: {size_bytes / 2**20:.0f} MiB are gone over in a moment: name more than the array has of "
+            f"memory, at least {probe.LEAST_BYTES // 2**20} MiB."
+        )

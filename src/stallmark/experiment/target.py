@@ -1,0 +1,108 @@
+"""Which server a command works on: the embedded one, in a folder per database, or one given by URL."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from stallmark.engines import open_engine
+from stallmark.engines.base import Engine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.placing import place
+from stallmark.loaders import ledger
+from stallmark.loaders.plan import loader_for
+from stallmark.scenarios.model import AnyScenario, WorkloadChoice
+
+
+def home() -> Path:
+    """Where embedded databases live: STALLMARK_HOME, or the user's data folder."""
+    return Path(os.environ.get("STALLMARK_HOME") or platformdirs.user_data_dir("stallmark"))
+
+
+def server_url(text: str) -> str:
+    """The URL of a server as given, or out of the file that `@file` names.
+
+    Raises StallmarkError when the file cannot be read, or when others than its owner can: it may hold a password.
+    """
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:]).expanduser()
+    try:
+        if os.name == "posix" and path.stat().st_mode & 0o077:
+            raise StallmarkError(f"{path} can be read by others: chmod 600 {path}.")
+        return path.read_text().strip()
+    except OSError as error:
+        raise StallmarkError(f"{path}, which is to hold the server's URL, cannot be read ({error.strerror}).") from None
+
+
+@dataclass(frozen=True)
+class Target:
+    """`url` of a server, or None for the embedded engine, whose places the other three are.
+
+    `may_drop_caches` of a server that others may use.
+    """
+
+    url: str | None = None
+    data_dir: Path | None = None
+    wal_dir: Path | None = None
+    port: int | None = None
+    may_drop_caches: bool = False
+
+    def __post_init__(self) -> None:
+        if self.url and (self.data_dir or self.wal_dir or self.port):
+            raise StallmarkError(
+                "--data-dir, --wal-dir and --port place the embedded server; a server named with --server has its own."
+            )
+
+    def folder(self, choice: WorkloadChoice) -> Path:
+        scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
+        seed = f"-seed-{choice.seed}" if loader_for(choice.name).seeded else ""
+        return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
+
+    def is_absent(self, choice: WorkloadChoice) -> bool:
+        """There is no embedded database in its place. Of a server by URL only the server can tell."""
+        return not self.url and not EmbeddedServer(self.folder(choice)).exists
+
+    @contextmanager
+    def engine(self, choice: WorkloadChoice, scenario: AnyScenario | None = None) -> Iterator[Engine]:
+        """Open the engine for a database, placed as the scenario says; whatever happens, an embedded server is stopped
+        at the end. One that was made for a command that is then refused is removed."""
+        if self.url:
+            engine = open_engine(self.url)
+            engine.may_drop_caches = self.may_drop_caches
+            if scenario:
+                if scenario.reset == "restore":
+                    engine.finish_restore()
+                place(engine, scenario)
+            engine.identity()  # an unreachable or too old server is refused here
+            try:
+                yield engine
+            finally:
+                engine.close()
+            return
+        server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
+        is_new = not server.folder.exists()
+        try:
+            engine = EmbeddedEngine(server, choice.name)
+            try:
+                if scenario:
+                    place(engine, scenario)
+                yield engine
+            except StallmarkError:
+                if is_new and _holds_nothing(engine):
+                    server.remove()
+                raise
+        finally:
+            server.close()
+
+
+def _holds_nothing(engine: Engine) -> bool:
+    """No build has begun in it. Where that cannot be told, as of a server that is gone, it may."""
+    try:
+        return ledger.read(engine) is None
+    except (StallmarkError, CallFailed):
+        return False

@@ -1,0 +1,110 @@
+"""A run in which users execute transactions beside the collectors, for a time; with streams of queries, if asked."""
+
+from contextlib import ExitStack
+from typing import Any
+
+from stallmark.collectors.sampler import Sampler
+from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.controller import Drive, Interrupted, Progress
+from stallmark.engines.base import Engine
+from stallmark.experiment.concurrent_streams import StreamsBeside
+from stallmark.experiment.manifest import now, of_load
+from stallmark.experiment.run import AnyRun
+from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.model import Scenario, Variant
+
+
+class Run(AnyRun):
+    """With a `gathering` the users are on other machines."""
+
+    _scenario: Scenario
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        variant: Variant,
+        engine: Engine,
+        *,
+        web_port: int | None,
+        gathering: Gathering | None,
+        **common: Any,
+    ):
+        super().__init__(scenario, variant, engine, **common)
+        self._plan = scenario.plan()
+        self._streams = scenario.streams_of(variant)
+        self._web_port = web_port
+        self._gathering = gathering
+
+    def _described(self) -> dict[str, Any]:
+        return of_load(self._scenario, self._workload, self._streams)
+
+    def _drive(self, writer: RecordWriter) -> str | None:
+        choice = self._scenario.workload
+        order = {
+            "engine": self._engine.spec(),
+            "workload": choice.name,
+            "scale": choice.scale,
+            "deck": choice.deck(),
+            "locality": choice.locality,
+            "call_timeout_s": self._scenario.call_timeout,
+            "repeat": self._place["repeat"],
+        }
+        drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
+        sampler = Sampler(self._collectors, writer.append, drive.clock)
+        beside = None
+        if self._streams:
+            beside = StreamsBeside(self._scenario, self._streams, self._engine, writer, drive.clock)
+
+        def finish() -> None:
+            with ExitStack() as ends:
+                ends.callback(_finish, drive, writer)
+                if beside:
+                    ends.callback(beside.finish)  # first: their last queries were beside users
+
+        def notes() -> list[str]:
+            return [*drive.notes(), *(beside.notes() if beside else ())]
+
+        def check() -> None:
+            if beside:
+                beside.look()
+            self._check_server()
+
+        try:
+            with (
+                self._given_back(sampler, writer, finish, notes),
+                self._watch,
+                self._show.bar(f"{self._title}: running", self._plan.end_s),
+            ):
+                self._show.advance(0, "starting")
+                drive.start(self._show.say)
+                writer.manifest["load_machines"] = drive.load_machines
+                if drive.load_machines:
+                    executors = [machine["executors"] for machine in drive.load_machines]
+                    writer.manifest["workload"]["attendants"] = self._plan.all_attendants(executors)
+                self._engine.engage_devices()
+                writer.manifest["started"] = now()
+                writer.save_manifest()
+                sampler.start()
+                if beside:
+                    beside.begin()
+                drive.follow(self._show_progress, check)
+        except Interrupted as interruption:
+            return str(interruption)
+        return None
+
+    def _show_progress(self, progress: Progress) -> None:
+        phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
+        if progress.waiting:
+            phase = "waiting until it is steady"
+        note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
+        if progress.errors:
+            note += f", {progress.errors} errors"
+        self._show.advance(progress.elapsed_s, note, total=progress.ends_s)
+
+
+def _finish(drive: Drive, writer: RecordWriter) -> None:
+    """However its end goes, the record says of what nobody heard."""
+    try:
+        drive.finish()
+    finally:
+        writer.manifest.update(unheard=drive.unheard())

@@ -1,0 +1,36 @@
+"""Looks, now and then, whether the server is still held for this run: after a restart of it, it is not."""
+
+import threading
+from collections.abc import Callable
+
+from stallmark.errors import StallmarkError
+
+EVERY_S = 15.0
+
+
+class Watch:
+    """While entered, `look` is called in a thread of its own: it may take seconds, for which a run cannot wait.
+
+    `why` is what it raised, as a phrase; None as long as it raises nothing.
+    """
+
+    def __init__(self, look: Callable[[], None]):
+        self.why: str | None = None
+        self._look = look
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self.why is None and not self._stopping.wait(EVERY_S):
+            try:
+                self._look()
+            except StallmarkError as error:
+                self.why = str(error).rstrip(".")

@@ -1,0 +1,145 @@
+"""When a file's samples were, in UTC: its time zone, its order of day and month, its clock's offset."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import numpy as np
+
+from stallmark.errors import StallmarkError
+from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.attach.times import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
+
+STEP_BACK_S = 60.0
+"""A clock that is corrected goes back by less; one that is set, or leaves summer time, by more."""
+
+MARGIN_S = 60.0
+"""Samples so long before and after a run are kept with it: to find out how far two clocks lie apart."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Seconds since 1970-01-01 UTC."""
+
+    begin: float
+    end: float
+
+    def overlaps(self, other: "Span") -> bool:
+        return self.begin <= other.end and other.begin <= self.end
+
+    def moved(self, seconds: float) -> "Span":
+        return Span(self.begin + seconds, self.end + seconds)
+
+    def __str__(self) -> str:
+        return f"{write_utc(self.begin)} to {write_utc(self.end)} UTC"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How the times of a file were understood; both are shown wherever a figure of it is."""
+
+    zone: str  # "Europe/Berlin, as given"
+    offset_s: float  # added to its times
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """`utc` are the instants of the file's times, NaN for those left out, and `interval_s` lies between them."""
+
+    clock: Clock
+    utc: np.ndarray
+    interval_s: float
+    span: Span
+
+
+def align(measured: Measurements, wanted: Wanted, zone: str | None, offset_s: float, runs: Sequence[Span]) -> Aligned:
+    """Find out when the samples were; at least one of the `runs` must lie in their span.
+
+    Raises StallmarkError, a sentence, for times that do not say when they were.
+    """
+    readings = read_times(measured.stamps)
+    found, refused = [], []
+    for reading in readings:
+        try:
+            found.append(_understand(reading, measured, wanted, zone, offset_s, runs))
+        except StallmarkError as error:
+            refused.append(error)
+    fitting = [one for one in found if any(one.span.overlaps(run) for run in runs)]
+    if len(fitting) > 1:
+        orders = " and as ".join(reading.order for reading in readings)
+        raise StallmarkError(
+            f"The dates of {wanted.file} can be read as {orders}, and both overlap the run: write them as 2025-11-21."
+        )
+    if not fitting and refused:
+        raise refused[0]
+    if not fitting:
+        raise StallmarkError(_no_overlap(found[0].span, wanted, runs))
+    return fitting[0]
+
+
+def _understand(
+    reading: Reading, measured: Measurements, wanted: Wanted, zone: str | None, offset_s: float, runs: Sequence[Span]
+) -> Aligned:
+    chosen, words = _zone(reading, measured, wanted, zone)
+    when = instants(reading.moments, chosen)
+    _refuse_ambiguous(when, wanted, words, offset_s, runs)
+    utc = np.where(when.ambiguous, np.nan, when.early + offset_s)
+    known = utc[np.isfinite(utc)]
+    if len(known) < 2:
+        raise StallmarkError(f"{wanted.file} holds fewer than two samples: there is no interval.")
+    steps = np.diff(known)
+    if np.median(steps) < 0:  # newest first
+        steps = -steps
+    if steps.min() < -STEP_BACK_S:
+        place = int(steps.argmin()) + 1
+        raise StallmarkError(
+            f"The times of {wanted.file} go back by {-steps.min():.0f} s at {write_utc(known[place])} UTC: its clock "
+            "was set there, or summer time ended; cut the file there, or say with --timezone whose time it is."
+        )
+    forward = steps[steps > 0]
+    if not len(forward):
+        raise StallmarkError(f"All samples of {wanted.file} are of one time.")
+    return Aligned(Clock(words, offset_s), utc, float(np.median(forward)), Span(float(known.min()), float(known.max())))
+
+
+def _zone(reading: Reading, measured: Measurements, wanted: Wanted, asked: str | None) -> tuple[tzinfo | None, str]:
+    """The zone of local times, and how it is known."""
+    own = not is_local(reading) or measured.zone_said == "UTC"
+    if own and asked:
+        raise StallmarkError(f"The times of {wanted.file} say their own offset: leave --timezone out.")
+    if not is_local(reading):
+        return None, "its times carry their offset"
+    if asked:
+        return find_zone(asked), f"{asked}, as given"
+    if measured.zone:
+        said = f" ({measured.zone_said})" if measured.zone_said != "UTC" else ""
+        return measured.zone, f"{measured.zone}, as the file says{said}"
+    but = f", only “{measured.zone_said}”" if measured.zone_said else ""
+    raise StallmarkError(
+        f"{wanted.file} does not say in which time zone its times are{but}: give it with --timezone, as "
+        "Europe/Berlin or UTC."
+    )
+
+
+def _refuse_ambiguous(when: Instants, wanted: Wanted, zone: str, offset_s: float, runs: Sequence[Span]) -> None:
+    """Only what may fall into a run matters: a log of a whole night has such an hour without harm."""
+    for run in runs:
+        begin, end = run.begin - offset_s - MARGIN_S, run.end - offset_s + MARGIN_S
+        inside = when.ambiguous & (when.early <= end) & (when.late >= begin)
+        if inside.any():
+            place = int(inside.argmax())
+            raise StallmarkError(
+                f"A time of {wanted.file} was twice in its zone ({zone}), at {write_utc(when.early[place])} and at "
+                f"{write_utc(when.late[place])} UTC, because summer time ended: write it with UTC times."
+            )
+
+
+def _no_overlap(span: Span, wanted: Wanted, runs: Sequence[Span]) -> str:
+    whole = Span(min(run.begin for run in runs), max(run.end for run in runs))
+    said = "the run" if len(runs) == 1 else "the runs"
+    sentence = f"{wanted.file} does not overlap {said}: it spans {span}, {said} {whole}"
+    for hours in sorted(range(-14, 15), key=abs):
+        if hours and any(span.moved(hours * 3600).overlaps(run) for run in runs):
+            way = "later" if hours > 0 else "earlier"
+            return f"{sentence}; {abs(hours)} h {way} it would: say with --timezone whose time it is."
+    return f"{sentence}."

@@ -1,0 +1,174 @@
+"""Puts measurements made elsewhere into a run record that is closed.
+
+A table `foreign_<slug>` holds one row per value, t on the run's own clock; the manifest says under "foreign" what
+they are and how their times were understood:
+
+    "foreign": {"array_a": {"name": "array A", "file": "array.csv", "format": "csv", "time_zone": "UTC, as given",
+                "offset_s": 2.5, "span": ["2025-11-21T10:01:00+00:00", "…"], "samples": 240, "interval_s": 15.0,
+                "counters": 12, "notes": []}}
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stallmark.errors import StallmarkError
+from stallmark.record.attach import formats
+from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
+from stallmark.record.attach.measurements import Measurements, Wanted
+from stallmark.record.manifest import write_manifest
+from stallmark.record.reader import Record, recorded_seconds
+
+SCHEMA = pa.schema(
+    [
+        ("t", pa.float64()),  # seconds since the run started, at the end of the sample's interval
+        ("source", pa.string()),  # the host it was measured on, or the name it was attached under
+        ("counter", pa.string()),
+        ("instance", pa.string()),
+        ("unit", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for, beside the file and its counters."""
+
+    name: str | None = None  # [default: the host the file names, else the file's name]
+    format: str | None = None
+    zone: str | None = None
+    offset_s: float = 0.0
+    replace: bool = False
+
+
+@dataclass(frozen=True)
+class Attached:
+    """One run's share: its folder's name, and the entry in its manifest."""
+
+    run: str
+    entry: dict[str, Any]
+
+
+def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[Attached]:
+    """Attach a file to those of the records that it overlaps; they must be closed.
+
+    Raises StallmarkError, a sentence, before anything is written.
+    """
+    format, measured = formats.read(wanted, request.format)
+    name = request.name or measured.host or wanted.file.stem
+    spans = [_span(record) for record in records]
+    aligned = align(measured, wanted, request.zone, request.offset_s, spans)
+    shares = []
+    for record, span in zip(records, spans, strict=True):
+        if aligned.span.overlaps(span):
+            _refuse(record, name, request.replace)
+            share = _share(measured, aligned, span)
+            if share is not None:
+                shares.append((record, *share))
+    if not shares:
+        raise StallmarkError(f"{wanted.file} has no sample in the run, though its span ({aligned.span}) goes over it.")
+    result = []
+    for record, rows, seen, samples in shares:
+        entry = {
+            "name": name,
+            "file": wanted.file.name,
+            "format": format,
+            "time_zone": aligned.clock.zone,
+            "offset_s": aligned.clock.offset_s,
+            "span": [_iso(seen.begin), _iso(seen.end)],
+            "samples": samples,
+            "interval_s": aligned.interval_s,
+            "counters": len(pa.table(rows).group_by(["source", "counter", "instance"]).aggregate([])),
+            "notes": measured.notes,
+        }
+        rows["source"] = [host or name for host in rows["source"]]
+        _write(record, name, entry, pa.table(rows, schema=SCHEMA))
+        result.append(Attached(record.folder.name, entry))
+    return result
+
+
+def _refuse(record: Record, name: str, replace: bool) -> None:
+    if record.manifest["status"] == "running":
+        raise StallmarkError(
+            f"{record.folder} is not closed: its run is still going on, or was killed; attach to a closed record."
+        )
+    attached = record.manifest.get("foreign") or {}
+    if not replace and any(entry["name"] == name for entry in attached.values()):
+        raise StallmarkError(
+            f"“{name}” is already attached to {record.folder}: choose another --name, or --replace it."
+        )
+
+
+def _span(record: Record) -> Span:
+    begin = datetime.fromisoformat(record.manifest["started"]).timestamp()
+    steps = record.manifest.get("steps") or []
+    planned = max((float(step.get("end_s") or 0) for step in steps), default=0.0)
+    return Span(begin, begin + (recorded_seconds(record) or planned))
+
+
+def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[str, Any], Span, int] | None:
+    """The rows of one run and a little around it; from when to when, and how many times, were sampled within.
+
+    None where no sample lies in the run.
+    """
+    inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
+    if not inside.any():
+        return None
+    margin = MARGIN_S + aligned.interval_s
+    near = (aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin)
+    rows: dict[str, Any] = {field.name: [] for field in SCHEMA}
+    for series in measured.series:
+        keep = near[series.at]
+        if not inside[series.at].any():
+            continue
+        count = int(keep.sum())
+        rows["t"].append(aligned.utc[series.at[keep]] - run.begin)
+        rows["value"].append(series.values[keep])
+        for column, text in (
+            ("source", series.host), ("counter", series.counter), ("instance", series.instance), ("unit", series.unit),
+        ):  # fmt: skip
+            rows[column] += [text] * count
+    if not rows["t"]:
+        return None
+    rows["t"], rows["value"] = np.concatenate(rows["t"]), np.concatenate(rows["value"])
+    within = np.unique(aligned.utc[inside])
+    return rows, Span(float(within[0]), float(within[-1])), len(within)
+
+
+def _write(record: Record, name: str, entry: dict[str, Any], rows: pa.Table) -> None:
+    """The table first and whole, then the manifest, whole: a reader may look at any moment."""
+    attached = dict(record.manifest.get("foreign") or {})
+    slug = next((slug for slug, other in attached.items() if other["name"] == name), None) or _slug(name, attached)
+    target = record.folder / f"foreign_{slug}.parquet"
+    draft = target.with_suffix(".parquet.new")
+    try:
+        pq.write_table(rows.sort_by("t"), draft, compression="zstd")
+        os.replace(draft, target)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    record.manifest["foreign"] = attached | {slug: entry}
+    write_manifest(record.folder, record.manifest)
+
+
+def _slug(name: str, taken: dict[str, Any]) -> str:
+    """A file name of it; two names may come to the same."""
+    plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "measurements"
+    number = 1
+    slug = plain
+    while slug in taken:
+        number += 1
+        slug = f"{plain}_{number}"
+    return slug
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

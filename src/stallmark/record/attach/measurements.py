@@ -1,0 +1,83 @@
+"""What every format is read into: series of one counter each, over the times as the file writes them."""
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.errors import StallmarkError
+
+_NAMED = 6  # counters named in a refusal
+
+
+@dataclass(frozen=True)
+class Series:
+    """One counter of one instance. `at` are places in the file's times, `values` what was measured there."""
+
+    counter: str  # "PhysicalDisk Avg. Disk sec/Read", "r_await"
+    instance: str  # "0 C:", "nvme0n1"; empty where the counter has none
+    unit: str  # as the file has it: "s", "ms", "KiB/s"; empty where it does not say
+    at: np.ndarray
+    values: np.ndarray
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """A file that was read. `zone` is the one the file names; its times may also carry their own offset."""
+
+    stamps: Sequence[str]  # in the order of the file
+    series: list[Series]
+    zone: tzinfo | None = None
+    zone_said: str = ""  # how the file names it
+    host: str = ""
+    notes: list[str] = field(default_factory=list)  # what was left out, a sentence each
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of a file is asked for: counters by pattern (all without one), and the column that holds the times."""
+
+    file: Path
+    counters: tuple[str, ...] = ()
+    time_column: str | None = None
+
+    def has(self, name: str) -> bool:
+        """`name` contains one of the patterns; `*` and `?` stand for any text and any character."""
+        return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
+
+    def refuse_nothing(self, found: Sequence[Series], names: Iterable[str]) -> None:
+        """Raise StallmarkError where no series was found among the counters called `names`."""
+        if found:
+            return
+        if not (there := list(dict.fromkeys(names))):
+            raise StallmarkError(f"{self.file} holds no measurements.")
+        if not any(self.has(name) for name in there):
+            some = ", ".join(there[:_NAMED]) + (", …" if len(there) > _NAMED else "")
+            asked = " or ".join(self.counters)
+            raise StallmarkError(f"No counter of {self.file} matches {asked}: it has {some}.")
+        raise StallmarkError(f"{self.file} has no value in the counters asked for.")
+
+
+def _contains(name: str, pattern: str) -> bool:
+    # A bracket is part of a counter's name more often than a set of characters.
+    plain = pattern.lower().replace("[", "[[]")
+    return fnmatch.fnmatchcase(name.lower(), f"*{plain}*")
+
+
+class Columns:
+    """Series collected sample by sample, where a file holds one object per sample."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str], tuple[list[int], list[float]]] = {}
+
+    def add(self, place: int, counter: str, instance: str, unit: str, value: float) -> None:
+        at, values = self._found.setdefault((counter, instance, unit), ([], []))
+        at.append(place)
+        values.append(value)
+
+    def series(self) -> list[Series]:
+        return [Series(*key, np.array(at), np.array(values)) for key, (at, values) in self._found.items()]

@@ -1,0 +1,186 @@
+"""Any CSV with a column of times: what storage arrays and monitoring systems export.
+
+    Volume ID,Time,Interval (s),Read IO Rate (IO/s),…,Read Response Time (ms),…
+    00102832,2014:10:26T06:10:07.000000,602,0.028,…
+
+Commas, semicolons, tabs or bars; lines before the header; date and time in one column or two; one row per time, or
+one per time and instance (a volume, a port). Units are taken from the names of the columns, and where there are none,
+none is claimed. A time is taken as the end of its interval; an array that stamps the beginning is off by one.
+"""
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from stallmark.errors import StallmarkError
+from stallmark.record.attach.measurements import Measurements, Series, Wanted
+from stallmark.record.attach.times import is_epoch, is_time
+
+_LINES = 60  # in which the header must lie
+_EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none"])
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
+_TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
+_NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
+_IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
+_UNITS = (  # of what stands in brackets, or of the whole name
+    (re.compile(r"ms|msec|milli ?sec(onds?)?", re.I), "ms"),
+    (re.compile(r"[uµμ]s|usec|micro ?sec(onds?)?", re.I), "us"),
+    (re.compile(r"s|sec(onds?)?", re.I), "s"),
+    (re.compile(r"%|percent", re.I), "%"),
+    (re.compile(r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)", re.I), "B/s"),
+    (re.compile(r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s", re.I), "1/s"),
+)
+_INSIDE = (
+    (re.compile(r"\b[uµμ]s/op|(^|_)usec_|_us$", re.I), "us"),
+    (re.compile(r"_ms$|\bms/op", re.I), "ms"),
+    (re.compile(r"\bop/s\b|iops\b", re.I), "1/s"),
+    (re.compile(r"(?<![A-Za-z])B/s\b"), "B/s"),
+)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    delimiter: str
+    line: int  # of the header, among lines that are not empty
+    header: list[str]
+    times: tuple[int, ...]  # one column, or date and time
+
+
+def read(text: str, wanted: Wanted) -> Measurements:
+    lines = [line for line in text.splitlines() if line.strip()]
+    layout = _layout(lines, wanted)
+    table = _cells(lines[layout.line + 1 :], layout, wanted)
+    stamps = _stamps(table, layout)
+    numbers, texts = _sorted_out(table, layout)
+    each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
+    each, at = each[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
+    instance = _instance_column(table, layout, texts, at, wanted)
+    if instance is None:
+        each, at = stamps, np.arange(len(stamps))
+    names, series = [], []
+    for column, values in numbers.items():
+        if column == instance or _NO_COUNTER.fullmatch(layout.header[column]):
+            continue
+        name, unit = _name_and_unit(layout.header[column])
+        for label, rows in _by_instance(table, instance, len(stamps)):
+            names.append(f"{label} {layout.header[column]}".strip())
+            known = rows[np.isfinite(values[rows])]
+            if len(known) and wanted.has(names[-1]):
+                series.append(Series(name, label, unit, at[known], values[known]))
+    wanted.refuse_nothing(series, names)
+    left_out = [layout.header[column] for column in texts if column != instance]
+    notes = [f"columns that hold text: {', '.join(left_out)}"] if left_out else []
+    return Measurements(each.tolist(), series, notes=notes)
+
+
+def _layout(lines: list[str], wanted: Wanted) -> _Layout:
+    """Where the header is: the first line whose successor has a time in a column."""
+    seen: list[str] = []
+    for delimiter in ",;\t|":
+        rows = [_split(line, delimiter) for line in lines[:_LINES]]
+        for line, (header, row) in enumerate(pairwise(rows)):
+            if len(header) < 2 or len(row) < 2 or len(row) > len(header) + 1:
+                continue
+            seen = seen or [name for name in header if name]
+            if times := _time_columns(header, row, wanted.time_column):
+                return _Layout(delimiter, line, header, times)
+    there = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
+    if wanted.time_column:
+        raise StallmarkError(f"{wanted.file} has no times in a column {wanted.time_column}{there}.")
+    raise StallmarkError(f"No column of {wanted.file} holds times: name it with --time-column{there}.")
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+
+
+def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple[int, ...]:
+    cells = list(zip(header, row, strict=False))
+    if asked:
+        named = [c for c, (name, _) in enumerate(cells) if name.lower() == asked.lower()]
+        return tuple(c for c in named if is_time(row[c]) or is_epoch(row[c]))
+    found = [c for c, (name, value) in enumerate(cells) if is_time(value) and not is_time(name)]
+    found += [c for c, (name, value) in enumerate(cells) if _TIME_NAME.search(name) and is_epoch(value)]
+    if found:
+        return (min(found, key=lambda c: (not _TIME_NAME.search(header[c]), c)),)
+    dates = [c for c, (_, value) in enumerate(cells) if _DATE.fullmatch(value)]
+    clocks = [c for c, (_, value) in enumerate(cells) if _CLOCK.fullmatch(value)]
+    return (dates[0], clocks[0]) if dates and clocks else ()
+
+
+def _cells(lines: list[str], layout: _Layout, wanted: Wanted) -> pa.Table:
+    """All cells as text, one column per place of the header."""
+    names = [str(column) for column in range(len(layout.header))]
+    try:
+        return pa.csv.read_csv(
+            io.BytesIO("\n".join(lines).encode()),
+            pa.csv.ReadOptions(column_names=names),
+            pa.csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=lambda row: "skip"),
+            pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+    except pa.ArrowInvalid as error:
+        raise StallmarkError(f"{wanted.file} cannot be read as CSV: {error}.") from None
+
+
+def _stamps(table: pa.Table, layout: _Layout) -> np.ndarray:
+    parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
+    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, " ")
+    return joined.to_numpy()
+
+
+def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
+    """The columns that hold numbers, NaN where a cell is empty, and those that hold anything else."""
+    numbers, texts = {}, []
+    for column in range(len(layout.header)):
+        if column in layout.times:
+            continue
+        cells = pc.utf8_trim_whitespace(table[str(column)])
+        if layout.delimiter == ";":
+            cells = pc.replace_substring(cells, ",", ".")
+        cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), _EMPTY), None, cells)
+        if cells.null_count == len(cells):
+            continue
+        try:
+            numbers[column] = cells.cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
+            texts.append(column)
+    return numbers, texts
+
+
+def _instance_column(table: pa.Table, layout: _Layout, texts: list[int], at: np.ndarray, wanted: Wanted) -> int | None:
+    """The first column that tells rows of one time apart, one of text before one of numbers; None where every
+    time has one row."""
+    if len(np.unique(at)) == len(at):
+        return None
+    others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
+    for column in [*texts, *others]:
+        labels, codes = np.unique(table[str(column)].fill_null("").to_numpy(), return_inverse=True)
+        if len(labels) <= len(at) / 2 and len(np.unique(at * len(labels) + codes)) == len(at):
+            return column
+    if (np.diff(at) != 0).all():
+        return None  # a local clock that was put back: the same times once more, later in the file
+    raise StallmarkError(f"{wanted.file} has several rows of one time, and no column that tells them apart.")
+
+
+def _by_instance(table: pa.Table, column: int | None, rows: int) -> list[tuple[str, np.ndarray]]:
+    if column is None:
+        return [("", np.arange(rows))]
+    labels = table[str(column)].fill_null("").to_numpy()
+    return [(str(label).strip(), np.flatnonzero(labels == label)) for label in dict.fromkeys(labels)]
+
+
+def _name_and_unit(header: str) -> tuple[str, str]:
+    if found := _IN_BRACKETS.fullmatch(header):
+        for pattern, unit in _UNITS:
+            if matched := pattern.fullmatch(found["unit"].strip()):
+                scale = matched.groupdict().get("unit") or ""
+                return found["name"], scale + unit
+    return header, next((unit for pattern, unit in _INSIDE if pattern.search(header)), "")

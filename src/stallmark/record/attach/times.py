@@ -1,0 +1,168 @@
+"""Times as files write them, and the instants they mean.
+
+A local time means nothing without its zone, and in the hour that a clock runs through twice not even with it:
+nothing here guesses.
+"""
+
+import difflib
+import re
+import zoneinfo
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+import numpy as np
+
+from stallmark.errors import StallmarkError
+
+_STAMP = re.compile(
+    r"(?P<first>\d{1,4})(?P<between>[-/.:])(?P<second>\d{1,2})(?P=between)(?P<third>\d{1,4})"
+    r"(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<whole>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
+)
+_EPOCH = re.compile(r"\d{10}(\.\d+)?|\d{13}|\d{16}|\d{19}")
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
+
+YEAR_FIRST, MONTH_FIRST, DAY_FIRST = "year/month/day", "month/day/year", "day.month.year"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read all times of a file; `moments` without a zone are local."""
+
+    order: str
+    moments: tuple[datetime, ...]
+
+
+@dataclass(frozen=True)
+class Instants:
+    """Seconds since 1970-01-01 UTC. The two differ where a local time occurred twice."""
+
+    early: np.ndarray
+    late: np.ndarray
+
+    @property
+    def ambiguous(self) -> np.ndarray:
+        return self.early != self.late
+
+
+def is_time(text: str) -> bool:
+    """Whether a cell reads as a date with a time; numbers that may count seconds are not asked."""
+    return _STAMP.fullmatch(text.strip()) is not None
+
+
+def is_epoch(text: str) -> bool:
+    """Whether a cell may count seconds since 1970, or milli-, micro- or nanoseconds."""
+    return _EPOCH.fullmatch(text.strip()) is not None
+
+
+def read_times(stamps: Sequence[str]) -> list[Reading]:
+    """Every way to read the times that reads all of them; 04/03/2025 alone can be read in two.
+
+    Raises StallmarkError naming the first time that cannot be read.
+    """
+    readings: list[Reading] = []
+    unread = stamps[0] if stamps else ""
+    for order in (YEAR_FIRST, MONTH_FIRST, DAY_FIRST):
+        moments: list[datetime] = []
+        for stamp in stamps:
+            if (moment := _moment(stamp.strip(), order)) is None:
+                unread = stamp if moments else unread
+                break
+            moments.append(moment)
+        else:
+            if all(moments != list(other.moments) for other in readings):
+                readings.append(Reading(order, tuple(moments)))
+    if not readings:
+        raise StallmarkError(f"The time {unread!r} cannot be read: write it as 2025-11-21T10:00:00Z.")
+    return readings
+
+
+def _moment(stamp: str, order: str) -> datetime | None:
+    if is_epoch(stamp):
+        return _since_1970(stamp) if order == YEAR_FIRST else None
+    found = _STAMP.fullmatch(stamp)
+    if found is None:
+        return None
+    first, second, third = found["first"], found["second"], found["third"]
+    if (len(first) == 4) != (order == YEAR_FIRST) or len(first) == 3 or len(third) == 3:
+        return None
+    if order == MONTH_FIRST and found["between"] == ".":
+        return None  # written with points, the day comes first
+    year, month, day = {
+        YEAR_FIRST: (first, second, third),
+        MONTH_FIRST: (third, first, second),
+        DAY_FIRST: (third, second, first),
+    }[order]
+    hour = int(found["hour"])
+    if found["half"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + 12 * (found["half"][0] in "Pp")
+    micro = int((found["part"] or "0").ljust(9, "0")) // 1000
+    try:
+        return datetime(
+            int(year) + 2000 * (len(year) <= 2), int(month), int(day),
+            hour, int(found["minute"]), int(found["whole"] or 0), micro,
+            _fixed(found["zone"]) if found["zone"] else None,
+        )  # fmt: skip
+    except ValueError:
+        return None
+
+
+def _since_1970(stamp: str) -> datetime:
+    whole, _, part = stamp.partition(".")
+    micro = int((part + "000000")[:6]) + int(whole) * 10**6 // 10 ** (len(whole) - 10)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micro)
+
+
+def _fixed(text: str) -> tzinfo:
+    if (found := _OFFSET.fullmatch(text)) is None:
+        return UTC
+    sign, hours, minutes = found.groups()
+    return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))
+
+
+def find_zone(name: str) -> tzinfo:
+    """The zone of that name: Europe/Berlin, UTC, +01:00."""
+    if name.upper() in ("Z", "UTC", "GMT"):
+        return UTC
+    try:
+        return _fixed(name) if _OFFSET.fullmatch(name) else zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        pass
+    known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    meant = f" (did you mean {known[near[0]]}?)" if near else ""
+    raise StallmarkError(f"{name} is no time zone: write it as Europe/Berlin, UTC or +01:00{meant}.")
+
+
+def instants(moments: Sequence[datetime], zone: tzinfo | None) -> Instants:
+    """When the moments were. Those without an offset of their own are taken as local times of `zone`.
+
+    Raises StallmarkError for a local time that the zone's clocks never showed.
+    """
+    early, late = np.empty(len(moments)), np.empty(len(moments))
+    for place, moment in enumerate(moments):
+        if moment.tzinfo is None:
+            if zone is None:
+                raise ValueError("a local time without a zone")
+            first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+            if first > second:
+                raise StallmarkError(
+                    f"{moment:%Y-%m-%d %H:%M:%S} never was in {zone}: clocks were put forward over it, so the time "
+                    "zone is another."
+                )
+        else:
+            first = second = moment.timestamp()
+        early[place], late[place] = first, second
+    return Instants(early, late)
+
+
+def is_local(reading: Reading) -> bool:
+    return any(moment.tzinfo is None for moment in reading.moments)
+
+
+def write_utc(seconds: float) -> str:
+    """For people: 2025-11-21 10:00:00."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,140 @@
+"""What a probe of raw storage found: plain values, as they are recorded and read back.
+
+A step is one pattern at one number of outstanding I/Os, for some seconds: a closed loop, in which a new I/O is issued
+whenever one ends.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate, groupby
+from math import ceil
+from typing import Any
+
+from stallmark.errors import StallmarkError
+from stallmark.stats.thresholds import SAMPLES_BEYOND
+
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What kind of I/O. `operation` is read or write, `order` random or sequential."""
+
+    name: str
+    operation: str
+    order: str
+    block_bytes: int
+
+    @property
+    def reads(self) -> bool:
+        return self.operation == "read"
+
+    @property
+    def random(self) -> bool:
+        return self.order == "random"
+
+    @property
+    def title(self) -> str:
+        """In words: 8 KiB random read."""
+        size = self.block_bytes
+        block = f"{size // 2**20} MiB" if size % 2**20 == 0 else f"{size // 1024} KiB"
+        return f"{block} {self.order} {self.operation}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A step before it is measured."""
+
+    pattern: Pattern
+    outstanding: int
+
+
+@dataclass(frozen=True)
+class ProbeStep:
+    """A step as measured. Latency is from issuing an I/O to its end, in ms.
+
+    `histogram`: how many I/Os took about so many ms, shortest first. `windows`: I/Os per second over the step, with the
+    end of each window in seconds since the step began; empty where the tool does not tell.
+    """
+
+    pattern: Pattern
+    outstanding: int
+    seconds: float
+    ios: int
+    bytes: int
+    mean_ms: float
+    histogram: tuple[tuple[float, int], ...] = ()
+    windows: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def iops(self) -> float:
+        return self.ios / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        """10^6 bytes per second."""
+        return self.bytes / self.seconds / 1e6
+
+    @property
+    def latency_ms(self) -> dict[str, float | None]:
+        """Percentiles, those the sample is too small for as None, and the longest."""
+        found = {name: self.percentile_ms(share) for name, share in PERCENTILES.items()}
+        return found | {"max": self.histogram[-1][0] if self.histogram else None}
+
+    def percentile_ms(self, share: float) -> float | None:
+        """What `share` of the I/Os did not exceed; None for too small a sample."""
+        counts = [count for _, count in self.histogram]
+        size = sum(counts)
+        if not size or size < round(SAMPLES_BEYOND / (1 - share), 6):
+            return None
+        rank = ceil(round(share * size, 6))
+        return next(ms for (ms, _), seen in zip(self.histogram, accumulate(counts), strict=True) if seen >= rank)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """A probe. `how` I/O was issued ("libaio": asynchronous; "psync": a thread for each outstanding one; "diskspd").
+
+    `device` is the model of an emulated one in words, or the name of the block device, where it is known; `place` the
+    folder, file or device that was probed, `file_bytes` how much of it; `started` is UTC, ISO 8601.
+    """
+
+    tool: str
+    how: str
+    emulated: bool
+    device: str | None
+    place: str
+    file_bytes: int
+    started: str
+    steps: tuple[ProbeStep, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "ProbeResult":
+        """Raises StallmarkError when it is no probe."""
+        try:
+            steps = tuple(_step(step) for step in given["steps"])
+            return cls(**{**given, "steps": steps})
+        except (KeyError, TypeError) as error:
+            raise StallmarkError(f"The record of a probe is damaged ({error}): probe again.") from None
+
+    def curves(self) -> dict[Pattern, list[ProbeStep]]:
+        """The steps of each pattern, fewest outstanding first; patterns in the order they were measured."""
+        by_pattern: dict[Pattern, list[ProbeStep]] = {}
+        for step in self.steps:
+            by_pattern.setdefault(step.pattern, []).append(step)
+        return {pattern: sorted(steps, key=lambda s: s.outstanding) for pattern, steps in by_pattern.items()}
+
+
+def _step(given: Mapping[str, Any]) -> ProbeStep:
+    pairs = {name: tuple((float(a), b) for a, b in given[name]) for name in ("histogram", "windows")}
+    return ProbeStep(**{**given, **pairs, "pattern": Pattern(**given["pattern"])})
+
+
+def coarser(histogram: Sequence[tuple[float, int]], digits: int = 2) -> tuple[tuple[float, int], ...]:
+    """The same counts in bins of so many significant digits: a tool's own are finer than anybody reads."""
+    rounded = [(float(f"{ms:.{digits}g}"), count) for ms, count in sorted(histogram)]
+    return tuple((ms, sum(count for _, count in bins)) for ms, bins in groupby(rounded, key=lambda bin: bin[0]))

@@ -1,0 +1,145 @@
+"""Read run records, complete or cut short."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stallmark.errors import StallmarkError
+from stallmark.record.schema import FORMAT, PROBE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
+
+
+class Record:
+    """A record opened for reading, complete or cut short."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        try:
+            self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+        except FileNotFoundError:
+            raise StallmarkError(f"{folder} is not a run record: it has no manifest.json.") from None
+        except ValueError as error:
+            raise StallmarkError(f"{folder}/manifest.json is damaged ({error}).") from None
+        if self.manifest.get("format") != FORMAT:
+            raise StallmarkError(
+                f"{folder} has record format {self.manifest.get('format')}, this version reads format {FORMAT}."
+            )
+
+    @property
+    def is_probe(self) -> bool:
+        """Of raw storage, without a database."""
+        return self.manifest.get("kind") == PROBE
+
+    @property
+    def incomplete_because(self) -> str | None:
+        if self.manifest["status"] == "running":
+            return "the run was cut: Stallmark was killed before it could close the record"
+        return self.manifest.get("incomplete_because")
+
+    def tables(self) -> list[str]:
+        return sorted({p.stem for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows")})
+
+    def table(self, name: str) -> pa.Table:
+        """One table; empty (of the known schema, if there is one) when the run never wrote it."""
+        if (path := self.folder / f"{name}.parquet").exists():
+            return pq.read_table(path)
+        if (path := self.folder / f"{name}.arrows").exists():
+            parts = list(read_stream(path))
+            return pa.concat_tables(parts) if parts else _empty(name)
+        return _empty(name)
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns of a table, a batch of rows at a time.
+
+        Strings may come dictionary-encoded; columns that the table does not have are left out.
+        """
+        if (path := self.folder / f"{name}.parquet").exists():
+            schema = pq.read_schema(path)
+            strings = [field.name for field in schema if pa.types.is_string(field.type)]
+            with pq.ParquetFile(path, read_dictionary=strings, memory_map=True) as file:
+                yield from file.iter_batches(ROWS_AT_ONCE, columns=[c for c in columns if c in schema.names])
+        elif (path := self.folder / f"{name}.arrows").exists():
+            for part in read_stream(path):
+                some = part.select([c for c in columns if c in part.column_names])
+                yield from some.combine_chunks().to_batches()
+
+
+def _empty(name: str) -> pa.Table:
+    known = TABLES | PROBE_TABLES
+    return known[name].empty_table() if name in known else pa.table({})
+
+
+def find_records(paths: Sequence[Path]) -> list[Record]:
+    """The records in `paths`, each a run's folder or one that holds several, in the order they were run.
+
+    Each run once, however often it is named: by two spellings, by links to its folder, as a copy of it.
+    """
+    folders: dict[Path, Path] = {}  # as it was first named, by what it resolves to
+    for path in paths:
+        if not path.exists():
+            raise StallmarkError(f"{path} does not exist.")
+        here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
+        if not here:
+            raise StallmarkError(f"{path} holds no run record (no manifest.json in it or one level below).")
+        for folder in here:
+            folders.setdefault(folder.resolve(), folder)
+    runs: dict[Any, Record] = {}
+    for record in map(Record, folders.values()):
+        runs.setdefault(_identity(record), record)
+    return sorted(runs.values(), key=lambda record: (record.manifest["started"], record.folder.name))
+
+
+def _identity(record: Record) -> Any:
+    """Of a run, the same in every copy of its folder: no two runs of one experiment have one number and one start."""
+    place = tuple(record.manifest.get(name) for name in ("experiment", "sequence", "started"))
+    return record.folder.resolve() if None in place else place
+
+
+def read_stream(path: Path) -> Iterator[pa.Table]:
+    """The rows of a stream, some 65,000 at a time; at least one table, unless not even its schema was written."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    try:
+        with pa.ipc.open_stream(path) as reader:
+            yield reader.schema.empty_table()
+            for batch in reader:
+                waiting.append(batch)
+                rows += batch.num_rows
+                if rows >= ROWS_AT_ONCE:
+                    yield pa.Table.from_batches(waiting)
+                    waiting, rows = [], 0
+    except (pa.ArrowInvalid, OSError):
+        pass  # the end of a stream that was cut: what was read whole is kept
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def recorded_seconds(record: Record) -> int:
+    """Whole seconds the record holds.
+
+    When a run is cut, its users still finish what they had begun, and the second in which it happened is
+    partial: what counts ends with the last whole second that the collectors saw, or one before the driver's
+    last.
+    """
+    last = max(
+        _latest(record, "users", "second"),
+        _latest(record, "transactions", "second"),
+        _latest(record, "queries", "started_s"),
+    )
+    if record.incomplete_because is None:
+        return int(last) + 1
+    sampled = math.floor(_latest(record, "collector_cost", "t"))
+    return max(0, min(int(last) + 1, sampled) if sampled >= 0 else int(last))
+
+
+def _latest(record: Record, table: str, column: str) -> float:
+    """-1 when the table is empty."""
+    latest = -1.0
+    for batch in record.batches(table, [column]):
+        if batch.num_rows:
+            latest = max(latest, float(batch.column(0).to_numpy().max()))
+    return latest

@@ -1,0 +1,145 @@
+"""The tables of a run record: their columns, with units.
+
+All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole
+second they fall in (`second`); the manifest says when that start was, in UTC.
+"""
+
+import pyarrow as pa
+
+FORMAT = 1
+ROWS_AT_ONCE = 1 << 16  # a day's table does not fit in memory
+
+TRANSACTIONS = pa.schema(
+    [
+        ("second", pa.int32()),  # in which they ended
+        ("transaction", pa.string()),
+        ("committed", pa.int32()),
+        ("rolled_back", pa.int32()),  # intended, part of the workload
+        ("failed", pa.int32()),  # given up after the bounded retries
+        ("retries", pa.int32()),
+        ("latency_us", pa.int64()),  # sum over committed and rolled back, scheduled to ended, retries included
+        ("service_us", pa.int64()),  # sum, started to ended
+        ("latency", pa.binary()),  # HDR histogram (V2, compressed) of µs, 3 significant digits
+        ("service", pa.binary()),
+    ]
+)
+USERS = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("machine", pa.int16()),  # as in the manifest's load_machines; 0: the one that Stallmark ran on
+        ("executor", pa.int16()),  # no number is on two machines
+        ("running", pa.float32()),  # users alive, averaged over the second
+        ("busy_us", pa.int64()),  # sum of time inside calls
+        ("think_us", pa.int64()),  # sum of intended think and pacing time that passed
+        ("lag_us", pa.int64()),  # sum of started − scheduled where a user was free to start: the driver's own delay
+        ("lag_max_us", pa.int64()),
+        ("cpu_us", pa.int64()),  # CPU time of the executor process
+    ]
+)
+AGENDA = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("machine", pa.int16()),
+        ("executor", pa.int16()),
+        ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
+        ("late_us", pa.int64()),  # sum of started − due
+        ("late_max_us", pa.int64()),
+        ("waiting", pa.int32()),  # most that were due and that no attendant had taken
+    ]
+)
+ERRORS = pa.schema(
+    [
+        ("second", pa.int32()),
+        ("transaction", pa.string()),
+        ("error_class", pa.string()),  # ErrorClass
+        ("code", pa.string()),
+        ("attempts", pa.int32()),  # calls that failed so
+        ("given_up", pa.int32()),  # of these, transactions that were not tried again
+        ("message", pa.string()),  # the first of the second
+    ]
+)
+TRANSACTION_IO = pa.schema(
+    [
+        ("second", pa.int32()),  # in which they ended
+        ("transaction", pa.string()),
+        ("sampled", pa.int32()),  # of those that were not given up, how many were looked at; the rest are their sums
+        ("reads", pa.int64()),  # I/Os of the operating system: one may bring several blocks
+        ("read_bytes", pa.int64()),
+        ("hits", pa.int64()),  # blocks that were in the pool
+        ("read_us", pa.int64()),  # time in these reads; null where the server does not take it
+        ("writes", pa.int64()),  # pages written out to make room, without the log
+    ]
+)
+QUERIES = pa.schema(
+    [
+        ("phase", pa.string()),  # "power", "throughput" or "each"
+        ("stream", pa.int16()),  # 0 in a power run; in a throughput run from 1, the refresh stream comes last
+        ("position", pa.int16()),  # within the stream, from 1
+        ("query", pa.string()),  # "Q9", "RF1"
+        ("dop", pa.int16()),  # asked for; null: as the server is set
+        ("started_s", pa.float64()),
+        ("seconds", pa.float64()),  # sent to answered whole
+        ("rows", pa.int64()),
+        ("logical_reads", pa.int64()),  # pages, in the pool or not
+        ("physical_reads", pa.int64()),  # pages
+        ("read_bytes", pa.int64()),
+        ("spill_bytes", pa.int64()),  # written to temporary files
+        ("grant_kib", pa.int64()),  # memory the server set aside
+        ("cpu_ms", pa.float64()),
+        ("actual_dop", pa.int16()),
+        ("wait_ms", pa.string()),  # JSON: milliseconds by the server's name of the wait, summed over its workers
+        ("plan_hash", pa.string()),  # with the query the name of a file in `plans`
+        ("error_class", pa.string()),  # ErrorClass; null: it ended well
+        ("error", pa.string()),
+    ]
+)
+"""Of query runs; what the server does not tell is null."""
+PROBE_STEPS = pa.schema(
+    [
+        ("pattern", pa.string()),  # "8k-random-read"
+        ("operation", pa.string()),  # read or write
+        ("order", pa.string()),  # random or sequential
+        ("block_bytes", pa.int64()),
+        ("outstanding", pa.int32()),
+        ("seconds", pa.float64()),
+        ("ios", pa.int64()),
+        ("bytes", pa.int64()),
+        ("mean_ms", pa.float64()),  # from issuing an I/O to its end
+    ]
+)
+PROBE_HISTOGRAM = pa.schema(
+    [
+        ("pattern", pa.string()),
+        ("outstanding", pa.int32()),
+        ("ms", pa.float64()),  # two significant digits
+        ("ios", pa.int64()),
+    ]
+)
+PROBE_WINDOWS = pa.schema(
+    [
+        ("pattern", pa.string()),
+        ("outstanding", pa.int32()),
+        ("t", pa.float64()),  # end of the window, in seconds since the step began
+        ("iops", pa.float64()),
+    ]
+)
+COLLECTOR_COST = pa.schema(
+    [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
+)
+TABLES: dict[str, pa.Schema] = {
+    "transactions": TRANSACTIONS,
+    "users": USERS,
+    "agenda": AGENDA,
+    "errors": ERRORS,
+    "transaction_io": TRANSACTION_IO,
+    "collector_cost": COLLECTOR_COST,
+    "queries": QUERIES,
+}
+PROBE_TABLES: dict[str, pa.Schema] = {
+    "probe_steps": PROBE_STEPS,
+    "probe_histogram": PROBE_HISTOGRAM,
+    "probe_windows": PROBE_WINDOWS,
+}
+"""Of a probe of raw storage, which has no others."""
+PROBE = "probe"
+"""The `kind` in its manifest; that of a run has none."""

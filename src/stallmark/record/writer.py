@@ -1,0 +1,113 @@
+"""Write a run record: one folder per run, `manifest.json` and one Parquet file per table; of query runs also the plans.
+
+While the run lasts every table is an Arrow stream that grows by a batch at a time, because a Parquet file cut
+short cannot be read at all. Closing the record turns the streams into Parquet; a record that was cut is read
+from its streams and loses at most the last batch.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stallmark.record.manifest import write_manifest
+from stallmark.record.reader import Record, read_stream
+from stallmark.record.schema import FORMAT, TABLES
+
+
+class RecordWriter:
+    """Appends to a record. Tables of collectors are added with `add_table` before their first row."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], tables: Mapping[str, pa.Schema] = TABLES):
+        folder.mkdir(parents=True, exist_ok=False)
+        self.folder = folder
+        self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running"} | manifest
+        self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
+        self._schemas: dict[str, pa.Schema] = {}
+        self._rows: dict[str, int] = {}
+        self._failed: dict[str, str] = {}
+        for name, schema in tables.items():
+            self.add_table(name, schema)
+        self.save_manifest()
+
+    def add_table(self, name: str, schema: pa.Schema) -> None:
+        sink = pa.OSFile(str(self.folder / f"{name}.arrows"), "wb")
+        self._streams[name] = sink, pa.ipc.new_stream(sink, schema)
+        self._schemas[name] = schema
+        self._rows[name] = 0
+
+    def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows to a table. After one that could not be written, none is: behind a torn batch it would be lost."""
+        if not rows or name in self._failed:
+            return
+        sink, stream = self._streams[name]
+        batch = pa.RecordBatch.from_pylist(list(rows), schema=self._schemas[name])
+        try:
+            stream.write_batch(batch)
+            sink.flush()
+        except OSError as error:
+            self._failed[name] = str(error)
+            raise
+        self._rows[name] += len(rows)
+
+    def save_manifest(self) -> None:
+        write_manifest(self.folder, self.manifest)
+
+    def close(self, incomplete_because: str | None = None) -> None:
+        """Turn the streams into Parquet. One that cannot be turned stays as it is, and the record is incomplete."""
+        for name in self._streams:
+            try:
+                self._close_table(name)
+            except OSError as error:
+                self._failed.setdefault(name, str(error))
+        self._streams.clear()
+        if self._failed and not incomplete_because:
+            name, why = next(iter(self._failed.items()))
+            incomplete_because = f"table {name} could not be written whole ({why})"
+        self.manifest["status"] = "incomplete" if incomplete_because else "complete"
+        self.manifest["incomplete_because"] = incomplete_because
+        self.save_manifest()
+
+    def _close_table(self, name: str) -> None:
+        sink, stream = self._streams[name]
+        try:
+            if name not in self._failed:
+                stream.close()
+        finally:
+            sink.close()
+        source = self.folder / f"{name}.arrows"
+        rows = _to_parquet(source, self.folder / f"{name}.parquet", self._schemas[name])
+        if rows != self._rows[name]:
+            (self.folder / f"{name}.parquet").unlink()
+            raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
+        source.unlink()
+
+
+def note_end(folder: Path, before: str, because: str) -> None:
+    """In the record of an experiment's last run: no other followed, though variant `before` was to."""
+    write_manifest(folder, Record(folder).manifest | {"ended": {"before": before, "because": because}})
+
+
+def folder_of(experiment: Path, number: int, variant: str) -> Path:
+    """Of an experiment's run or probe of that number, from 1: "01-hard-disks"."""
+    return experiment / f"{number:02d}-{'-'.join(re.findall(r'[a-z0-9]+', variant.lower())) or 'variant'}"
+
+
+def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
+    """Returns the number of rows; leaves the target whole or not at all."""
+    draft = target.with_suffix(".parquet.new")
+    count = 0
+    try:
+        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+            for rows in read_stream(source):
+                writer.write_table(rows)
+                count += rows.num_rows
+        os.replace(draft, target)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+    return count

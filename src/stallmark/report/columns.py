@@ -1,0 +1,124 @@
+"""The summary table's columns, defined once for the HTML table and the terminal."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stallmark import format as units
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.wording import plural
+
+
+@dataclass(frozen=True)
+class Column:
+    """One quantity per step. Columns of low `importance` leave a narrow terminal first (0 never leaves)."""
+
+    group: str
+    title: str
+    unit: str
+    write: Callable[[StepSummary], str]
+    importance: int
+    percentile: str | None = None
+    main: bool = False
+
+    def missing_percentile(self, step: StepSummary) -> bool:
+        return self.percentile is not None and step.latency_ms.get(self.percentile) is None
+
+
+def rate(io: IoSummary | None, name: str) -> float | None:
+    """A per-second property of `io`; None when nothing was measured, or for no time at all."""
+    return getattr(io, name) if io is not None and io.seconds > 0 else None
+
+
+def _latency(name: str, importance: int) -> Column:
+    return Column("Latency", name, "ms", lambda s: units.number(s.latency_ms.get(name)), importance, percentile=name)
+
+
+SETTING: tuple[Column, ...] = (
+    Column("Setting", "users", "", lambda s: units.count(s.users), 6),
+    Column("Setting", "pool", "", lambda s: units.size(s.buffer_pool_bytes), 7),
+    Column("Setting", "of data", "", lambda s: units.portion(s.buffer_pool_share), 8),
+)
+RESPONSE: tuple[Column, ...] = (
+    _latency("p50", 5),
+    _latency("p95", 1),
+    _latency("p99", 4),
+    _latency("max", 12),
+    Column("Data files", "reads", "per tx", lambda s: units.number(s.reads_per_transaction), 2),
+    Column("Data files", "read", "ms", lambda s: units.number(s.data_io.read_ms if s.data_io else None), 1),
+    Column("Data files", "IOPS", "", lambda s: units.number(rate(s.data_io, "iops")), 3),
+    Column("Data files", "MB/s", "", lambda s: units.number(rate(s.data_io, "mb_per_s")), 9),
+    Column("Data files", "hits", "", lambda s: units.share(s.hit_share), 10),
+    Column("Busy", "CPU", "host", lambda s: units.share(s.cpu_busy_share), 11),
+    Column("Busy", "device", "data", lambda s: units.share(s.device_busy_share), 13),
+)
+
+
+_QUERIES = Column(
+    "Throughput", "queries", "per hour", lambda s: units.number(s.beside.per_hour if s.beside else None), 1
+)
+
+
+def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
+    """Throughput is that of the primary transaction where the workload has one; beside it what the database's size
+    stands for, and all transactions."""
+    return *SETTING, *_throughput(experiment), *RESPONSE
+
+
+def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
+    group, primary = "Throughput", primary_of(experiment)
+    if primary is None:
+        return (Column(group, "TPS", "", lambda s: units.number(s.tps), 0, main=True),)
+    nominal = {step.nominal_tps for step in experiment.steps}
+    alike = units.number(nominal.pop()) if len(nominal) == 1 else None
+    unit = f"nominal {alike}" if alike and alike != units.NONE else ""
+    each = [] if alike else [Column(group, "nominal", "per s", lambda s: units.number(s.nominal_tps), 5)]
+    return (
+        Column(group, f"{plural(primary)}/s", unit, lambda s: units.number(s.result_tps), 0, main=True),
+        *each,
+        Column(group, "all tx", "per s", lambda s: units.number(s.tps), 2),
+        *([_QUERIES] if any(step.beside for step in experiment.steps) else []),
+    )
+
+
+def primary_of(experiment: ExperimentSummary) -> str | None:
+    """The transaction whose rate is the result of every step; None where it is all, or not the same."""
+    found = {step.primary for step in experiment.steps}
+    return found.pop() if len(found) == 1 else None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something a reader must know before believing a step: a word for the table, a sentence below it."""
+
+    word: str
+    sentence: str
+    serious: bool
+
+
+def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
+    run = next(r for r in experiment.runs if r.folder == step.run)
+    result = []
+    if step.cut:
+        result.append(Mark("cut short", "The run ended before this step was measured for as long as planned.", True))
+    if run.incomplete_because:
+        result.append(Mark("incomplete", run.incomplete_because, True))
+    if step.steadiness and step.steadiness.verdict in ("never became steady", "became steady late"):
+        found = step.steadiness
+        result.append(Mark(found.verdict.replace("became ", ""), found.sentence, found.incomparable))
+    result += [Mark("invalid", sentence, True) for sentence in step.invalid]
+    result += [Mark(g.name, g.sentence, True) for g in step.gates if g.passed is False and not g.voids]
+    result += [Mark("bursts of errors", sentence, False) for sentence in step.bursts]
+    if step.driver_bound:
+        result.append(Mark("driver-bound", step.driver_bound, True))
+    if step.device_verdict:
+        said = step.device_verdict.split(":")[0].strip(". ").removeprefix("The ")
+        words = {True: "device-bound", False: "device not the bottleneck", None: said}
+        word = words[step.device_is_bottleneck]
+        result.append(Mark(word, step.device_verdict, False))
+    return result
+
+
+def doubtful(experiment: ExperimentSummary) -> set[str]:
+    """Keys of the steps with a serious mark; charts draw them hollow."""
+    return {s.key for s in experiment.steps if any(m.serious for m in marks(experiment, s))}

@@ -1,0 +1,1 @@
+"""The comparison of variants as a page, in Markdown and in the terminal."""

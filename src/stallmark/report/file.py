@@ -1,0 +1,28 @@
+"""Reports as files: where one cannot go is said before the work, and what is there is replaced whole."""
+
+import os
+from pathlib import Path
+
+from stallmark.errors import StallmarkError
+
+
+def refuse_target(target: Path, replace: bool = True) -> None:
+    """Raises StallmarkError where `target` cannot become a file. `replace`: nor may it be a device (/dev/null), which
+    an administrator would lose."""
+    if target.is_dir():
+        raise StallmarkError(f"{target} is a folder: name a file in it.")
+    if replace and target.exists() and not target.is_file():
+        raise StallmarkError(f"{target} is no file that could be replaced: name another.")
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
+
+
+def write_whole(text: str, target: Path) -> Path:
+    """Write to `target` (created with its folders, replaced whole) and return it."""
+    refuse_target(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(target.name + ".new")
+    draft.write_text(text, encoding="utf-8")
+    os.replace(draft, target)
+    return target

@@ -1,0 +1,119 @@
+"""What steps are called, and where they stand on the axis of the experiment."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stallmark import format as units
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.report.style import plain
+
+EMULATED = "EMULATED"
+
+
+def device(step: StepSummary) -> str:
+    """The step's device; an emulated one always begins with the word."""
+    if step.emulated and not step.device.startswith(EMULATED):
+        return f"{EMULATED} {step.device}"
+    return step.device
+
+
+def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
+    """The shortest name for every step (by key) that tells it from the others."""
+    steps = experiment.steps
+    several_variants = len({s.variant for s in steps}) > 1
+    several_users = len({s.users for s in steps}) > 1
+    several_repeats = len({s.repeat for s in steps}) > 1
+
+    def label(step: StepSummary, *more: str) -> str:
+        parts = [step.variant] if several_variants or not several_users else []
+        parts += [f"{step.users} users" if step.users != 1 else "1 user"] if several_users else []
+        parts += [f"repeat {step.repeat}"] if several_repeats else []
+        return " · ".join([*parts, *more])
+
+    labels = {s.key: label(s) for s in steps}
+    for more in ("step", "run"):
+        taken = Counter(labels.values())
+        for step in steps:
+            if taken[labels[step.key]] > 1:
+                labels[step.key] += f" · {getattr(step, more)}"
+    return labels
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Steps that may be drawn on common axes: those of emulated devices, or those of real ones."""
+
+    steps: list[StepSummary]
+    emulated: bool
+    title: str
+
+
+def panels(steps: Sequence[StepSummary]) -> list[Panel]:
+    """Emulated steps and real ones apart; a title only where they must be told apart or are emulated."""
+    some_emulated = any(s.emulated for s in steps)
+    result = []
+    for emulated in (True, False):
+        chosen = [s for s in steps if s.emulated == emulated]
+        if not chosen:
+            continue
+        devices = {device(s) for s in chosen}
+        one = devices.pop() if len(devices) == 1 else None
+        if emulated:
+            title = one or f"{EMULATED} devices"
+        else:
+            title = (f"bare device {one}" if one else "bare devices") if some_emulated else ""
+        result.append(Panel(chosen, emulated, title))
+    return result
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The experiment's axis: numbers where the steps are numbers, else a place for each step."""
+
+    kind: str  # "pool share", "pool bytes", "users" or "category"
+    title: str
+    logarithmic: bool
+    labels: dict[str, str]
+
+    @classmethod
+    def of(cls, experiment: ExperimentSummary) -> "Axis":
+        steps = experiment.steps
+        labels = step_labels(experiment)
+        if experiment.axis == "users" and len({s.users for s in steps}) > 1:
+            return cls("users", "virtual users", False, labels)
+        if experiment.axis == "buffer_pool":
+            for kind, title, values in (
+                ("pool share", "buffer pool, share of the data", [s.buffer_pool_share for s in steps]),
+                ("pool bytes", "buffer pool", [s.buffer_pool_bytes for s in steps]),
+            ):
+                known = [v for v in values if v]
+                if len(set(known)) > 1 and len(known) == len(values):
+                    wide = max(known) / min(known) >= 8
+                    return cls(kind, title + (", log scale" if wide else ""), wide, labels)
+        return cls("category", "", False, labels)
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind != "category"
+
+    def x(self, step: StepSummary, place: int) -> float:
+        """Where the step stands; `place` is its number among the panel's steps."""
+        match self.kind:
+            case "users":
+                return step.users
+            case "pool share":
+                return step.buffer_pool_share or 0
+            case "pool bytes":
+                return step.buffer_pool_bytes or 0
+        return place
+
+    def tick(self, step: StepSummary) -> str:
+        match self.kind:
+            case "users":
+                return str(step.users)
+            case "pool share":
+                return units.portion(step.buffer_pool_share)
+            case "pool bytes":
+                return units.size(step.buffer_pool_bytes)
+        return plain(self.labels[step.key], 22)

@@ -1,0 +1,256 @@
+"""Writes an experiment as one HTML file that needs no network."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from stallmark import format as units
+from stallmark.analysis.queries.summary import PHASES
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.report import columns, labels
+from stallmark.report import table as tables
+from stallmark.report.columns import Mark
+from stallmark.report.file import write_whole
+from stallmark.report.queries import figures as query_charts
+from stallmark.report.queries import tables as query_tables
+from stallmark.report.sections import array as array_tables
+from stallmark.report.sections import cause as cause_tables
+from stallmark.report.sections import concurrent_streams as beside
+from stallmark.report.sections import environment, transactions, validity
+from stallmark.report.sections import external as foreign
+from stallmark.report.sections import raw_storage as raw
+from stallmark.report.sections import server as server_tables
+from stallmark.report.sections import steadiness as steady
+from stallmark.report.sections.active_set import active_figures
+from stallmark.report.sections.axis import Figure, axis_figures, transaction_figures
+from stallmark.report.sections.timeline import time_figures
+from stallmark.report.sections.waits import correlation_figures, wait_figure
+from stallmark.report.style import KeyItem, Look, looks
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step in the summary table. Cells are text and whether a percentile is missing for want of samples."""
+
+    name: str
+    device: str
+    settings: str
+    emulated: bool
+    look: Look
+    cells: list[tuple[str, bool]]
+    marks: list[Mark]
+
+    @property
+    def words(self) -> list[tuple[str, bool]]:
+        return list(dict.fromkeys((mark.word, mark.serious) for mark in self.marks))
+
+
+def write_report(experiment: ExperimentSummary, target: Path) -> Path:
+    """Write the report to `target` (created with its folders, replaced whole) and return it."""
+    return write_whole(render(experiment), target)
+
+
+def render(experiment: ExperimentSummary) -> str:
+    """The report as text."""
+    groups = query_groups(experiment) if experiment.queries else figure_groups(experiment)
+    more = _of_queries(experiment) if experiment.queries else _of_transactions(experiment)
+    return page(
+        "query_report.html" if experiment.queries else "report.html",
+        [figure for group in groups.values() for figure in group],
+        experiment=experiment,
+        headline=headline(experiment),
+        banner=banner(experiment),
+        groups=groups,
+        tables=tables,
+        server_tables=server_tables,
+        steady=steady,
+        environment=environment,
+        **more,
+    )
+
+
+def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
+    """A template as text, with all in it that a page needs without a network."""
+    charts = {f"chart-{figure.id}": figure.plotly for figure in figures}
+    return (
+        templates()
+        .get_template(template)
+        .render(
+            emulated_word=labels.EMULATED,
+            figures=Markup(script_json(charts)),
+            plotly=Markup(get_plotlyjs()),
+            style=Markup((TEMPLATES / "report.css").read_text()),
+            script=Markup((TEMPLATES / "report.js").read_text()),
+            **context,
+        )
+    )
+
+
+def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
+    rows = summary_rows(experiment)
+    return {
+        "columns": columns.summary(experiment),
+        "primary": columns.primary_of(experiment),
+        "rows": rows,
+        "missing_percentile": any(missing for row in rows for _, missing in row.cells),
+        "explained": explained(rows),
+        "variants": variant_key(experiment),
+        "doubtful": columns.doubtful(experiment),
+        "transactions": transactions,
+        "validity": validity,
+        "foreign": foreign,
+        "beside": beside,
+    }
+
+
+def _of_queries(experiment: ExperimentSummary) -> dict[str, Any]:
+    return {"query_tables": query_tables, "variants": query_charts.key(experiment)}
+
+
+def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
+    waits = wait_figure(experiment)
+    return {
+        "bars": query_charts.bars(experiment),
+        "curves": query_charts.curves(experiment),
+        "active": active_figures(experiment),
+        "waits": [waits] if waits else [],
+    }
+
+
+def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
+    waits = wait_figure(experiment)
+    return {
+        "axis": axis_figures(experiment),
+        "time": time_figures(experiment),
+        "active": active_figures(experiment),
+        "waits": [waits] if waits else [],
+        "correlation": correlation_figures(experiment),
+        "foreign": foreign.figures(experiment),
+        "transactions": transaction_figures(experiment),
+    }
+
+
+def headline(experiment: ExperimentSummary) -> list[str]:
+    """What was run, in a line under the title."""
+    manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
+    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    runs, steps = len(experiment.runs), experiment.steps
+    asked = (experiment.queries.variants if experiment.queries else None) or ()
+    variants = len(asked) or len({s.variant for s in steps})
+    users = sorted({s.users for s in steps})
+    return [
+        text
+        for text in (
+            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
+            f"{workload['name']} workload" if workload.get("name") else "",
+            _load(experiment, users),
+            f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
+            units.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
+        )
+        if text
+    ]
+
+
+def _load(experiment: ExperimentSummary, users: list[int]) -> str:
+    if compared := experiment.queries:
+        return f"scale factor {compared.factor:g}, {PHASES[compared.phase]}"
+    return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
+
+
+def banner(experiment: ExperimentSummary) -> str | None:
+    """What is emulated, in a sentence; None when nothing is."""
+    steps = experiment.steps
+    emulated = [s for s in steps if s.emulated]
+    if not (experiment.emulated or emulated):
+        return None
+    runs = len({s.run for s in emulated})
+    names = [labels.device(s) for s in emulated]
+    if compared := experiment.queries:  # whose phases may be too short to be steps
+        slow = [variant for variant in compared.variants if variant.emulated]
+        runs, names = sum(variant.runs for variant in slow), [variant.device for variant in slow]
+    which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
+    devices = list(dict.fromkeys(name.removeprefix(labels.EMULATED).strip() for name in names))
+    what = f" ({'; '.join(d for d in devices if d)})" if any(devices) else ""
+    return (
+        f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
+        "to such a device; they measure no product."
+    )
+
+
+def summary_rows(experiment: ExperimentSummary) -> list[Row]:
+    names, seen = labels.step_labels(experiment), looks([s.variant for s in experiment.steps])
+    shown = columns.summary(experiment)
+
+    def row(step: StepSummary) -> Row:
+        return Row(
+            names[step.key],
+            labels.device(step).removeprefix(labels.EMULATED).strip() if step.emulated else step.device,
+            _settings(step),
+            step.emulated,
+            seen[step.variant],
+            [(c.write(step), c.missing_percentile(step)) for c in shown],
+            columns.marks(experiment, step),
+        )
+
+    return [row(step) for step in experiment.steps]
+
+
+def _settings(step: StepSummary) -> str:
+    """Users and pool in a line, for windows too narrow for their columns."""
+    users = f"{step.users} user{'s' * (step.users != 1)}"
+    if step.buffer_pool_bytes is None:
+        return users
+    return f"{users}, {units.size(step.buffer_pool_bytes)} ({units.portion(step.buffer_pool_share)})"
+
+
+def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
+    """Every mark's sentence once, with the steps it holds for and whether one of them is emulated."""
+    found: dict[Mark, list[Row]] = {}
+    for row in rows:
+        for mark in row.marks:
+            found.setdefault(mark, []).append(row)
+    return [
+        (
+            mark,
+            "all steps" if 1 < len(held) == len(rows) else ", ".join(row.name for row in held),
+            any(row.emulated for row in held),
+        )
+        for mark, held in found.items()
+    ]
+
+
+def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
+    """The key that holds for every chart against the axis; none for a single variant."""
+    emulated = {s.variant: s.emulated for s in experiment.steps}
+    seen = looks(list(emulated))
+    if len(seen) < 2:
+        return []
+    return [KeyItem(name, look.colour, None, look.symbol, emulated[name]) for name, look in seen.items()]
+
+
+@cache
+def templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("stallmark.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"units": units, "causes": cause_tables, "array": array_tables, "raw": raw}
+    return templates
+
+
+def script_json(value: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,0 +1,1 @@
+"""Probes of raw storage: page, figures, tables, terminal."""

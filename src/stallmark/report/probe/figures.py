@@ -1,0 +1,271 @@
+"""Charts of probes of raw storage: rate and latency over outstanding I/Os, and how latencies are spread."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stallmark import format as units
+from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
+from stallmark.record.probe import Pattern, ProbeStep
+from stallmark.report.sections.axis import Figure
+from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, value_axis
+
+BINS_PER_DECADE = 8
+"""Of a histogram as drawn: fewer hide two humps (hits and misses), more are noise."""
+
+_FAR_APART = 5.0
+"""Tops of curves further apart than this would leave the lower one a line on the ground."""
+
+Value = Callable[[ProbeStep], float | None]
+
+
+def key(experiment: ProbeExperiment) -> list[KeyItem]:
+    """For all charts; none for a single probe."""
+    seen = _looks(experiment)
+    if len(experiment.runs) < 2:
+        return []
+    return [
+        KeyItem(run.variant, seen[run.variant].colour, "solid", seen[run.variant].symbol, run.result.emulated)
+        for run in experiment.runs
+    ]
+
+
+def figures(experiment: ProbeExperiment) -> dict[str, list[Figure]]:
+    """By pattern's title: rate, latency and histogram."""
+    return {
+        pattern.title: [_rate(experiment, pattern), _latency(experiment, pattern), *_histograms(experiment, pattern)]
+        for pattern in experiment.patterns
+    }
+
+
+def _looks(experiment: ProbeExperiment) -> dict[str, Look]:
+    return looks([run.variant for run in experiment.runs])
+
+
+def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
+    def rate(step: ProbeStep) -> float:
+        return step.iops if pattern.random else step.mb_per_s
+
+    unit = "I/Os per second" if pattern.random else "MB/s"
+    curves = _curves(experiment, pattern)
+    tops = [max(map(rate, curve)) for _, curve in curves]
+    rates = [rate(step) for _, curve in curves for step in curve]
+    far_apart = max(tops) > _FAR_APART * min(tops)
+    figure = _over_outstanding(pattern, [step for _, curve in curves for step in curve])
+    figure["yaxis"] = _log_axis(min(rates), max(rates)) if far_apart else value_axis(max(rates))
+    figure["annotations"].append(note(f"{unit}{', log scale' * far_apart}", x=0, y=1, yshift=5))
+    data = [_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves]
+    for run, curve in curves:
+        data += _marks(run, pattern, curve, rate, _looks(experiment)[run.variant])
+    return _figure(
+        experiment, pattern, "rate", "Rate", unit, data, figure,
+        "I/Os that ended within the step, by its seconds.",
+        [("", rate)],
+        reading="Circled: it saturates, more outstanding I/Os bring little. Crossed: it collapses.",
+    )  # fmt: skip
+
+
+def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
+    shown: list[tuple[str, Value, str]] = [
+        ("mean", lambda step: step.mean_ms, "solid"),
+        ("p99", lambda step: step.latency_ms["p99"], "dot"),
+    ]
+    steps = [step for _, curve in _curves(experiment, pattern) for step in curve]
+    values = [value for step in steps for _, of, _ in shown if (value := of(step))]
+    figure = _over_outstanding(pattern, steps) | {"yaxis": _log_axis(min(values), max(values))}
+    figure["annotations"].append(note("ms, log scale", x=0, y=1, yshift=5))
+    data = [
+        _line(experiment, run, curve, of, f"ms {name}", dash)
+        for run, curve in _curves(experiment, pattern)
+        for name, of, dash in shown
+    ]
+    return _figure(
+        experiment, pattern, "latency", "Latency", "ms", data, figure,
+        "From issuing an I/O to its end. A percentile is left out where the sample is too small for it.",
+        [(name, of) for name, of, _ in shown],
+        key=[KeyItem(name, NEUTRAL, dash) for name, _, dash in shown],
+    )  # fmt: skip
+
+
+def _histograms(experiment: ProbeExperiment, pattern: Pattern) -> list[Figure]:
+    """One a probe: all steps of the pattern, the fewer outstanding the fainter."""
+    return [
+        _histogram(experiment, number, run, pattern, curve)
+        for number, (run, curve) in enumerate(_curves(experiment, pattern), 1)
+        if any(step.histogram for step in curve)
+    ]
+
+
+def _histogram(
+    experiment: ProbeExperiment, number: int, run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep]
+) -> Figure:
+    look = _looks(experiment)[run.variant]
+    spread = {step.outstanding: _binned(step) for step in curve}
+    places = [place for bins in spread.values() for place in bins]
+    low, high = min(places), max(places)
+    data = []
+    for position, (outstanding, bins) in enumerate(spread.items(), 1):
+        where = list(range(low, high + 2))
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [_edge(place) for place in where],
+                "y": [100 * bins.get(place, 0.0) for place in where],
+                "line": {"color": look.colour, "width": 2, "shape": "hv"},
+                "opacity": 0.25 + 0.75 * position / len(spread),
+                "name": f"{outstanding}",
+                "hovertemplate": f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
+            }
+        )
+    top = max(share for bins in spread.values() for share in bins.values()) * 100
+    figure = layout(230) | {
+        "xaxis": _log_axis(_edge(low), _edge(high + 1))
+        | {"showgrid": False, "title": {"text": "ms, log scale", "font": {"size": 11}, "standoff": 8}},
+        "yaxis": value_axis(top),
+    }
+    figure["annotations"].append(note("% of I/Os", x=0, y=1, yshift=5))
+    title = "Latencies" + (f", {run.variant}" if len(experiment.runs) > 1 else "")
+    return Figure(
+        id=f"probe-{pattern.name}-histogram-{number}",
+        title=title,
+        unit="% of I/Os",
+        emulated=run.result.emulated,
+        summary=". ".join(
+            f"{step.outstanding} outstanding: median {units.number(step.latency_ms['p50'])} ms, "
+            f"p99 {units.number(step.latency_ms['p99'])} ms"
+            for step in curve
+        )
+        + ".",
+        method=f"Share of the I/Os of a step in each of {BINS_PER_DECADE} bins per power of ten.",
+        plotly={"data": data, "layout": figure},
+        header=["outstanding", "I/Os", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"],
+        rows=[
+            [str(step.outstanding), units.count(step.ios), *(units.number(ms) for ms in step.latency_ms.values())]
+            for step in curve
+        ],
+        reading="The stronger a line, the more I/Os were outstanding: "
+        f"{', '.join(str(step.outstanding) for step in curve)}.",
+    )
+
+
+def _binned(step: ProbeStep) -> dict[int, float]:
+    """Share of the I/Os by bin, a power of 10^(1/BINS_PER_DECADE) ms."""
+    shares: dict[int, float] = {}
+    size = sum(count for _, count in step.histogram) or 1
+    for ms, count in step.histogram:
+        place = math.floor(math.log10(ms) * BINS_PER_DECADE) if ms > 0 else -4 * BINS_PER_DECADE
+        shares[place] = shares.get(place, 0.0) + count / size
+    return shares
+
+
+def _edge(place: int) -> float:
+    return float(10 ** (place / BINS_PER_DECADE))
+
+
+def _curves(experiment: ProbeExperiment, pattern: Pattern) -> list[tuple[ProbeRun, list[ProbeStep]]]:
+    found = [(run, run.result.curves().get(pattern, [])) for run in experiment.runs]
+    return [(run, curve) for run, curve in found if curve]
+
+
+def _line(
+    experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], of: Value, unit: str, dash: str
+) -> dict[str, Any]:
+    look = _looks(experiment)[run.variant]
+    values = [of(step) for step in curve]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": [step.outstanding for step in curve],
+        "y": values,
+        "name": plain(run.variant),
+        "line": {"color": look.colour, "width": 2, "dash": dash},
+        "marker": {"color": look.colour, "symbol": look.symbol, "size": 7},
+        "text": [f"{units.number(value)} {unit}  {plain(run.variant)}" for value in values],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+
+
+def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[dict[str, Any]]:
+    """Where the pattern saturates, and where it collapses."""
+    found = next(one for one in run.saturations if one.pattern == pattern)
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [depth],
+            "y": [of(step) for step in curve if step.outstanding == depth],
+            "marker": {"color": look.colour, "symbol": symbol, "size": 16, "line": {"width": 2}},
+            "hovertemplate": f"{plain(run.variant)} {word}<extra></extra>",
+        }
+        for word, symbol, depth in (("saturates", "circle-open", found.knee), ("collapses", "x-open", found.collapse))
+        if depth is not None
+    ]
+
+
+def _over_outstanding(pattern: Pattern, steps: Sequence[ProbeStep]) -> dict[str, Any]:
+    depths = sorted({step.outstanding for step in steps})
+    return layout(270) | {
+        "xaxis": axis(
+            type="log",
+            range=[math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
+            tickvals=depths,
+            ticktext=[str(depth) for depth in depths],
+            title={"text": "I/Os outstanding", "font": {"size": 11}, "standoff": 8},
+        )
+    }
+
+
+def _log_axis(low: float, high: float) -> dict[str, Any]:
+    ticks = [base * 10.0**power for power in range(-3, 8) for base in (1, 2, 5)]
+    shown = [tick for tick in ticks if low * 0.8 <= tick <= high * 1.25]
+    if len(shown) > 7:
+        shown = [tick for tick in shown if math.log10(tick) % 1 < 1e-9 or math.log10(tick) % 1 > 1 - 1e-9]
+    return axis(
+        type="log",
+        range=[math.log10(low * 0.8), math.log10(high * 1.25)],
+        tickvals=shown,
+        ticktext=[f"{tick:,.12g}" for tick in shown],
+        showgrid=True,
+        showline=False,
+        ticks="",
+    )
+
+
+def _figure(
+    experiment: ProbeExperiment,
+    pattern: Pattern,
+    id: str,
+    title: str,
+    unit: str,
+    data: list[dict[str, Any]],
+    figure: dict[str, Any],
+    method: str,
+    values: Sequence[tuple[str, Value]],
+    key: Sequence[KeyItem] = (),
+    reading: str = "",
+) -> Figure:
+    curves = _curves(experiment, pattern)
+    depths = sorted({step.outstanding for _, curve in curves for step in curve})
+    names = [(run, name, of, curve) for run, curve in curves for name, of in values]
+
+    def cell(curve: Sequence[ProbeStep], of: Value, depth: int) -> str:
+        return units.number(next((of(step) for step in curve if step.outstanding == depth), None))
+
+    return Figure(
+        id=f"probe-{pattern.name}-{id}",
+        title=title,
+        unit=unit,
+        emulated=any(run.result.emulated for run, _ in curves),
+        summary=" ".join(
+            f"{run.variant}, {name or unit}: {cell(curve, of, depths[0])} at {depths[0]} outstanding, "
+            f"{cell(curve, of, depths[-1])} at {depths[-1]}."
+            for run, name, of, curve in names
+        ),
+        method=method,
+        plotly={"data": data, "layout": figure},
+        header=["outstanding", *(f"{run.variant} {name}".strip() for run, name, _, _ in names)],
+        rows=[[str(depth), *(cell(curve, of, depth) for _, _, of, curve in names)] for depth in depths],
+        key=list(key),
+        reading=reading,
+    )

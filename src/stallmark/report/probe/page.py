@@ -1,0 +1,55 @@
+"""Writes probes of raw storage as one HTML file that needs no network."""
+
+from pathlib import Path
+
+from stallmark import format as units
+from stallmark.analysis.probe.experiment import ProbeExperiment
+from stallmark.report import labels
+from stallmark.report.file import write_whole
+from stallmark.report.page import page
+from stallmark.report.probe import figures as probe_charts
+from stallmark.report.probe import tables as probe_tables
+
+
+def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
+    """Write the report to `target` (created with its folders, replaced whole) and return it."""
+    return write_whole(render_probes(experiment), target)
+
+
+def render_probes(experiment: ProbeExperiment) -> str:
+    """The report as text."""
+    groups = probe_charts.figures(experiment)
+    return page(
+        "probe_report.html",
+        [figure for group in groups.values() for figure in group],
+        experiment=experiment,
+        headline=_headline(experiment),
+        banner=_banner(experiment),
+        groups=groups,
+        variants=probe_charts.key(experiment),
+        probe_tables=probe_tables,
+    )
+
+
+def _headline(experiment: ProbeExperiment) -> list[str]:
+    runs = experiment.runs
+    return [
+        ", ".join(dict.fromkeys(run.result.tool for run in runs)),
+        f"{len(runs)} probe{'s' * (len(runs) != 1)}",
+        units.minute(runs[0].result.started) + " UTC",
+    ]
+
+
+def _banner(experiment: ProbeExperiment) -> str | None:
+    """What is emulated, in a sentence; None when nothing is."""
+    emulated = [run for run in experiment.runs if run.result.emulated]
+    if not emulated:
+        return None
+    which = (
+        "All probes" if len(emulated) == len(experiment.runs) else f"{len(emulated)} of {len(experiment.runs)} probes"
+    )
+    devices = dict.fromkeys((run.result.device or "").removeprefix(labels.EMULATED).strip() for run in emulated)
+    return (
+        f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
+        "probe sees such a device; they measure no product."
+    )

@@ -1,0 +1,142 @@
+"""Tables of probes of raw storage: of a probe's own report, and of runs that were probed before and after."""
+
+from collections.abc import Sequence
+
+from stallmark import format as units
+from stallmark.analysis.probe.beside_database import Beside
+from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
+from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
+from stallmark.report.labels import EMULATED
+from stallmark.report.table import Cell, Table, percentile, percentile_notes
+
+_PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
+
+
+def storage(experiment: ProbeExperiment) -> Table:
+    """What was probed, with what."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            _named(run),
+            run.result.device or units.NONE,
+            run.result.place,
+            units.size(run.result.file_bytes),
+            f"{run.result.tool}, {run.result.how}",
+            units.minute(run.result.started) + " UTC",
+            "incomplete" if run.incomplete_because else "complete",
+        ]
+        for run in experiment.runs
+    ]
+    header = ["storage", "device", "place", "file", "by", "when", "record"]
+    return Table(header, rows, words=frozenset({0, 1, 2, 4, 5, 6}))
+
+
+def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
+    """What each probe of several patterns shows of one; what one of a single pattern shows is among the findings."""
+    return [
+        f"{run.variant}: {found.sentence}" if len(experiment.runs) > 1 else found.sentence
+        for run in experiment.runs
+        for found in run.saturations
+        if found.pattern.title == title and len(run.saturations) > 1
+    ]
+
+
+def steps(run: ProbeRun) -> Table:
+    """Every figure of one probe."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            step.pattern.title,
+            str(step.outstanding),
+            units.number(step.iops),
+            units.number(step.mb_per_s),
+            units.number(step.mean_ms),
+            *(percentile(step.latency_ms[name]) for name in _PERCENTILES),
+            units.count(step.ios),
+            units.seconds(step.seconds),
+        ]
+        for step in run.result.steps
+    ]
+    shown = (value for step in run.result.steps for value in step.latency_ms.values())
+    header = ["pattern", "outstanding", "I/Os per s", "MB/s", "mean ms", *_PERCENTILES, "I/Os", "measured"]
+    return Table(header, rows, notes=percentile_notes(shown))
+
+
+def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
+    """What the probes were made from."""
+    found: dict[str, list[str]] = {}
+    for run in experiment.runs:
+        for name, value in (run.manifest.get("machine") or {}).items():
+            text = units.size(value) if name == "memory_bytes" else str(value)
+            found.setdefault(name.removesuffix("_bytes"), []).append(text)
+    return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]
+
+
+def drift_table(drifts: Sequence[tuple[str, Drift]]) -> Table:
+    """Probes before and after, step by step; labels say between what."""
+    rows: list[Sequence[str | Cell]] = []
+    for label, drift in drifts:
+        rows += [_drift_row(label, row) for row in drift.rows]
+        if not drift.rows:
+            rows.append([label, *[units.NONE] * 7, Cell(drift.verdict, "bad")])
+    header = [
+        "storage",
+        "probe",
+        "outstanding",
+        "I/Os per s before",
+        "after",
+        "ms before",
+        "after",
+        "change",
+        "verdict",
+    ]
+    return Table(
+        header,
+        rows,
+        words=frozenset({0, 1, 8}),
+        notes=list(dict.fromkeys(f"{label}: {drift.sentence}" for label, drift in drifts)),
+    )
+
+
+def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
+    change = units.signed_share(row.ratio - 1)
+    if row.low is not None and row.high is not None:
+        change += f" ({units.signed_share(row.low - 1)} to {units.signed_share(row.high - 1)})"
+    return [
+        label,
+        row.pattern.title,
+        str(row.outstanding),
+        units.number(row.before_iops),
+        units.number(row.after_iops),
+        units.number(row.before_ms),
+        units.number(row.after_ms),
+        change,
+        Cell(row.verdict, "bad" if row.verdict in (DRIFTED, UNKNOWN) else ""),
+    ]
+
+
+def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
+    """What databases achieved beside what raw storage gives at as many outstanding reads."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            label,
+            units.number(one.reads_per_s),
+            units.number(one.mb_per_s),
+            units.number(one.read_ms),
+            units.number(one.outstanding),
+            units.number(one.raw_iops),
+            units.number(one.raw_ms),
+            units.share(one.share),
+        ]
+        for label, one in found
+    ]
+    return Table(
+        ["run", "reads per s", "MB/s", "ms", "outstanding", "raw reads per s", "raw ms", "achieved"],
+        rows,
+        notes=[
+            *(f"{label}: {one.sentence}" for label, one in found if one.raw_iops is None),
+            *dict.fromkeys(one.caution for _, one in found if one.caution),
+        ],
+    )
+
+
+def _named(run: ProbeRun) -> str:
+    return f"{run.variant} ({EMULATED})" if run.result.emulated else run.variant

@@ -1,0 +1,73 @@
+"""Probes of raw storage in a terminal of 80 columns: every step, and what follows from them."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stallmark import format as units
+from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
+from stallmark.record.probe import ProbeStep
+from stallmark.report.labels import EMULATED
+
+_PERCENTILES = ("p50", "p95", "p99", "p99.9")
+_COLUMNS = (
+    ("outstanding", 11),
+    ("I/Os/s", 7),
+    ("MB/s", 5),
+    ("mean ms", 7),
+    *((name, 6) for name in _PERCENTILES),
+    ("I/Os", 9),
+)
+"""With the widths that their figures need, so that the tables of all patterns stand one below the other: 79 in all."""
+
+
+def probe_table(experiment: ProbeExperiment) -> RenderableType:
+    """A renderable: what does not fit is wrapped, and no digit is lost."""
+    parts: list[RenderableType] = [Text(experiment.title, style="bold"), Text(experiment.answers, style="dim")]
+    for run in experiment.runs:
+        parts += [Text(""), _title(run), _steps(run)]
+    if any(step.percentile_ms(0.999) is None for run in experiment.runs for step in run.result.steps):
+        parts.append(Text(f"{units.NONE} {units.TOO_SMALL}", style="dim"))
+    parts += [Text(""), *(Text(f"• {sentence}") for sentence in experiment.findings)]
+    if experiment.cautions:
+        parts += [Text(""), *(Text(f"• {sentence}", style="yellow") for sentence in experiment.cautions)]
+    return Group(*parts)
+
+
+def _title(run: ProbeRun) -> Text:
+    device = run.result.device or "device not known"
+    text = Text(run.variant, style="bold")
+    text.append(f"  {device}, {units.size(run.result.file_bytes)}, {run.result.tool} {run.result.how}", style="dim")
+    if run.result.emulated and EMULATED not in device:
+        text.append(f"  {EMULATED}", style="yellow")
+    return text
+
+
+def _steps(run: ProbeRun) -> RenderableType:
+    """The pattern stands in a line of its own: in a column it would take a third of the width."""
+    parts: list[RenderableType] = []
+    sentences = {found.pattern: found.sentence for found in run.saturations}
+    for number, (pattern, steps) in enumerate(run.result.curves().items()):
+        parts += [Text(pattern.title, style="italic"), _curve(steps, with_header=number == 0)]
+        if len(sentences) > 1:  # of one, it is among the findings
+            parts.append(Text(sentences[pattern], style="dim"))
+    return Group(*parts)
+
+
+def _curve(steps: Sequence[ProbeStep], *, with_header: bool) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", show_header=with_header)
+    for name, width in _COLUMNS:
+        table.add_column(name, justify="right", no_wrap=True, min_width=width)
+    for step in steps:
+        latencies = step.latency_ms
+        table.add_row(
+            str(step.outstanding),
+            units.number(step.iops),
+            units.number(step.mb_per_s),
+            units.number(step.mean_ms),
+            *(units.number(latencies[name]) for name in _PERCENTILES),
+            units.count(step.ios),
+        )
+    return table

@@ -1,0 +1,246 @@
+"""Tables of runs of queries: the figures of each variant, every query against the baseline, and all that is known."""
+
+from collections.abc import Iterator, Sequence
+
+from stallmark import format as units
+from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.record.devices import is_emulated
+from stallmark.report.labels import EMULATED
+from stallmark.report.table import Cell, Table
+
+WAITS_SHOWN = 3
+
+
+def compared(experiment: ExperimentSummary) -> QueryComparison:
+    assert experiment.queries
+    return experiment.queries
+
+
+def name_of(variant: QueryVariant) -> str:
+    return f"{variant.name} ({EMULATED})" if variant.emulated else variant.name
+
+
+def dop(value: int | None) -> str:
+    return "as set" if value is None else str(value)
+
+
+def times(value: float | None) -> str:
+    """A ratio of run times: 0.45×."""
+    return units.NONE if value is None else f"{units.number(value)}×"
+
+
+def variants(experiment: ExperimentSummary) -> Table:
+    """A row for each: figures, geometric mean, and what the server's data files did in the phase that is compared."""
+    found = compared(experiment)
+    rows: list[Sequence[str | Cell]] = []
+    for variant in found.variants:
+        step = _step(experiment, variant.name, found.phase)
+        io = step.data_io if step else None
+        rows.append(
+            [
+                name_of(variant),
+                variant.device.removeprefix(EMULATED).strip(),
+                units.size(variant.buffer_pool_bytes),
+                units.number(variant.power),
+                units.number(variant.throughput),
+                units.number(variant.composite),
+                units.seconds(_elapsed(experiment, variant.name, found.phase)),
+                "baseline" if variant.name == found.baseline else times(variant.relative),
+                units.number(io.mb_per_s if io and io.seconds else None),
+                units.number(io.read_ms if io else None),
+                units.share(step.hit_share if step else None),
+                units.share(step.cpu_busy_share if step else None),
+                units.share(step.device_busy_share if step else None),
+            ]
+        )
+    header = [
+        *("variant", "device", "pool", "power", "throughput", "composite", "run time", "relative"),
+        *("MB/s", "read ms", "hits", "CPU", "device"),
+    ]
+    notes = [
+        "Power, throughput and composite are derived from TPC-H and no QphH: queries per hour times the scale factor. "
+        f"Run time and what follows are of the {PHASES[found.phase]}. Relative: geometric mean of the queries’ run "
+        f"times against {found.baseline}; below 1 is faster."
+    ]
+    return Table(
+        header,
+        rows,
+        frozenset({0, 1}),
+        notes,
+        [("", 3), ("Derived figures", 3), ("", 2), ("Data files", 3), ("Busy", 2)],
+    )
+
+
+def by_query(experiment: ExperimentSummary) -> Table:
+    """A row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
+    found = compared(experiment)
+    first, *others = found.variants
+    header, groups = ["query", "s", "MB read"], [("", 1), (name_of(first), 2)]
+    for variant in others:
+        header += ["s", "relative", "MB read", "plan"]
+        groups.append((name_of(variant), 4))
+    rows: list[Sequence[str | Cell]] = []
+    for query in found.names:
+        row: list[str | Cell] = [query]
+        for variant in found.variants:
+            cell = variant.cell(query, _dop_of(variant, query, found))
+            row += _short(cell, is_baseline=variant is first)
+        rows.append(row)
+    mean: list[str | Cell] = ["geometric mean", "", ""]
+    for variant in others:
+        mean += ["", times(variant.relative), "", ""]
+    if others:
+        rows.append(mean)
+    words = frozenset({0, *(3 + 4 * number + 3 for number in range(len(others)))})
+    return Table(header, rows, words, list(_notes(found)), groups)
+
+
+def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
+    seconds: str | Cell = units.number(cell.seconds if cell else None)
+    if cell and cell.failed:
+        seconds = Cell("failed", "bad")
+    read = units.number(cell.read_bytes / 1e6 if cell and cell.read_bytes is not None else None)
+    if is_baseline:
+        return [seconds, read]
+    changed = (
+        Cell("changed", "apart") if cell and cell.plan_changed else ("same" if cell and cell.plans else units.NONE)
+    )
+    return [seconds, times(cell.relative if cell else None), read, changed]
+
+
+def _notes(found: QueryComparison) -> Iterator[str]:
+    yield (
+        "Run times are seconds from sending a query to its whole answer; of several runs or streams the geometric "
+        f"mean. Plan: whether its shape (operators, tables, indexes) is one that {found.baseline} has too."
+    )
+    if len(found.dops) > 1:
+        yield f"At a degree of parallelism of {dop(found.dops[0])}; the others stand below."
+
+
+def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
+    """Of each variant all that is known of its queries."""
+    header = [
+        *("query", "asked", "actual", "s", "rows", "logical", "physical", "MB read", "MB spilt", "MB grant", "CPU s"),
+        *("longest waits, s", "plan"),
+    ]
+    found = []
+    for variant in compared(experiment).variants:
+        rows: list[Sequence[str | Cell]] = [_row(cell) for cell in variant.cells]
+        notes = [
+            "Means of an execution. Pages are of 8 KiB, over all workers; logical: looked at, in the pool or not. "
+            "Waits are summed over the workers of a query, so they may be longer than it. An en dash: the server does "
+            "not tell."
+        ]
+        found.append(
+            (
+                name_of(variant),
+                Table(
+                    header, rows, frozenset({0, 11, 12}), notes, [("", 1), ("DOP", 2), ("", 2), ("Pages", 2), ("", 6)]
+                ),
+            )
+        )
+    return found
+
+
+def _row(cell: QueryCell) -> list[str | Cell]:
+    waits = ", ".join(f"{kind} {units.number(ms / 1000)}" for kind, ms in cell.waits[:WAITS_SHOWN])
+    return [
+        cell.query,
+        dop(cell.dop),
+        units.number(cell.actual_dop),
+        Cell("failed", "bad") if cell.failed else units.number(cell.seconds),
+        _whole(cell.rows),
+        _whole(cell.logical_reads),
+        _whole(cell.physical_reads),
+        _mega(cell.read_bytes),
+        _mega(cell.spill_bytes),
+        units.number(None if cell.grant_kib is None else cell.grant_kib * 1024 / 1e6),
+        units.number(None if cell.cpu_ms is None else cell.cpu_ms / 1000),
+        waits or ("none" if cell.waits_known else units.NONE),
+        Cell(", ".join(cell.plans) or units.NONE, "apart" if cell.plan_changed else ""),
+    ]
+
+
+def streams(experiment: ExperimentSummary) -> Table | None:
+    """What each stream of the throughput runs did; None where there was none."""
+    rows: list[Sequence[str | Cell]] = []
+    for run in experiment.runs:
+        by_stream: dict[int, list] = {}
+        for one in run.queries.executions if run.queries else ():
+            if one.phase == "throughput":
+                by_stream.setdefault(one.stream, []).append(one)
+        for stream, done in sorted(by_stream.items()):
+            ended = max(one.started_s + one.seconds for one in done)
+            refreshes = all(one.query.startswith("RF") for one in done)
+            failed = sum(one.failed for one in done)
+            rows.append(
+                [
+                    _title(run),
+                    "refresh" if refreshes else str(stream),
+                    units.count(len(done)),
+                    units.number(ended - min(one.started_s for one in done)),
+                    units.number(sum(one.seconds for one in done) / len(done)),
+                    Cell(str(failed), "bad") if failed else "0",
+                ]
+            )
+    return Table(["run", "stream", "statements", "s", "mean s", "failed"], rows, frozenset({0, 1})) if rows else None
+
+
+def failures(experiment: ExperimentSummary) -> Table | None:
+    rows: list[Sequence[str | Cell]] = [
+        [_title(run), PHASES[one.phase], str(one.stream), one.query, units.number(one.seconds), one.error_class or "",
+         one.error or ""]
+        for run in experiment.runs
+        for one in (run.queries.executions if run.queries else ())
+        if one.failed
+    ]  # fmt: skip
+    header = ["run", "phase", "stream", "query", "after s", "class", "message"]
+    return Table(header, rows, frozenset({0, 1, 3, 5, 6})) if rows else None
+
+
+def driver(experiment: ExperimentSummary) -> str | None:
+    """What lay between two queries, as a sentence."""
+    runs = [run.queries for run in experiment.runs if run.queries and run.queries.driver_gap_ms is not None]
+    if not runs:
+        return None
+    mean = sum(run.driver_gap_ms or 0 for run in runs) / len(runs)
+    most = max(run.driver_gap_most_ms or 0 for run in runs)
+    return (
+        f"Between the end of one query and the start of the next the driver took {units.number(mean)} ms on average "
+        f"and {units.number(most)} ms at most."
+    )
+
+
+def _dop_of(variant: QueryVariant, query: str, found: QueryComparison) -> int | None:
+    """Refresh functions have none."""
+    return found.dops[0] if variant.cell(query, found.dops[0]) else None
+
+
+def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:
+    """The first run's; None where the phase was over within a second."""
+    for run in experiment.runs:
+        for step in run.steps:
+            described = {one["name"]: one.get("phase") for one in run.manifest.get("steps") or []}
+            if step.variant == variant and described.get(step.step) == phase:
+                return step
+    return None
+
+
+def _elapsed(experiment: ExperimentSummary, variant: str, phase: str) -> float | None:
+    for run in experiment.runs:
+        if (run.manifest.get("variant") or {}).get("name") == variant and run.queries:
+            return run.queries.phases.get(phase)
+    return None
+
+
+def _title(run: RunSummary) -> str:
+    return f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title
+
+
+def _whole(value: float | None) -> str:
+    return units.NONE if value is None else f"{value:,.0f}"
+
+
+def _mega(value: float | None) -> str:
+    return units.number(None if value is None else value / 1e6)

@@ -1,0 +1,143 @@
+"""The report's tables of the storage itself: what it was said to be, what was done to it, what its flash held."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from stallmark import format as units
+from stallmark.analysis.compare.sides import variant
+from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.record.devices import data_device_name, is_data_emulated
+from stallmark.report.labels import EMULATED, step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.sections.environment import flatten
+from stallmark.report.table import Cell, Table
+
+
+def described(experiment: ExperimentSummary) -> Table | None:
+    """What every variant's array is, side by side; None where no scenario said anything of one."""
+    variants = {variant(run): run.manifest for run in experiment.runs}
+    if not any(manifest.get("array") for manifest in variants.values()):
+        return None
+    facts = {name: dict(flatten(manifest.get("array") or {})) for name, manifest in variants.items()}
+    rows: list[Sequence[str | Cell]] = [
+        ["device", *(_device(manifest) for manifest in variants.values())],
+        *(
+            [key, *(facts[name].get(key, units.NONE) for name in variants)]
+            for key in dict.fromkeys(key for one in facts.values() for key in one)
+        ),
+    ]
+    note = "As the scenario says: nobody can ask an array from a database."
+    return Table(["", *variants], rows, frozenset(range(len(variants) + 1)), [note])
+
+
+def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
+    """What was done to the storage before runs: (runs, what, the output of a command). Once before several repeats of
+    a variant, each of whose records says so."""
+    found = []
+    for _, alike in groupby(experiment.runs, lambda run: (variant(run), *(run.manifest.get(key) for key in _DONE))):
+        first, *more = alike
+        title = f"{first.title} to {more[-1].title.removeprefix(variant(first)).strip(', ')}" if more else first.title
+        if before := first.manifest.get("before"):
+            found.append((title, *_in_words(before)))
+        if conditioned := first.manifest.get("precondition"):
+            found.append((title, str(conditioned.get("sentence") or ""), ""))
+    return found
+
+
+_DONE = ("before", "precondition")
+
+
+def flash(experiment: ExperimentSummary) -> Table | None:
+    """None where no device's flash was counted."""
+    labels = step_labels(experiment)
+    steps = [(step, step.flash) for step in experiment.steps if step.flash]
+    if not steps:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [emulated_label(step, labels), f"{units.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
+    ]
+    header = ["step", "flash", "reads it answered", "ms of these", "ms of the rest", "evicted/s", "moved up"]
+    header += ["moved down", "filled"]
+    notes = [
+        "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: "
+        "extents of a tier that changed places. Filled: at the end."
+    ]
+    return Table(header, rows, frozenset({0, 1}), notes)
+
+
+def active(experiment: ExperimentSummary) -> Table | None:
+    """What was active, beside what could have held it; None where nothing is known of either."""
+    labels = step_labels(experiment)
+    steps = [(step, step.active) for step in experiment.steps if step.active and _worth(step.active)]
+    if not steps:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            _counted(one),
+            units.size(one.minute_bytes),
+            units.size(one.database_bytes),
+            Cell(units.size(one.dram_bytes), "apart" if _fits(one, one.dram_bytes) else ""),
+            Cell(units.size(one.flash_bytes), "apart" if _fits(one, one.flash_bytes) else ""),
+        ]
+        for step, one in steps
+    ]
+    extents = sorted({one.extent_bytes for _, one in steps if one.extent_bytes})
+    how = f" in extents of {' or '.join(units.size(one) for one in extents)}" if extents else ""
+    notes = [
+        f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
+        "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
+        "interval. Marked: it holds all that was active."
+    ]
+    header = ["step", "active", "in a minute", "database", "array’s DRAM", "flash"]
+    return Table(header, rows, frozenset({0}), notes)
+
+
+def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """Steps, and what their active set says against their figures."""
+    labels = step_labels(experiment)
+    found: dict[str, list[str]] = {}
+    for step in experiment.steps:
+        for text in step.active.warnings if step.active else ():
+            found.setdefault(text, []).append(labels[step.key])
+    return [(", ".join(names), text) for text, names in found.items()]
+
+
+def _use(use: FlashUse) -> list[str]:
+    return [
+        units.share(use.share),
+        units.number(use.read_ms),
+        units.number(use.spindle_read_ms),
+        units.number(use.evictions_per_s),
+        units.size(use.up_bytes),
+        units.size(use.down_bytes),
+        units.share(None if use.used_bytes is None else use.used_bytes / use.size_bytes),
+    ]
+
+
+def _in_words(before: Mapping[str, Any]) -> tuple[str, str]:
+    after = f" ({units.seconds(before.get('seconds'))})"
+    if "ask" in before:
+        return f"The operator was asked: {before['ask']} Answer: {before.get('answer')}{after}.", ""
+    return f"{' '.join(map(str, before.get('command') or []))}{after}", str(before.get("output") or "")
+
+
+def _worth(one: ActiveSet) -> bool:
+    return one.counted_bytes is not None or (one.at_most_bytes is not None and bool(one.dram_bytes or one.flash_bytes))
+
+
+def _counted(one: ActiveSet) -> str:
+    if one.counted_bytes is None:
+        return f"at most {units.size(one.at_most_bytes)}"
+    return units.size(one.counted_bytes)
+
+
+def _fits(one: ActiveSet, room: int | None) -> bool:
+    return bool(room and one.known_bytes and one.known_bytes <= room)
+
+
+def _device(manifest: Mapping[str, Any]) -> str:
+    name = data_device_name(manifest)
+    return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_data_emulated(manifest) else name

@@ -1,0 +1,234 @@
+"""The tables of causes: where response time went, which laws hold, what moved with throughput, what faster reads would
+give, and how two sides differ."""
+
+from collections.abc import Sequence
+
+from stallmark import format as units
+from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, StepCause
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.labels import step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.table import Cell, Table
+from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
+from stallmark.wording import percent
+
+_DIVIDED = (
+    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
+    "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
+    "divided by the transactions per second, is the time that a transaction spends in it. I/O is what the device’s "
+    "own counters account for: what a session waited beyond that, for a CPU after its I/O was done, stands under "
+    "CPU. Driver and network: what no session was seen in, between two answers of the server."
+)
+_NO_DEVICE = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
+_ASSOCIATED = (
+    "Series that were seen to move with throughput, and the read time in any case. Strength: correlation of the "
+    "changes of the series with those of throughput, from one stretch of time to the next, with its interval of "
+    f"{percent(CONFIDENCE)} (Fisher’s z over Bartlett’s effective number of pairs); one that spans zero shows no "
+    "connection. Lag: by how much throughput follows, where the cross-correlation of the pre-whitened changes per "
+    "second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the series, "
+    "least squares on changes of logarithms, the interval by Newey and West; scatter draws it towards 0. Expected: "
+    "what the part’s share of the response time promises."
+)
+_PREDICTED = (
+    "Result TPS if a read took so long on average, queueing included; reads per transaction, writes, log and "
+    "everything else as measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores "
+    "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
+    "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
+    f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
+    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
+    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
+    "were outside."
+)
+_LAWS = (
+    "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
+    "Open: the sides need not agree more closely, for the reason given."
+)
+_CHANGED = (
+    f"Means over runs. The interval ({percent(CONFIDENCE)}) is of the change, Student’s t over runs; en dash with one "
+    "run of a side. Share: of the change in response time, where one was shown; parts may go the other way."
+)
+
+
+def where(experiment: ExperimentSummary) -> Table | None:
+    """Response time by part; None where no step's is known."""
+    labels = step_labels(experiment)
+    known = [(step, step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
+    parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
+    rows: list[Sequence[str | Cell]] = []
+    for step, budget in known:
+        star = "" if budget.device_known else "*"
+        rows.append(
+            [
+                emulated_label(step, labels) + star,
+                units.number(budget.response_ms),
+                *(f"{units.number(budget.parts_ms[name])} ({units.share(budget.share(name))})" for name in parts),
+                units.count(budget.transactions),
+                units.count(budget.looks),
+            ]
+        )
+    if not rows:
+        return None
+    notes = [_DIVIDED] + [_NO_DEVICE] * (not all(budget.device_known for _, budget in known))
+    header = ["step", "response ms", *(PARTS[name] for name in parts), "transactions", "looks at sessions"]
+    return Table(header, rows, frozenset({0}), notes)
+
+
+def what_if(experiment: ExperimentSummary) -> Table | None:
+    """Predicted throughput for other read times; None where nothing can be predicted."""
+    labels = step_labels(experiment)
+    known = [(step, step.cause) for step in experiment.steps if step.cause and step.cause.predictions]
+    if not known:
+        return None
+    times = [one.read_ms for one in known[0][1].predictions]
+    rows: list[Sequence[str | Cell]] = [
+        [emulated_label(step, labels), *_measured(cause), *(_predicted(cause, ms) for ms in times)]
+        for step, cause in known
+    ]
+    header = ["step", "read ms measured", "by", "TPS measured", *(f"{units.number(ms)} ms" for ms in times)]
+    return Table(
+        header, rows, frozenset({0, 2}), [_PREDICTED], [("", 1), ("As it was", 3), ("If reads took", len(times))]
+    )
+
+
+def _measured(cause: StepCause) -> list[str]:
+    demands = cause.demands
+    assert demands is not None
+    return [units.number(demands.read_ms), demands.read_source, units.number(demands.tps)]
+
+
+def _predicted(cause: StepCause, read_ms: float) -> str:
+    found = next(one for one in cause.predictions if one.read_ms == read_ms)
+    return f"{units.number(found.tps)} ({units.number(found.low)}–{units.number(found.high)})"
+
+
+def notes(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """What could not be computed and why, once each, with the steps it is true of."""
+    labels = step_labels(experiment)
+    found: dict[str, list[str]] = {}
+    for step in experiment.steps:
+        for note in step.cause.notes if step.cause else ():
+            found.setdefault(note, []).append(labels[step.key])
+    every = len(experiment.steps)
+    return [("all steps" if len(steps) == every else ", ".join(steps), note) for note, steps in found.items()]
+
+
+def laws(experiment: ExperimentSummary) -> Table | None:
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            law.name,
+            f"{law.left}: {units.number(law.left_value)}",
+            f"{law.right}: {units.number(law.right_value)}",
+            law.unit,
+            units.signed_share(law.gap),
+            f"±{units.share(law.tolerance)}",
+            {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}[
+                law.closed
+            ],
+            law.sentence,
+        ]
+        for step in experiment.steps
+        for law in (step.cause.laws if step.cause else ())
+    ]
+    if not rows:
+        return None
+    header = ["step", "law", "one side", "other side", "unit", "apart", "allowed", "", "in words"]
+    return Table(header, rows, frozenset({0, 1, 2, 3, 4, 7, 8}), [_LAWS])
+
+
+def associations(experiment: ExperimentSummary) -> Table | None:
+    """What moved with throughput, and the read time in any case: of every step that holds enough seconds."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = []
+    others = 0
+    for step in experiment.steps:
+        for one in step.cause.associations if step.cause else ():
+            if not one.shown and not one.name.startswith("read time"):
+                others += 1
+                continue
+            rows.append(
+                [
+                    emulated_label(step, labels),
+                    one.name,
+                    one.unit,
+                    _with_interval(one.r, one.low, one.high),
+                    f"{units.count(one.n)} of {units.seconds(one.bin_s)}",
+                    Cell("moves with it", "good") if one.shown else "not shown",
+                    _with_interval(one.lag_s, one.lag_low_s, one.lag_high_s),
+                    _with_interval(one.elasticity, one.elasticity_low, one.elasticity_high),
+                    units.count(one.elasticity_n) if one.elasticity_n else units.NONE,
+                    _signed(one.expected),
+                ]
+            )
+    if not rows and not others:
+        return None
+    header = [
+        *("step", "series", "unit", "strength", "changes", "", "lag s", "elasticity"),
+        *(f"changes of {units.seconds(ASSOCIATION_BIN_S)}", "expected"),
+    ]
+    left_out = f"{others} further series of these steps showed no connection (log, writes, locks, CPU)."
+    return Table(header, rows, frozenset({0, 1, 2, 5}), [_ASSOCIATED] + [left_out] * (others > 0))
+
+
+def parts(cause: Cause) -> Table | None:
+    """The response time of two sides, and its parts."""
+    return _evidence(cause.parts, with_share=True) if cause.parts else None
+
+
+def evidence(cause: Cause) -> Table | None:
+    return _evidence(cause.evidence, with_share=False) if cause.evidence else None
+
+
+def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
+    rows: list[Sequence[str | Cell]] = []
+    for one in some:
+        row = [
+            one.name,
+            one.unit,
+            units.number(one.a),
+            units.number(one.b),
+            _signed(one.change),
+            units.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
+            f"{one.runs_a} and {one.runs_b}",
+        ]
+        rows.append([*row, units.signed_share(one.share)] if with_share else [*row, one.method])
+    last = "share of the change" if with_share else "method"
+    header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
+    note = [_CHANGED, f"Method: {some[0].method}."] if with_share else []
+    return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
+
+
+def tests(cause: Cause) -> Table | None:
+    """Predictions of one side's model beside what the other side did."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            one.model_of,
+            one.variant,
+            units.number(one.read_ms),
+            f"{units.number(one.predicted)} ({units.number(one.low)}–{units.number(one.high)})",
+            units.number(one.measured),
+            units.signed_share(one.error),
+            "within its range" if one.held else Cell("outside its range", "apart"),
+            units.count(one.runs),
+        ]
+        for one in cause.predictions
+    ]
+    if not rows:
+        return None
+    header = ["model of", "asked about", "read ms of that", "predicted TPS", "measured TPS", "error", "", "runs"]
+    note = "What the model of one side says of the read time that the other side had, beside what that side really did."
+    return Table(header, rows, frozenset({0, 1, 6}), [note])
+
+
+def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None or low is None or high is None:
+        return units.NONE
+    return f"{_signed(value)} ({_signed(low)} to {_signed(high)})"
+
+
+def _signed(value: float | None) -> str:
+    if value is None:
+        return units.NONE
+    text = units.number(abs(value))
+    return text if value == 0 or text == "0" else f"{'+' if value > 0 else '−'}{text}"

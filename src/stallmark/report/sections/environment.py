@@ -1,0 +1,161 @@
+"""What the experiment ran on, from the manifests: said once where all runs agree, by run where they differ."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stallmark import format as units
+from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.record.devices import emulated_roles, is_emulated
+from stallmark.report.labels import EMULATED
+from stallmark.report.table import Cell, Table
+
+SECRET = ("password", "secret", "token", "passwd", "pwd")
+
+
+@dataclass(frozen=True)
+class Facts:
+    title: str
+    pairs: list[tuple[str, str]]
+
+
+def facts(experiment: ExperimentSummary) -> list[Facts]:
+    """Groups of name and value; a value on which runs differ lists them all."""
+    sections = [_sections(run.manifest) for run in experiment.runs]
+    merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
+    return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
+
+
+def _sections(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    server = manifest.get("server") or {}
+    ratio = (manifest.get("database") or {}).get("compressibility")
+    return {
+        "Workload": {
+            name: value
+            for name, value in (manifest.get("workload") or {}).items()
+            if name not in ("transactions", "counted")  # shown where they matter
+        }
+        | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
+        "Server": {k: v for k, v in server.items() if k != "settings"},
+        "Machine": manifest.get("machine") or {},
+        **{
+            f"Load machine {machine['number']}": {k: v for k, v in machine.items() if k != "number"}
+            for machine in manifest.get("load_machines") or []
+        },
+        "Run": {
+            "between variants": manifest.get("reset"),
+            "cache at start": manifest.get("cache_start"),
+            "Stallmark": manifest.get("stallmark"),
+        },
+    }
+
+
+def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """The server's settings under their own names."""
+    maps = [run.manifest.get("server", {}).get("settings") or {} for run in experiment.runs]
+    return merge([{k: str(v) for k, v in one.items() if not _secret(k)} for one in maps])
+
+
+def runs(experiment: ExperimentSummary) -> Table:
+    return Table(
+        ["run", "record", "started (UTC)", "status", "pool set", "reached", "cache", "growth", "cost"],
+        [_run_row(run) for run in experiment.runs],
+        frozenset({0, 1, 2, 3, 6}),
+        [
+            "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the "
+            "database over the run. Cost: CPU of all collectors, as a share of one core."
+        ],
+    )
+
+
+def _run_row(run: RunSummary) -> list[str | Cell]:
+    manifest = run.manifest
+    memory = manifest.get("memory") or {}
+    configured, reached = memory.get("configured_bytes"), memory.get("reached_bytes")
+    database = manifest.get("database") or {}
+    grown = units.size(database.get("bytes_before"))
+    if run.growth_share is not None:
+        grown += f" {units.signed_share(run.growth_share)}"
+    apart = configured is not None and reached is not None and configured != reached
+    return [
+        f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title,
+        run.folder,
+        units.minute(run.started),
+        Cell("incomplete", "bad") if run.incomplete_because else "complete",
+        units.size(configured),
+        Cell(units.size(reached), "apart") if apart else units.size(reached),
+        str(manifest.get("cache_start") or units.NONE),
+        grown,
+        units.share(run.collector_cost_share),
+    ]
+
+
+def devices(experiment: ExperimentSummary) -> list[Facts]:
+    """One group per distinct device; emulated ones carry the word in their title."""
+    result: list[Facts] = []
+    for run in experiment.runs:
+        device = run.manifest.get("device") or {}
+        slow = emulated_roles(run.manifest)
+        for role in ("data", "wal"):
+            if isinstance(device.get(role), Mapping):
+                names = " and ".join(r for r in ("data", "wal") if device.get(r) == device[role]).replace("wal", "WAL")
+                label = f"{EMULATED} device" if role in slow else "Device"
+                group = Facts(f"{label}: {names}", list(flatten(device[role])))
+                if group not in result:
+                    result.append(group)
+    return result
+
+
+def collectors(experiment: ExperimentSummary) -> Table | None:
+    seen: dict[str, list[str | Cell]] = {}
+    for run in experiment.runs:
+        declared = run.manifest.get("collectors") or {}
+        for name, one in declared.items():
+            title = str(one.get("title", name))
+            off = run.collectors_off.get(title) or one.get("unavailable")
+            if off or title not in seen:
+                seen[title] = [
+                    title,
+                    str(one.get("help") or ""),
+                    units.seconds(one.get("interval_s")),
+                    Cell(f"off: {off}", "apart") if off else "on",
+                ]
+        for title, why in run.collectors_off.items():
+            seen.setdefault(title, [title, "", units.NONE, Cell(f"off: {why}", "apart")])
+    if not seen:
+        return None
+    return Table(["collector", "what it reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
+
+
+def notes(experiment: ExperimentSummary) -> list[str]:
+    return list(dict.fromkeys(str(n) for run in experiment.runs for n in run.manifest.get("notes") or []))
+
+
+def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Nested manifests as name and text. Values whose name says secret are never shown."""
+    pairs = []
+    for key, item in value.items():
+        name = " ".join([*path, key.replace("_", " ")])
+        if item in (None, "") or _secret(key):
+            continue
+        if isinstance(item, Mapping):
+            pairs += flatten(item, [*path, key.replace("_", " ")])
+        elif isinstance(item, bool):
+            pairs.append((name, "yes" if item else "no"))
+        elif isinstance(item, int) and name.endswith("bytes"):
+            pairs.append((name.removesuffix("bytes").strip() or "size", units.size(item)))
+        elif isinstance(item, list | tuple):
+            pairs.append((name, ", ".join(map(str, item))))
+        else:
+            pairs.append((name, str(item)))
+    return pairs
+
+
+def _secret(name: str) -> bool:
+    return any(word in name.lower() for word in SECRET)
+
+
+def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Every name once, with all its values in the order they appear."""
+    names = dict.fromkeys(name for one in maps for name in one)
+    return [(n, " · ".join(dict.fromkeys(m[n] for m in maps if n in m))) for n in names]

@@ -1,0 +1,234 @@
+"""Measurements made elsewhere beside the throughput of their run: charts, clocks, correlations."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from stallmark import format as units
+from stallmark.analysis.summary import ExperimentSummary, ForeignCounter, ForeignSummary, RunSummary
+from stallmark.report.labels import EMULATED
+from stallmark.report.sections.axis import Figure
+from stallmark.report.sections.timeline import bucket_means, bucket_width
+from stallmark.report.style import axis, layout, looks, note, plain, value_axis
+from stallmark.report.table import Cell, Table
+
+HEAD, ROW, FOOT = 34, 96, 48  # px: above the first chart, a chart with its title, the axis below
+ROWS = 12
+
+
+def figures(experiment: ExperimentSummary) -> list[Figure]:
+    """One for every file and run: throughput, and below it at most six counters on the same axis of time."""
+    found = [(run, source) for run in experiment.runs for source in run.foreign if source.counters]
+    colours = looks([step.variant for step in experiment.steps])
+    return [
+        _figure(run, source, number, colours[run.steps[0].variant].colour)
+        for number, (run, source) in enumerate(found)
+        if run.steps and len(run.series.second)
+    ]
+
+
+def clocks(experiment: ExperimentSummary) -> Table | None:
+    """By which clock each file's figures are; None where nothing was attached."""
+    several = len(experiment.runs) > 1
+    rows: list[list[str | Cell]] = [
+        [
+            *([run.title] if several else []),
+            source.name,
+            f"{source.file} ({source.format})",
+            f"{source.time_zone}; {offset(source)}",
+            f"{_moment(source.span[0])} to {_moment(source.span[1])[11:]}",
+            units.count(source.samples),
+            units.seconds(source.interval_s),
+        ]
+        for run, source in _all(experiment)
+    ]
+    if not rows:
+        return None
+    header = [*(["run"] if several else []), "name", "file", "its clock", "span, UTC", "samples", "interval"]
+    notes = [
+        f"{source.name}: left out {note}."
+        for source in {source.name: source for _, source in _all(experiment)}.values()
+        for note in source.notes
+    ]
+    notes += [
+        f"{source.name}, in the record but not drawn: {_named(source.others)}."
+        for source in {source.name: source for _, source in _all(experiment)}.values()
+        if source.others
+    ]
+    return Table(header, list(rows), frozenset(range(len(header) - 2)), notes)
+
+
+def correlations(experiment: ExperimentSummary) -> Table | None:
+    """How the drawn counters went with throughput; None where nothing was attached."""
+    several = len(experiment.runs) > 1
+    rows = [
+        [*([run.title] if several else []), source.name, *_correlated(source, counter)]
+        for run, source in _all(experiment)
+        for counter in source.counters
+    ]
+    if not rows:
+        return None
+    words = ["run"] * several + ["name", "what", "counter"]
+    header = [*words, "mean", "interval", "n", "r", "95 % interval"]
+    unknown = f"{units.NONE}: too few samples within measured intervals, or a counter that never changed."
+    return Table(header, list(rows), frozenset(range(len(words))), [unknown])
+
+
+def hints(experiment: ExperimentSummary) -> list[str]:
+    """Where two clocks seem to lie apart, a sentence each."""
+    several = len(experiment.runs) > 1
+    return [
+        f"{run.title}: {source.hint}" if several else source.hint for run, source in _all(experiment) if source.hint
+    ]
+
+
+def offset(source: ForeignSummary) -> str:
+    return f"{source.offset_s:+g} s added" if source.offset_s else "no offset applied"
+
+
+def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ForeignSummary]]:
+    return ((run, source) for run in experiment.runs for source in run.foreign)
+
+
+def _correlated(source: ForeignSummary, counter: ForeignCounter) -> list[str]:
+    found = counter.correlation
+    unit = f"{units.NBSP}{counter.unit}" if counter.unit else ""
+    return [
+        counter.kind,
+        _name(counter),
+        units.number(counter.mean) + unit,
+        units.seconds(source.interval_s),
+        units.count(found.n) if found else units.NONE,
+        _signed(found.r) if found else units.NONE,
+        f"{_signed(found.low)} to {_signed(found.high)}" if found else units.NONE,
+    ]
+
+
+def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -> Figure:
+    emulated = any(step.emulated for step in run.steps)
+    lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
+    span = float(run.series.second[-1]) + 1
+    divisor, unit = units.of_time(span)
+    height = HEAD + ROW * len(lines) + FOOT
+    figure = layout(height, margin={"l": 56, "r": 14, "t": HEAD, "b": FOOT})
+    plot = height - HEAD - FOOT
+    figure["xaxis"] = axis(
+        title={"text": f"{unit} since the run started", "font": {"size": 11}, "standoff": 6},
+        anchor=f"y{len(lines)}",
+        range=[0, span / divisor],
+    )
+    data = []
+    for row, (title, x, y) in enumerate(lines):
+        name = f"{row + 1}" if row else ""
+        top = 1 - row * ROW / plot
+        known = y[np.isfinite(y)]
+        figure[f"yaxis{name}"] = value_axis(
+            float(known.max()) if len(known) else 0.0,
+            domain=[max(top - (ROW - 26) / plot, 0), top],
+            anchor="x",
+            nticks=4,
+        )
+        figure["annotations"].append(note(plain(title, 90), x=0, y=top, yshift=3))
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines" if len(x) > 60 else "lines+markers",
+                "name": plain(title, 40),
+                "x": [float(f"{v:.6g}") for v in (x / divisor).tolist()],
+                "y": [float(f"{v:.4g}") if np.isfinite(v) else None for v in y.tolist()],
+                "hovertemplate": "%{y:,.3~r}",
+                "line": {"color": colour, "width": 1.5, "dash": "solid" if row == 0 else "dot"},
+                "marker": {"size": 4},
+                "xaxis": "x",
+                "yaxis": f"y{name}",
+            }
+        )
+        figure["shapes"] += _warm_ups(run, f"y{name}", divisor)
+    return Figure(
+        id=f"foreign-{number}",
+        title=f"{source.name} beside the throughput of {run.title}",
+        unit="",
+        emulated=emulated,
+        summary=_summary(run, source),
+        method="Throughput by Stallmark’s clock, every second or means of several; the counters by the clock of "
+        f"{source.name}, each sample drawn at the end of its interval. Warm-up is shaded.",
+        plotly={"data": data, "layout": figure},
+        header=[f"{unit} from", *(title for title, _, _ in lines)],
+        rows=list(_rows(lines, span, divisor)),
+        reading=f"Clock of {source.name}: {source.time_zone}; {offset(source)}. One sample every "
+        f"{units.seconds(source.interval_s)}.",
+        wide=True,
+    )
+
+
+Line = tuple[str, np.ndarray, np.ndarray]
+
+
+def _throughput(run: RunSummary) -> Line:
+    width = bucket_width(len(run.series.second), 1)
+    x = bucket_means(run.series.second + 0.5, width)
+    emulated = f" ({EMULATED} device)" if any(step.emulated for step in run.steps) else ""
+    return f"committed transactions per second{emulated}", x, bucket_means(run.series.tps, width)
+
+
+def _samples(counter: ForeignCounter) -> Line:
+    width = bucket_width(len(counter.t), 1)
+    unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
+    unit = ", per second" if counter.unit == "1/s" else unit
+    title = f"{counter.kind}{unit}: {_name(counter)}"
+    return title, bucket_means(counter.t, width), bucket_means(counter.values, width)
+
+
+def _name(counter: ForeignCounter) -> str:
+    return f"{counter.name} ({counter.instance})" if counter.instance else counter.name
+
+
+def _warm_ups(run: RunSummary, y: str, divisor: int) -> Iterator[dict]:
+    for step in run.manifest.get("steps", []):
+        if (step.get("measure_s") or 0) > (step.get("begin_s") or 0):
+            yield {
+                "type": "rect",
+                "xref": "x",
+                "yref": f"{y} domain",
+                "x0": (step.get("begin_s") or 0) / divisor,
+                "x1": step["measure_s"] / divisor,
+                "y0": 0,
+                "y1": 1,
+                "line": {"width": 0},
+                "fillcolor": "#888",
+                "opacity": 0.1,
+                "layer": "below",
+            }
+
+
+def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:
+    """A coarse table: means over a twelfth of the run each."""
+    edges = np.linspace(0, span, ROWS + 1)
+    for begin, end in pairwise(edges):
+        cells = []
+        for _, x, y in lines:
+            inside = y[(x > begin) & (x <= end) & np.isfinite(y)]
+            cells.append(units.number(float(inside.mean())) if len(inside) else units.NONE)
+        yield [units.number(begin / divisor), *cells]
+
+
+def _summary(run: RunSummary, source: ForeignSummary) -> str:
+    parts = []
+    for counter in source.counters:
+        unit = f" {counter.unit}" if counter.unit else ""
+        parts.append(f"{counter.kind} {units.number(counter.mean)}{unit}")
+    return f"{source.name}, means over the measured intervals of {run.title}: {'; '.join(parts)}."
+
+
+def _named(counters: list[str]) -> str:
+    shown = ", ".join(counters[:12])
+    return shown if len(counters) <= 12 else f"{shown} and {len(counters) - 12} more"
+
+
+def _moment(iso: str) -> str:
+    return iso[:19].replace("T", " ")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")

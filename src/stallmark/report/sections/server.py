@@ -1,0 +1,327 @@
+"""The report's tables of what SQL Server counts beyond sums: by file, wait, duration of an I/O, and procedure."""
+
+from collections.abc import Callable, Sequence
+
+from stallmark import format as units
+from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.labels import step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.sections.waits import WAIT_NAMES
+from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+
+FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "another database"}
+
+
+def files(experiment: ExperimentSummary) -> Table | None:
+    """Per file of a server that counts by file; None for others."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = []
+    for step in experiment.steps:
+        for file in step.files:
+            io, kind = file.io, FILE_KINDS.get(file.kind, file.kind)
+            rows.append(
+                [
+                    emulated_label(step, labels),
+                    file.name,
+                    Cell(kind, "apart") if file.kind == "foreign" else kind,
+                    *_rates(io, io.reads if io else 0, io.read_bytes if io else 0, io.read_ms if io else None),
+                    *_rates(io, io.writes if io else 0, io.write_bytes if io else 0, io.write_ms if io else None),
+                    units.count(file.growths),
+                ]
+            )
+    if not rows:
+        return None
+    each = ["per s", "MB/s", "KiB each", "mean ms"]
+    return Table(
+        ["step", "file", "of", *each, *each, "times grown"],
+        rows,
+        frozenset({0, 1, 2}),
+        [
+            "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and "
+            "with the wait for a CPU in them: below 1 ms they say little."
+        ],
+        [("", 3), ("Reads", 4), ("Writes", 4), ("", 1)],
+    )
+
+
+def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | None) -> list[str | Cell]:
+    if io is None or not io.seconds:
+        return [units.NONE] * 4
+    each = size_bytes / count / 1024 if count else None
+    rates = (count / io.seconds, size_bytes / io.seconds / 1e6, each, mean_ms)
+    return [units.number(value) for value in rates]
+
+
+def memory(experiment: ExperimentSummary) -> Table | None:
+    """The pool and what had to be read, written and thrown out for it; None where the server does not tell."""
+    return _states(
+        experiment,
+        [
+            *("page life s", "lookups/s", "reads/s", "ahead", "lazy writes/s", "checkpoint/s"),
+            *("free list stalls/s", "total", "target"),
+        ],
+        lambda state: [
+            units.number(state.page_life_s),
+            units.number(state.page_lookups_per_s),
+            units.number(state.page_reads_per_s),
+            units.share(state.read_ahead_share),
+            units.number(state.lazy_writes_per_s),
+            units.number(state.checkpoint_pages_per_s),
+            units.number(state.free_list_stalls_per_s),
+            units.size(state.memory_bytes),
+            units.size(state.memory_target_bytes),
+        ],
+        "Page life: the least seen of the server’s estimate of how long a page stays. Ahead: of the pages read, those "
+        "read before they were asked for. Lazy writes and checkpoint: pages written to make room, and by checkpoints. "
+        "Free list stalls: a read had to wait for a free page. Memory: of the whole server, at the interval’s end.",
+        [("", 1), ("Buffer pool, pages", 7), ("Memory", 2)],
+    )
+
+
+def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
+    """None where the server does not tell."""
+    return _states(
+        experiment,
+        ["flushes/s", "KiB each", "used", "kept by", "tempdb used", "I/Os pending", "tasks runnable"],
+        lambda state: [
+            units.number(state.log_flushes_per_s),
+            units.number(None if state.log_bytes_per_flush is None else state.log_bytes_per_flush / 1024),
+            units.share(state.log_used_share),
+            (state.log_kept_by or units.NONE).replace("_", " ").lower(),
+            units.size(state.tempdb_used_bytes),
+            units.number(state.pending_ios),
+            units.number(state.runnable_tasks),
+        ],
+        "Used: the most seen. Kept by: what most often kept the log from being reused. Pending and runnable (waiting "
+        "for a CPU): means of looks at random instants.",
+        [("", 1), ("Log of our database", 4), ("", 3)],
+    )
+
+
+def _states(
+    experiment: ExperimentSummary,
+    header: list[str],
+    cells: Callable[[ServerState], list[str]],
+    note: str,
+    groups: list[tuple[str, int]],
+) -> Table | None:
+    """A row for each step that has any of these figures."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [emulated_label(step, labels), *cells(step.server_state)] for step in experiment.steps if step.server_state
+    ]
+    rows = [row for row in rows if any(str(cell) != units.NONE for cell in row[1:])]
+    return Table(["step", *header], rows, frozenset({0}), [note], groups) if rows else None
+
+
+def pool_contents(experiment: ExperimentSummary) -> Table | None:
+    """None where no look at the pool fell into a measured interval."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            content.database,
+            content.page_type.replace("_", " ").lower(),
+            units.size(content.size_bytes),
+            units.size(content.dirty_bytes),
+            units.number(content.read_ms),
+        ]
+        for step in experiment.steps
+        if step.server_state
+        for content in step.server_state.contents
+    ]
+    if not rows:
+        return None
+    return Table(
+        ["step", "database", "pages", "in the pool", "dirty", "mean read ms"],
+        rows,
+        frozenset({0, 1, 2}),
+        ["As the last look in the measured interval found it. Mean read: of what the reads of these very pages took."],
+    )
+
+
+def server_waits(experiment: ExperimentSummary) -> Table | None:
+    """None where the server does not count its waits."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            wait.wait_type,
+            WAIT_NAMES[wait.wait_class].replace("WAL", "log"),
+            units.count(wait.waits),
+            units.number(wait.resource_ms / wait.seconds),
+            units.number(wait.signal_ms / wait.seconds),
+            units.number(wait.resource_ms / wait.waits),
+        ]
+        for step in experiment.steps
+        for wait in step.server_waits
+    ]
+    if not rows:
+        return None
+    return Table(
+        ["step", "wait", "class", "waits", "resource ms/s", "signal ms/s", "mean resource ms"],
+        rows,
+        frozenset({0, 1, 2}),
+        [
+            "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. "
+            "Signal: what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left "
+            "out."
+        ],
+    )
+
+
+def row_waits(experiment: ExperimentSummary) -> Table | None:
+    """None where nobody looked; without rows where nobody waited."""
+    labels = step_labels(experiment)
+    looked = [step for step in experiment.steps if step.row_waits is not None]
+    if not looked:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            wait.table,
+            units.number(wait.waiting),
+            units.share(wait.waiting / step.users) if step.users else units.NONE,
+            units.number(wait.waits_per_s),
+            units.number(wait.wait_ms),
+            units.number(wait.latched),
+            units.number(wait.reading),
+        ]
+        for step in looked
+        for wait in step.row_waits or []
+    ]
+    counted = any(wait.waits_per_s is not None for step in looked for wait in step.row_waits or [])
+    width = 8 if counted else 4
+    header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
+    note = (
+        "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
+        "share of the virtual users, beside whom attendants wait too."
+    )
+    if counted:
+        note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+    return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
+
+
+def procedures(experiment: ExperimentSummary) -> Table | None:
+    """None where the server does not count by procedure."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            procedure.name,
+            units.count(procedure.executions),
+            units.share(procedure.coverage),
+            units.number(procedure.physical_reads),
+            units.number(procedure.logical_reads),
+            units.number(procedure.logical_writes),
+            units.number(procedure.elapsed_ms),
+        ]
+        for step in experiment.steps
+        for procedure in step.procedures
+    ]
+    if not rows:
+        return None
+    each = ["physical reads", "logical reads", "logical writes", "ms"]
+    return Table(
+        ["step", "procedure", "executions", "covered", *each],
+        rows,
+        frozenset({0, 1}),
+        [
+            "Reads and writes are pages of 8 KiB. Covered: executions the server still had the counts of, of the "
+            "transactions that ended; a plan that left the cache took its counts along, and retries make it more "
+            "than all."
+        ],
+        [("", 4), ("Per execution", 4)],
+    )
+
+
+def io_latency(experiment: ExperimentSummary) -> Table | None:
+    """None where the histograms were not asked for."""
+    labels = step_labels(experiment)
+    found = [(step, one) for step in experiment.steps for one in step.io_latency]
+    if not found:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            one.operation,
+            units.count(one.ios),
+            units.share(one.coverage),
+            *(_duration(one.latency_ms.get(name), one.resolution_ms, one.doubt) for name in PERCENTILES),
+        ]
+        for step, one in found
+    ]
+    notes = [
+        "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
+        "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "
+        "I/Os that the file counters counted. Durations are whole numbers of "
+        + " or ".join(
+            sorted({_RESOLUTIONS[one.resolution_ms] for _, one in found if one.resolution_ms}) or ["their unit"]
+        )
+        + "; < means less than one.",
+        *dict.fromkeys(
+            f"{units.NONE}? {emulated_label(step, labels)}, {one.operation}: {one.doubt}."
+            for step, one in found
+            if one.doubt
+        ),
+        *percentile_notes(value for _, one in found if not one.doubt for value in shown(one.latency_ms)),
+    ]
+    return Table(
+        ["step", "I/O", "counted", "covered", *PERCENTILES],
+        rows,
+        frozenset({0, 1}),
+        notes,
+        [("", 4), ("Milliseconds", len(PERCENTILES))],
+    )
+
+
+_RESOLUTIONS = {1.0: "milliseconds", 0.001: "microseconds"}
+
+
+def _duration(value: float | None, resolution: float | None, doubt: str | None) -> Cell | str:
+    if doubt:
+        return Cell(f"{units.NONE}?", "none")
+    if value is None or resolution is None:
+        return percentile(None)
+    whole = f"{value:,.0f}" if resolution == 1 else units.number(value)
+    return whole if value else f"< {resolution:g}"
+
+
+def query_store(experiment: ExperimentSummary) -> Table | None:
+    """None where it was not asked for."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            procedure.name,
+            units.count(procedure.executions),
+            *(
+                units.number(value)
+                for value in (
+                    procedure.physical_reads,
+                    procedure.logical_reads,
+                    procedure.logical_writes,
+                    procedure.worker_ms,
+                    procedure.elapsed_ms,
+                )
+            ),
+            ", ".join(f"{category} {units.number(ms)}" for category, ms in procedure.waits) or units.NONE,
+        ]
+        for step in experiment.steps
+        for procedure in step.query_store
+    ]
+    if not rows:
+        return None
+    each = ["physical reads", "logical reads", "logical writes", "CPU ms", "ms"]
+    return Table(
+        ["step", "procedure", "statements", *each, "longest waits, ms/s"],
+        rows,
+        frozenset({0, 1, 8}),
+        [
+            "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
+            "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, "
+            "Tran Log IO a log write."
+        ],
+        [("", 3), ("Per statement executed", 5), ("", 1)],
+    )

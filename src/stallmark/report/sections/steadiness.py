@@ -1,0 +1,162 @@
+"""The report's tables of steadiness and of the service level."""
+
+from collections.abc import Sequence
+
+from stallmark import format as units
+from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.report.labels import step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.table import Cell, Table
+from stallmark.wording import signed
+
+AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
+OUTCOMES = {"met": "", "not met": "bad", "mean only": "apart", "not known": "none"}
+
+
+def steadiness(experiment: ExperimentSummary) -> Table | None:
+    """The verdict on every step with the tests behind it; None where none was judged."""
+    labels = step_labels(experiment)
+    judged = [(step, step.steadiness) for step in experiment.steps if step.steadiness]
+    if not judged:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            Cell(found.verdict, "bad" if found.incomparable else ""),
+            found.of,
+            units.count(found.seconds),
+            *_tests(found),
+        ]
+        for step, found in judged
+    ]
+    header = [
+        "step",
+        "verdict",
+        "judged by",
+        "s",
+        "drift",
+        "95 % interval",
+        "per hour",
+        "p",
+        "largest step",
+        "at s",
+        "p",
+    ]
+    methods = list(dict.fromkeys(found.method for _, found in judged))
+    return Table(header, rows, frozenset({0, 1, 2}), methods)
+
+
+def seconds(experiment: ExperimentSummary) -> Table | None:
+    """Which seconds the figures of every step are over, and what went before; None where it is not known."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            f"{step.begin_s} to {step.end_s} s",
+            units.count(step.end_s - step.begin_s),
+            units.count(step.cycles.measured_s if step.cycles else step.end_s - step.begin_s),
+            _cycles(step),
+            _waited(step),
+            _warm_up(step.steadiness),
+        ]
+        for step in experiment.steps
+        if step.end_s and step.steadiness
+    ]
+    if not rows:
+        return None
+    header = [
+        "step",
+        "figures over",
+        "s",
+        "measured s",
+        "whole checkpoint cycles",
+        "waited before",
+        "warm-up still inside",
+    ]
+    return Table(header, rows, frozenset({0, 1, 4, 5, 6}), _cycle_notes(experiment))
+
+
+def service_levels(experiment: ExperimentSummary) -> Table | None:
+    """None where the scenario sets none."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            f"{level.percentile} ≤ {level.limit_ms:g} ms",
+            Cell(level.outcome, OUTCOMES[level.outcome]),
+            level.figure,
+            units.number(level.figure_ms),
+            units.count(level.reads),
+            _ideal(level.ideal_ms, level.ideal_met),
+            level.source,
+        ]
+        for step in experiment.steps
+        if (level := step.slo)
+    ]
+    if not rows:
+        return None
+    header = ["step", "service level", "outcome", "judged by", "read ms", "reads", "ideal", "source"]
+    notes = (
+        ["Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."]
+        if any(step.slo and step.slo.figure == "mean only" for step in experiment.steps)
+        else []
+    )
+    return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
+
+
+def _tests(found: Steadiness) -> list[str]:
+    if found.drift is None or found.drift_low is None or found.drift_high is None:
+        return [units.NONE] * 7
+    return [
+        signed(found.drift),
+        f"{signed(found.drift_low)} to {signed(found.drift_high)}",
+        signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else units.NONE,
+        _p(found.trend_p),
+        signed(found.change or 0.0),
+        units.count(found.change_at_s),
+        _p(found.change_p),
+    ]
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return units.NONE
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _warm_up(found: Steadiness | None) -> str:
+    if found is None:
+        return units.NONE
+    return f"{found.warm_up_s} s, {signed(found.warm_up_shift)}" if found.warm_up_s else "none seen"
+
+
+def _waited(step: StepSummary) -> str:
+    if not step.waited:
+        return "as planned"
+    ended = "steady" if step.waited["steady"] else "not steady by then"
+    return f"{step.waited['seconds']:.0f} s, {ended}"
+
+
+def _cycles(step: StepSummary) -> str:
+    cycles = step.cycles
+    if cycles is None:
+        return "not known"
+    return f"{cycles.count}, and nothing else" if cycles.whole else f"{cycles.count}: too few, or irregular"
+
+
+def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
+    """How the cycles were told, and what that means for the figures."""
+    known = [step.cycles for step in experiment.steps if step.cycles]
+    notes = [
+        f"Checkpoint cycles: from {cycles.shown_by}, looked at every {cycles.resolution_s:g} s. Figures are over whole "
+        "cycles where there are three or more."
+        for cycles in known[:1]
+    ]
+    return notes + list(dict.fromkeys(cycles.sentence for cycles in known if cycles.whole))
+
+
+def _ideal(ideal_ms: float | None, met: bool | None) -> str:
+    if ideal_ms is None:
+        return units.NONE
+    return f"{ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[met]

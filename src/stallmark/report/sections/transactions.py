@@ -1,0 +1,212 @@
+"""The report's tables by transaction type: what each step did, and how their 90th percentiles compare."""
+
+from collections.abc import Sequence
+
+from stallmark import format as units
+from stallmark.analysis.read.server_summary import TransactionReads
+from stallmark.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
+from stallmark.report.labels import step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+from stallmark.stats.thresholds import OVER_LIMIT, SAMPLES_BEYOND
+from stallmark.wording import spoken
+
+HEADER = [
+    *("transaction", "count", "achieved", "deck", "per s", "mean"),
+    *("p50", "p90", "limit", "p95", "p99", "p99.9", "max"),
+    *("rolled back", "failed", "retries", "errors"),
+]
+GROUPS = [("", 2), ("Share of users’", 2), ("", 1), ("Latency, ms", 8), ("Not committed", 4)]
+
+
+def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
+    """A table for each step, with its name; one for all of them where there is one type of transaction."""
+    labels = step_labels(experiment)
+    several = len({t.name for s in experiment.steps for t in s.transactions}) > 1
+    if not several:
+        rows = [[emulated_label(s, labels), *_row(t, s)] for s in experiment.steps for t in s.transactions]
+        return [("", _table(["step", *HEADER], rows, [("", 3), *GROUPS[1:]], experiment.steps))]
+    return [
+        (
+            emulated_label(step, labels),
+            _table(HEADER, [*(_row(t, step) for t in step.transactions), _all(step)], GROUPS, [step]),
+        )
+        for step in experiment.steps
+    ]
+
+
+def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
+    errors: dict[str, int] = {}
+    for error in step.errors:
+        if error.transaction == one.name:
+            errors[error.error_class] = errors.get(error.error_class, 0) + error.attempts
+    off_mix = any(gate.name == "mix" and gate.passed is False for gate in step.gates)
+    share = units.share(one.share)
+    return [
+        spoken(one.name),
+        units.count(one.done),
+        Cell(share, "apart") if off_mix and one.share is not None else share,
+        units.share(one.deck_share),
+        units.number(one.tps),
+        units.number(one.latency_mean_ms),
+        percentile(one.latency_ms.get("p50")),
+        _p90(one),
+        units.NONE if one.limit_s is None else units.number(one.limit_s * 1000),
+        *(percentile(one.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
+        *(units.count(n) for n in (one.rolled_back, one.failed, one.retries)),
+        ", ".join(f"{name} {n:,}" for name, n in errors.items()) or units.NONE,
+    ]
+
+
+def _all(step: StepSummary) -> list[str | Cell]:
+    return [
+        "all",
+        units.count(step.committed + step.rolled_back),
+        *(units.NONE, units.NONE),
+        units.number(step.tps),
+        units.number(step.latency_mean_ms),
+        *(percentile(step.latency_ms.get(name)) for name in ("p50", "p90")),
+        units.NONE,
+        *(percentile(step.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
+        *(units.count(n) for n in (step.rolled_back, step.failed, step.retries)),
+        units.NONE,
+    ]
+
+
+def _p90(one: TransactionSummary) -> Cell | str:
+    """Marked where more took longer than the limit than may; of a small sample by its share alone."""
+    over = one.over_limit is not None and one.over_limit > OVER_LIMIT
+    written = percentile(one.latency_ms.get("p90"))
+    return Cell(str(written), "bad") if over else written
+
+
+def _table(
+    header: list[str], rows: Sequence[Sequence[str | Cell]], groups: list[tuple[str, int]], steps: Sequence[StepSummary]
+) -> Table:
+    """Without the columns that say nothing of any row: a share where there is no deck, a limit where none is set."""
+    kept = [
+        at
+        for at, name in enumerate(header)
+        if name in ("transaction", "count") or any(str(row[at]) != units.NONE for row in rows)
+    ]
+    spans, at = [], 0
+    for name, span in groups:
+        spans.append((name, sum(at <= column < at + span for column in kept)))
+        at += span
+    names = [header[at] for at in kept]
+    return Table(
+        names,
+        [[row[at] for at in kept] for row in rows],
+        frozenset(at for at, name in enumerate(names) if name in ("step", "transaction", "errors")),
+        percentile_notes(v for s in steps for t in s.transactions for v in shown(t.latency_ms)),
+        [(name, span) for name, span in spans if span],
+    )
+
+
+def limits(experiment: ExperimentSummary) -> Table | None:
+    """The 90th percentile of each type in every step, against its limit; None where no type has one."""
+    labels, steps = step_labels(experiment), experiment.steps
+    kinds = {t.name: t for s in steps for t in s.transactions if t.limit_s is not None}
+    if not kinds:
+        return None
+    rows: list[Sequence[str | Cell]] = []
+    for name, kind in kinds.items():
+        found = [next((t for t in s.transactions if t.name == name), None) for s in steps]
+        rows.append(
+            [
+                spoken(name),
+                units.number((kind.limit_s or 0) * 1000),
+                *(units.NONE if one is None else _p90(one) for one in found),
+            ]
+        )
+    return Table(
+        ["transaction", "limit", *(emulated_label(s, labels) for s in steps)],
+        rows,
+        frozenset({0}),
+        [
+            "Red: more than a tenth took longer than the limit.",
+            *percentile_notes(t.latency_ms.get("p90") for s in steps for t in s.transactions if t.limit_s),
+        ],
+    )
+
+
+def reads(experiment: ExperimentSummary) -> Table | None:
+    """Physical reads per transaction of each type in every step; None where nobody can tell."""
+    labels, steps = step_labels(experiment), [step for step in experiment.steps if step.reads]
+    names = dict.fromkeys(one.transaction for step in steps for one in step.reads)
+    if not names:
+        return None
+    found = [{one.transaction: one for one in step.reads} for step in steps]
+    rows: list[Sequence[str | Cell]] = [
+        [spoken(name), *(_mean(mine[name], mine[name].reads) if name in mine else units.NONE for mine in found)]
+        for name in names
+    ]
+    header = ["transaction", *(emulated_label(step, labels) for step in steps)]
+    return Table(header, rows, frozenset({0}), _too_few(steps))
+
+
+def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
+    """A table for each step in which somebody can tell, with its name."""
+    labels = step_labels(experiment)
+    header = ["transaction", "counted", "physical reads", "KiB read", "ms reading", "found in the pool", "of all reads"]
+    return [
+        (
+            emulated_label(step, labels),
+            Table(
+                header,
+                [
+                    [
+                        spoken(one.transaction),
+                        units.count(one.counted),
+                        _mean(one, one.reads),
+                        _mean(one, one.read_bytes / 1024),
+                        _mean(one, one.read_ms),
+                        _mean(one, one.hits),
+                        units.share(one.share),
+                    ]
+                    for one in step.reads
+                ],
+                notes=[_of_reads([step]), *_too_few([step])],
+                groups=[("", 2), ("Per transaction", 4), ("", 1)],
+            ),
+        )
+        for step in experiment.steps
+        if step.reads
+    ]
+
+
+def _mean(of: TransactionReads, value: float | None) -> Cell | str:
+    """Nothing where too few were looked at."""
+    few = of.sampled and of.counted < SAMPLES_BEYOND
+    return Cell(f"{units.NONE}*", "none") if few else units.number(value)
+
+
+def _too_few(steps: Sequence[StepSummary]) -> list[str]:
+    few = any(one.sampled and one.counted < SAMPLES_BEYOND for step in steps for one in step.reads)
+    return [f"{units.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
+
+
+def _of_reads(steps: Sequence[StepSummary]) -> str:
+    if all(one.sampled for step in steps for one in step.reads):
+        return (
+            "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one "
+            "may bring several blocks, and what others read for it is not in it."
+        )
+    return (
+        "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that "
+        "ended. Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
+    )
+
+
+def service_times(experiment: ExperimentSummary) -> Table:
+    labels = step_labels(experiment)
+    return Table(
+        ["step", "transaction", *PERCENTILES],
+        [
+            [emulated_label(s, labels), spoken(t.name), *(percentile(t.service_ms.get(p)) for p in PERCENTILES)]
+            for s in experiment.steps
+            for t in s.transactions
+        ],
+        frozenset({0, 1}),
+        percentile_notes(v for s in experiment.steps for t in s.transactions for v in shown(t.service_ms)),
+    )

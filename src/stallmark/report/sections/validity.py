@@ -1,0 +1,77 @@
+"""The validity gates as a table: what must hold, and what was found in each step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stallmark import format as units
+from stallmark.analysis.summary import ExperimentSummary, Gate, StepSummary
+from stallmark.report.labels import step_labels
+from stallmark.report.sections.axis import emulated_label
+from stallmark.report.table import Cell, Table
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One gate over all steps: in which it failed, and what was found in the step nearest to failing it, or furthest
+    beyond."""
+
+    gate: Gate
+    failed: list[StepSummary]
+    known: bool
+
+    @property
+    def word(self) -> str:
+        return "FAILED" if self.failed else "passed" if self.known else "not known"
+
+
+def verdicts(experiment: ExperimentSummary) -> list[Verdict]:
+    """In the order of the gates; none where the record does not say what its workload asks for."""
+    names = dict.fromkeys(gate.name for step in experiment.steps for gate in step.gates)
+    found = []
+    for name in names:
+        held = [(step, gate) for step in experiment.steps for gate in step.gates if gate.name == name]
+        worst = max((gate for _, gate in held), key=_nearness)
+        failed = [step for step, gate in held if gate.passed is False]
+        found.append(Verdict(worst, failed, any(gate.passed is not None for _, gate in held)))
+    return found
+
+
+def gates(experiment: ExperimentSummary) -> Table | None:
+    """The verdict on each; None where there are no gates."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = []
+    for verdict in verdicts(experiment):
+        kind = {"FAILED": "bad", "passed": ""}.get(verdict.word, "none")
+        where = ", ".join(emulated_label(step, labels) for step in verdict.failed)
+        some = f" in {where}" if where and len(experiment.steps) > 1 else ""
+        gate = verdict.gate
+        rows.append([gate.name, Cell(verdict.word + some, kind), gate.figure, gate.allowed, gate.asks])
+    if not rows:
+        return None
+    header = ["gate", "verdict", "found", "allowed", "what must hold"]
+    several = ["Found: in the step that is nearest to failing the gate, or fails it by most."]
+    return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
+
+
+def by_step(experiment: ExperimentSummary) -> Table:
+    """What was found in every step."""
+    labels, steps = step_labels(experiment), experiment.steps
+    names = [verdict.gate.name for verdict in verdicts(experiment)]
+    found = [{gate.name: gate for gate in step.gates} for step in steps]
+    return Table(
+        ["gate", *(emulated_label(step, labels) for step in steps)],
+        [[name, *(_cell(gates.get(name)) for gates in found)] for name in names],
+        frozenset(range(len(steps) + 1)),
+    )
+
+
+def _cell(gate: Gate | None) -> Cell | str:
+    if gate is None:
+        return units.NONE
+    return Cell(f"{gate.figure}; {gate.allowed}", {True: "", False: "bad", None: "none"}[gate.passed])
+
+
+def _nearness(gate: Gate) -> tuple[bool, float]:
+    if gate.value is None or gate.limit is None:
+        return gate.passed is False, -1.0
+    return gate.passed is False, abs(gate.value) / gate.limit if gate.limit else abs(gate.value)

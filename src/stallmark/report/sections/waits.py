@@ -1,0 +1,198 @@
+"""Where the users' time went, and how throughput moved with the stall: one row per step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from stallmark import format as units
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.report.labels import Panel, panels, step_labels
+from stallmark.report.sections.axis import Figure, emulated_label
+from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, axis, layout, looks, note, plain
+from stallmark.stats.correlation import Correlation
+
+WAIT_NAMES = {"io": "I/O", "wal": "WAL", "lock": "lock", "cpu": "CPU", "client": "client", "other": "other"}
+ORDER = ("io", "wal", "lock", "cpu", "client", "other")
+assert set(ORDER) == set(WAIT_CLASSES)
+ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
+
+
+def wait_figure(experiment: ExperimentSummary) -> Figure | None:
+    """Stacked shares of the users' sampled time; None when no step was sampled."""
+    steps = [s for s in experiment.steps if s.wait_share]
+    if not steps:
+        return None
+    labels = step_labels(experiment)
+    parts = panels(steps)
+    figure = _rows_layout(parts, labels)
+    data = []
+    for number, panel in enumerate(parts):
+        suffix = str(number + 1) if number else ""
+        for name in ORDER:
+            values = [100 * (s.wait_share or {}).get(name, 0.0) for s in panel.steps]
+            data.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": WAIT_NAMES[name],
+                    "x": [float(f"{v:.4g}") for v in values],
+                    "y": list(range(len(panel.steps))),
+                    "text": [f"{v:.0f}" if v >= 5 else "" for v in values],
+                    "textposition": "inside",
+                    "insidetextanchor": "middle",
+                    "textangle": 0,
+                    "constraintext": "none",
+                    "hovertemplate": "%{x:.1f} %",
+                    "marker": {"color": WAIT_COLOURS[name]},
+                    "xaxis": "x",
+                    "yaxis": f"y{suffix}",
+                }
+            )
+    figure |= {"barmode": "stack", "bargap": 0.24, "hovermode": "y unified"}
+    figure["xaxis"] = axis(
+        range=[0, 100],
+        tickvals=[0, 25, 50, 75, 100],
+        ticktext=["0", "25", "50", "75", "100 %"],
+        anchor=f"y{len(parts)}" if len(parts) > 1 else "y",
+    )
+    return Figure(
+        id="waits",
+        title="Where the users’ time went",
+        unit="share of the users’ sampled time",
+        emulated=any(p.emulated for p in parts),
+        summary=_wait_summary(steps, labels),
+        method="Each poll reads the state of every user’s session; the share is of all observations in the "
+        "measured interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another "
+        "transaction. CPU: running or ready to run. Client: the server waited for the user. A share of time is "
+        "not a cause: what remains when the I/O is faster may wait for something else.",
+        plotly={"data": data, "layout": figure},
+        header=["step", *(WAIT_NAMES[n] for n in ORDER), "most frequent waits"],
+        rows=[
+            [
+                emulated_label(s, labels),
+                *(units.share((s.wait_share or {}).get(n, 0.0)) for n in ORDER),
+                ", ".join(f"{event} {units.share(part)}" for event, part in s.top_waits[:4]) or units.NONE,
+            ]
+            for s in steps
+        ],
+        key=[KeyItem(WAIT_NAMES[n], WAIT_COLOURS[n], None, "bar") for n in ORDER],
+        wide=True,
+    )
+
+
+def correlation_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """One figure per pair of series, a row per step with its 95 % interval."""
+    pairs = dict.fromkeys((c.left, c.right, c.right_unit) for s in experiment.steps for c in s.correlations)
+    return [_correlation(experiment, pair, number) for number, pair in enumerate(pairs)]
+
+
+def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], number: int) -> Figure:
+    labels = step_labels(experiment)
+    seen = looks([s.variant for s in experiment.steps])
+    found: dict[str, Correlation] = {
+        s.key: c for s in experiment.steps for c in s.correlations if (c.left, c.right, c.right_unit) == pair
+    }
+    steps = [s for s in experiment.steps if s.key in found]
+    parts = panels(steps)
+    figure = _rows_layout(parts, labels)
+    data = []
+    for at, panel in enumerate(parts):
+        values = [found[s.key] for s in panel.steps]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "r",
+                "x": [round(c.r, 3) for c in values],
+                "y": list(range(len(values))),
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [round(c.high - c.r, 3) for c in values],
+                    "arrayminus": [round(c.r - c.low, 3) for c in values],
+                    "color": NEUTRAL,
+                    "thickness": 2,
+                    "width": 0,
+                },
+                "marker": {
+                    "size": 9,
+                    "color": [seen[s.variant].colour for s in panel.steps],
+                    "symbol": [seen[s.variant].symbol for s in panel.steps],
+                },
+                "text": [f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values],
+                "hovertemplate": "%{text}<extra></extra>",
+                "xaxis": "x",
+                "yaxis": f"y{at + 1}" if at else "y",
+            }
+        )
+    figure["hovermode"] = "closest"
+    figure["xaxis"] = axis(
+        range=[-1.05, 1.05],
+        tickvals=[-1, -0.5, 0, 0.5, 1],
+        ticktext=["−1", "−0.5", "0", "0.5", "1"],
+        zeroline=True,
+        anchor=f"y{len(parts)}" if len(parts) > 1 else "y",
+    )
+    left, right, unit = pair
+    return Figure(
+        id=f"correlation-{number}",
+        title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
+        unit="correlation of per-second changes, with its 95 % interval",
+        emulated=any(p.emulated for p in parts),
+        summary=" ".join(
+            f"{emulated_label(s, labels)}: r {_signed(c.r)}, 95 % from {_signed(c.low)} to {_signed(c.high)}."
+            for s in steps
+            for c in [found[s.key]]
+        ),
+        method=f"Pearson’s r of the changes from one second to the next (differenced series, so that a common "
+        f"trend does not pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is "
+        "the number of changes. Near zero with a saturated device is expected: users wait all the time.",
+        plotly={"data": data, "layout": figure},
+        header=["step", "r", "95 % low", "95 % high", "n", "unit"],
+        rows=[
+            [emulated_label(s, labels), _signed(c.r), _signed(c.low), _signed(c.high), units.count(c.n), unit]
+            for s in steps
+            for c in [found[s.key]]
+        ],
+    )
+
+
+def _rows_layout(parts: Sequence[Panel], labels: dict[str, str]) -> dict[str, Any]:
+    """Panels stacked from the top, a row of equal height per step, first step uppermost."""
+    heads = [HEAD if p.title else 8 for p in parts]
+    inner = sum(len(p.steps) * ROW for p in parts) + sum(heads)
+    figure = layout(inner + FOOT, margin={"l": 10, "r": 30, "t": 0, "b": FOOT})
+    top = 1.0
+    for number, (panel, head) in enumerate(zip(parts, heads, strict=True)):
+        suffix = str(number + 1) if number else ""
+        begin = top - head / inner
+        end = max(begin - len(panel.steps) * ROW / inner, 0.0)
+        figure[f"yaxis{suffix}"] = axis(
+            domain=[end, begin],
+            range=[len(panel.steps) - 0.5, -0.5],
+            tickvals=list(range(len(panel.steps))),
+            ticktext=[plain(labels[s.key], 24) for s in panel.steps],
+            showline=False,
+            ticks="",
+            anchor="x",
+        )
+        if panel.title:
+            figure["annotations"].append(note(f"<b>{plain(panel.title, 40)}</b>", x=0, y=begin, yshift=3))
+        top = end
+    return figure
+
+
+def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
+    parts = []
+    for step in steps:
+        share = step.wait_share or {}
+        first, second = sorted(share, key=lambda n: -share[n])[:2]
+        parts.append(
+            f"{emulated_label(step, labels)}: {WAIT_NAMES[first]} {units.share(share[first])}, "
+            f"{WAIT_NAMES[second]} {units.share(share[second])}"
+        )
+    return "; ".join(parts) + "."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")

@@ -1,0 +1,63 @@
+"""Predictions in a terminal of any width from about 50 columns."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from stallmark import format as units
+from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
+
+METHOD = (
+    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
+    "reads per transaction, writes, log and the rest stay. Ranges are over what it cannot know."
+)
+
+
+def what_ifs(some: WhatIfs) -> RenderableType:
+    parts: list[RenderableType] = []
+    for one in some.found:
+        parts += [_title(one), _predictions(one), Text("")]
+    parts += [Text(sentence, style="yellow") for sentence in some.left_out]
+    parts.append(Text(_tested(some)))
+    parts.append(Text(METHOD, style="dim"))
+    return Group(*parts)
+
+
+def _title(one: WhatIf) -> Text:
+    users = f"{one.users} user{'s' * (one.users != 1)}"
+    runs = f"mean of {one.runs} runs" if one.runs > 1 else "1 run"
+    return Text.assemble(
+        (one.variant or one.step, "bold"),
+        f", {users}: {units.number(one.tps)} TPS with reads of {units.number(one.read_ms)} ms by the {one.read_source} "
+        f"({runs}{', EMULATED device' if one.emulated else ''})",
+    )
+
+
+def _predictions(one: WhatIf) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for title in ("if reads took", "TPS", "range", "change"):
+        table.add_column(title, justify="right", no_wrap=title == "range")
+    table.add_column("limit then")
+    for found in one.predictions:
+        table.add_row(
+            f"{units.number(found.read_ms)} ms",
+            units.number(found.tps),
+            f"{units.number(found.low)}–{units.number(found.high)}",
+            units.signed_share(found.tps / one.tps - 1),
+            found.limit,
+        )
+    return table
+
+
+def _tested(some: WhatIfs) -> str:
+    if not some.tests:
+        return (
+            "Not tested: no other variant with as many users and as many reads per transaction was run. A "
+            "prediction is worth most where one was."
+        )
+    errors = [test.error for test in some.tests]
+    held = sum(test.held for test in some.tests)
+    return (
+        f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
+        f"{units.signed_share(min(errors))} to {units.signed_share(max(errors))}, {held} within the range."
+    )

@@ -1,0 +1,1 @@
+"""The wording of findings and verdicts."""

@@ -1,0 +1,84 @@
+"""Tests of whether a series stands still: trend and change of level together, over a horizon."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stallmark.stats import stationarity
+from stallmark.stats.stationarity import Batches, Change, Trend
+from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, DRIFT_UNKNOWN, UNSTEADY_P
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The tests' answers on one stretch of seconds; drifts are over `horizon` seconds."""
+
+    batched: Batches
+    trend: Trend
+    change: Change
+    mean: float
+    horizon: float
+
+    @property
+    def drift(self) -> float:
+        return self._share(self.trend.slope)
+
+    @property
+    def drift_low(self) -> float:
+        return self._share(self.trend.low)
+
+    @property
+    def drift_high(self) -> float:
+        return self._share(self.trend.high)
+
+    @property
+    def step(self) -> float:
+        return (self.change.after - self.change.before) / self.mean
+
+    @property
+    def trending(self) -> bool:
+        return self.trend.p < UNSTEADY_P and abs(self.drift) > DRIFT
+
+    @property
+    def changing(self) -> bool:
+        return self.change.p < UNSTEADY_P and abs(self.step) > DRIFT
+
+    @property
+    def unsteady(self) -> bool:
+        return self.trending or self.changing
+
+    @property
+    def unknown(self) -> bool:
+        widest = max(abs(self.drift_low), abs(self.drift_high))
+        return widest > DRIFT_UNKNOWN
+
+    def _share(self, slope: float) -> float:
+        return slope * self.horizon / self.mean
+
+
+def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
+    """Whether what comes next may be measured, judged by the seconds that went before, shape (n,).
+
+    Stricter than `judge`, which calls steady what it cannot show to drift: of a few seconds that would be everything.
+    Here the slope's whole interval must keep the drift over the `to_measure_s` ahead below DRIFT, so a slow
+    warm-up is waited for as long as it takes to see that it has ended.
+    """
+    series = filled(per_second)
+    if len(series) < BATCHES_FEWEST or series.mean() <= 0:
+        return False
+    found = tests_over(series, to_measure_s)
+    return not found.changing and found.drift_low > -DRIFT and found.drift_high < DRIFT
+
+
+def tests_over(series: np.ndarray, horizon: float) -> Tested:
+    batched = stationarity.batches(series)
+    return Tested(batched, stationarity.trend(batched), stationarity.change(batched), float(series.mean()), horizon)
+
+
+def filled(per_second: np.ndarray) -> np.ndarray:
+    """Seconds without a value take the one between their neighbours': a mean of nothing is no sign of anything."""
+    values = np.asarray(per_second, dtype=float)
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        return np.zeros(0)
+    return np.interp(np.arange(len(values)), known, values[known])

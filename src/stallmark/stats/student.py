@@ -1,0 +1,141 @@
+"""Statistics of a comparison, in which the replicate is the run.
+
+Rates, times and counts of runs scatter by a share of themselves, so everything is done on natural logarithms and given
+back as ratios. Student's t throughout: W. S. Gosset (1908); without pairs with B. L. Welch's degrees of freedom
+(Biometrika 34, 1947); several metrics by S. Holm (Scand. J. Statist. 6, 1979). Power by the noncentral t distribution
+(J. Cohen, Statistical Power Analysis, 1988), exactly and not by its normal approximation, which promises too much of
+three runs.
+
+The functions of arrays take runs on the last axis, so that a simulation judges all its experiments at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy import special
+
+from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
+
+MOST_RUNS = 1000
+"""Where the search for a number of runs ends: nobody makes more."""
+
+
+@dataclass(frozen=True)
+class Student:
+    """A mean of logarithms with its standard error and degrees of freedom; arrays for many experiments."""
+
+    mean: np.ndarray
+    error: np.ndarray
+    df: np.ndarray
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
+        reach = special.stdtrit(self.df, (1 + confidence) / 2) * self.error
+        return self.mean - reach, self.mean + reach
+
+    def p(self) -> np.ndarray:
+        """Two-sided, of no difference. Runs that are equal to the last digit leave no doubt in either direction."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.abs(self.mean) / self.error
+        p = 2 * special.stdtr(self.df, -np.where(self.error > 0, t, 0.0))
+        return np.where(self.error > 0, p, np.where(self.mean == 0, 1.0, 0.0))
+
+
+def paired(log_a: np.ndarray, log_b: np.ndarray) -> Student:
+    """Of ln b − ln a, each run of B against the run of A that it was paired with. At least two pairs."""
+    differences = np.asarray(log_b) - np.asarray(log_a)
+    n = differences.shape[-1]
+    error = differences.std(axis=-1, ddof=1) / np.sqrt(n)
+    return Student(differences.mean(axis=-1), error, np.full(error.shape, n - 1.0))
+
+
+def welch(log_a: np.ndarray, log_b: np.ndarray) -> Student:
+    """The same where no run has a partner; the two may scatter differently. At least two runs each."""
+    a, b = np.asarray(log_a), np.asarray(log_b)
+    n, m = a.shape[-1], b.shape[-1]
+    va, vb = a.var(axis=-1, ddof=1) / n, b.var(axis=-1, ddof=1) / m
+    total = va + vb
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_a = va / total
+        df = 1 / (of_a**2 / (n - 1) + (1 - of_a) ** 2 / (m - 1))
+    return Student(b.mean(axis=-1) - a.mean(axis=-1), np.sqrt(total), np.where(total > 0, df, float(n + m - 2)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values in the order given: at most α wrong claims among all of them together."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, least = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = least
+    return adjusted
+
+
+def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, int] | None:
+    """Standard deviation of ln of single runs within their groups, and its degrees of freedom; None without repeats.
+
+    A group has the values of its runs step by step. The steps of one run share its fate, so they make no more degrees
+    of freedom than one: a group's mean square is the average over its steps. Groups of one run say nothing of it.
+    Values must be positive.
+    """
+    squares, df = 0.0, 0
+    for group in groups:
+        logs = [np.log(step) for step in group if len(step) > 1]
+        if logs:
+            more = max(map(len, logs)) - 1
+            squares += more * float(
+                np.average([log.var(ddof=1) for log in logs], weights=[len(log) - 1 for log in logs])
+            )
+            df += more
+    return (float(np.sqrt(squares / df)), df) if df else None
+
+
+def spread_interval(spread: float, df: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Where the true standard deviation may lie (χ²): of few runs it is itself known only roughly."""
+    tail = (1 - confidence) / 2
+    low, high = (np.sqrt(df / special.chdtri(df, side)) for side in (tail, 1 - tail))
+    return float(spread * low), float(spread * high)
+
+
+def power(shift: float | np.ndarray, df: float | np.ndarray) -> np.ndarray:
+    """Probability that a two-sided t-test shows a true difference of `shift` standard errors of its own estimate."""
+    critical = special.stdtrit(df, (1 + CONFIDENCE) / 2)
+    # A test that shows the opposite: next to nothing of a large shift, where the library's function gives NaN.
+    opposite = np.where(np.asarray(shift) < 5, special.nctdtr(df, np.minimum(shift, 5), -critical), 0.0)
+    return 1 - special.nctdtr(df, shift, critical) + opposite
+
+
+@lru_cache(maxsize=1000)
+def shift_for(df: float, wanted: float = POWER) -> float:
+    """The true difference, in standard errors of the estimate, that is shown with probability `wanted`."""
+    low, high = 0.0, 1.0
+    while float(power(high, df)) < wanted:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(power(middle, df)) < wanted else (low, middle)
+    return high
+
+
+def detectable(error: float, df: float) -> float:
+    """The smallest ratio less 1 that such an estimate shows with the power of POWER: 0.03 is 3 %."""
+    return float(np.expm1(shift_for(df) * error))
+
+
+def detectable_with(runs: int, spread: float) -> float:
+    """The same of a plan: `runs` pairs of runs, each run scattering by `spread` (standard deviation of its ln)."""
+    return detectable(spread * np.sqrt(2 / runs), runs - 1.0)
+
+
+def runs_needed(difference: float, spread: float) -> int | None:
+    """Runs of each variant, in pairs, that show a true ratio of 1 + `difference` with the power of POWER.
+
+    REPLICATES at least; None beyond MOST_RUNS. `spread` is the standard deviation of ln of a single run.
+    """
+    wanted = abs(np.log1p(difference))
+    if spread == 0:
+        return REPLICATES
+    runs = np.arange(REPLICATES, MOST_RUNS + 1)
+    enough = power(wanted / (spread * np.sqrt(2 / runs)), runs - 1.0) >= POWER
+    return int(runs[np.argmax(enough)]) if enough.any() else None

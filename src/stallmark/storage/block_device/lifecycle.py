@@ -1,0 +1,221 @@
+"""A lab's life: created, changed, looked at, destroyed; also what a crash has left of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from stallmark.errors import StallmarkError
+from stallmark.storage.block_device import needs, parts
+from stallmark.storage.block_device.errors import LabError
+from stallmark.storage.block_device.facts import Facts, Places
+from stallmark.storage.block_device.path import measure_path, waits_for
+from stallmark.storage.emulator import DeviceCounters, DeviceModel, layout
+from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
+from stallmark.storage.emulator.shared import SharedState, engage, exchange
+
+SMALLEST = 64 << 20
+_CUT = 0.02
+"""Share of reads that may have been cut into pieces on their way before the block device's are not the array's."""
+_KEEP_FREE = 0.05
+"""Of the file system that the backing file is on."""
+
+
+class Done(NamedTuple):
+    """What the array has done since it became what it is."""
+
+    counters: DeviceCounters
+    path_ms: float
+    """What an I/O took on its way there and back when the lab was created: the array waits that much less."""
+    waited_ms: float | None
+    """What a read has taken at the block device, whatever it met on its way to the array and back. None while there was
+    none, and where the way there cuts large reads into pieces: the array counts those."""
+
+
+class Lab:
+    """The lab of that name below `home`, whether it is there or not."""
+
+    def __init__(self, home: Path, name: str):
+        self.name = name
+        self._places = Places(home, name)
+
+    @property
+    def facts(self) -> Facts:
+        facts = self._places.read()
+        if facts is None:
+            raise self._absent()
+        return facts
+
+    def broken(self) -> str | None:
+        """What of it is missing, in words; None if it works."""
+        loop = self.facts.loop
+        if loop is None:
+            return "it was never completed"
+        for name in ("nbdkit", "nbdfuse"):
+            if not parts.processes(self._places, name):
+                return f"its {name} is gone"
+        return None if loop in parts.loops(self._places) else f"its {loop} is gone"
+
+    def create(self, size: int, model: DeviceModel) -> Facts:
+        """Make it, of that many bytes. What a crash has left of an attempt is removed first.
+
+        Raises LabError if there is one already, or anything that it needs is missing.
+        """
+        needs.check()
+        if size < SMALLEST:
+            raise LabError(f"A lab of {size:,} bytes is too small: take 64MiB or more.")
+        self._places.folder.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            facts = self._places.read()
+            if facts is not None and facts.loop is not None:
+                why = self.broken()
+                state = f"is broken ({why})" if why else f"exists ({facts.loop})"
+                raise LabError(f"The lab {self.name} {state}: `stallmark lab destroy {self.name}` removes it.")
+            self._clear()
+            facts = Facts(name=self.name, size=size, model=model)
+            try:
+                self._places.write(facts)
+                return self._start(facts)
+            except BaseException as error:
+                self._undo(error)
+                raise
+
+    def change(self, model: DeviceModel) -> Facts:
+        """Another array from now on, with empty flash; what is on the device stays."""
+        with self._locked():
+            self._check_whole()
+            device = SharedState.open(self._places.state).device(0)
+            facts = _from_now(self.facts.model_copy(update={"model": model}), device)
+            self._places.write(facts)  # first: that can fail, and the other cannot
+            exchange(device, model)
+            return facts
+
+    def done(self) -> Done:
+        """What it has done, all of one moment."""
+        self._check_whole()
+        facts, device = self.facts, SharedState.open(self._places.state).device(0)
+        assert facts.loop and facts.counters_before
+        counters = since(facts.counters_before, counters_of(device))
+        reads, ms = (now - then for now, then in zip(waits_for(facts.loop), facts.waits_before, strict=True))
+        whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
+        return Done(counters, device.path_ns / 1e6, ms / reads if whole else None)
+
+    def destroy(self) -> None:
+        """Remove it and all that is on it, or what a crash has left of it.
+
+        Raises LabError while the block device is mounted or in use.
+        """
+        with self._locked():
+            self._clear()
+            self._forget()
+
+    def _absent(self) -> LabError:
+        return LabError(f"There is no lab {self.name}: `stallmark lab list` shows those that are there.")
+
+    def _check_whole(self) -> None:
+        if why := self.broken():
+            raise LabError(
+                f"The lab {self.name} is broken ({why}): destroy it and create it again; what was on it is lost."
+            )
+
+    def _start(self, facts: Facts) -> Facts:
+        places = self._places
+        _allocate(places.disk, facts.size)
+        places.runtime.mkdir()
+        places.runtime.chmod(0o755)
+        device = SharedState.create(places.state, [], 1).device(0)
+        parts.start_nbdkit(places)
+        parts.start_nbdfuse(places)
+        loop = parts.attach_loop(places)
+        measure_path(device, loop, facts.size)
+        engage(device, facts.model)
+        complete = _from_now(facts.model_copy(update={"loop": loop}), device)
+        places.write(complete)
+        return complete
+
+    def _clear(self) -> None:
+        """Everything that runs, mounts or fills, in the reverse of the order in which it came."""
+        places = self._places
+        for loop in parts.loops(places):
+            if users := parts.users_of(loop):
+                raise LabError(
+                    f"{loop} is in use ({', '.join(users)}): unmount it, end what uses it, and do the same again."
+                )
+            parts.detach(loop, places)
+        parts.unmount(places)
+        parts.end(parts.processes(places, "nbdfuse", "nbdkit"))
+        if parts.is_mounted(places):
+            raise LabError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
+        shutil.rmtree(places.runtime, ignore_errors=True)
+        places.disk.unlink(missing_ok=True)
+
+    def _undo(self, error: BaseException) -> None:
+        """Leave nothing of an attempt that failed; raises LabError, with what it failed of, where that fails, too."""
+        try:
+            self._clear()
+            self._forget()
+        except (StallmarkError, OSError) as left:
+            first, second = (str(one).rstrip(".") for one in (error, left))
+            raise LabError(
+                f"{first or 'It was interrupted'}; what had been made of the lab is still there ({second}): "
+                f"`stallmark lab destroy {self.name}` removes it."
+            ) from error
+
+    def _forget(self) -> None:
+        shutil.rmtree(self._places.folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One at a time; a lock of the kernel's, which ends with whoever holds it."""
+        if not self._places.folder.is_dir():
+            raise self._absent()
+        import fcntl  # which Windows has not; there it is an absent lab
+
+        with self._places.lock.open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LabError(f"Another command is at work on the lab {self.name}: wait for its end.") from None
+            if not os.path.samestat(os.fstat(lock.fileno()), self._stat_lock()):
+                raise self._absent()  # destroyed between our opening and locking of it
+            yield
+
+    def _stat_lock(self) -> os.stat_result:
+        try:
+            return os.stat(self._places.lock)
+        except FileNotFoundError:
+            raise self._absent() from None
+
+
+def _from_now(facts: Facts, device: layout.Device) -> Facts:
+    """With what has been counted so far as what had been counted before."""
+    assert facts.loop
+    return facts.model_copy(update={"counters_before": all_counters_of(device), "waits_before": waits_for(facts.loop)})
+
+
+def labs(home: Path) -> list[Lab]:
+    """Those below `home`, also the remains of some."""
+    if not home.is_dir():
+        return []
+    return [Lab(home, folder.name) for folder in sorted(home.iterdir()) if (folder / "lab.json").exists()]
+
+
+def _allocate(file: Path, size: int) -> None:
+    disk = shutil.disk_usage(file.parent)
+    if disk.free - size < _KEEP_FREE * disk.total:
+        raise LabError(
+            f"{file.parent} has {disk.free / 2**30:.1f} GiB free, too little for a lab of {size / 2**30:.1f} GiB and "
+            f"the {_KEEP_FREE:.0%} of the disk that are left free: make room, or make it smaller."
+        )
+    with file.open("xb") as stream:
+        try:
+            os.posix_fallocate(stream.fileno(), 0, size)
+        except OSError as error:
+            raise LabError(
+                f"{size / 2**30:.1f} GiB cannot be taken from the disk below {file.parent} ({error.strerror}), and "
+                "might be missing later: set STALLMARK_HOME to a file system that can, such as ext4 or xfs."
+            ) from None

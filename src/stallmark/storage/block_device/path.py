@@ -1,0 +1,65 @@
+"""How long an I/O is on its way to the array and back: the array waits that much less.
+
+Block layer, loop device, FUSE, nbdfuse, socket and nbdkit wake one another up on the way, which takes a good part of
+what a flash read should take in all. It is measured on the spot, as it depends on the machine.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import time
+from statistics import median
+from typing import NamedTuple
+
+from stallmark.storage.block_devices import described, read_counters
+from stallmark.storage.emulator import DeviceModel, layout
+from stallmark.storage.emulator.shared import empty_flash, engage
+
+_BLOCK = 8192
+_READS = 200
+_SERVICE_MS = 1.0
+"""Not none at all: what falls asleep on the way in the meantime is to be woken up, as with a real model."""
+_STILL = DeviceModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
+
+
+class Waits(NamedTuple):
+    """For a block device since it appeared. `ms`: how long all who read waited, summed."""
+
+    reads: int
+    ms: int
+
+
+def waits_for(block_device: str) -> Waits:
+    """As the kernel counts them."""
+    counted = read_counters(described(os.stat(block_device).st_rdev))
+    return Waits(counted.reads, counted.read_ms)
+
+
+def measure_path(device: layout.Device, block_device: str, size: int) -> None:
+    """Read at random, one by one, and keep in `device` what the median read took beyond its service; what was counted
+    is forgotten."""
+    device.path_ns = 0
+    engage(device, _STILL)
+    took = _times(block_device, size)
+    device.path_ns = max(0, round(median(took) - _SERVICE_MS * 1e6))
+    for operation in ("reads", "writes", "syncs"):
+        setattr(device, operation, layout.Tally())
+    device.busy_ns = device.late = device.spindle_reads = device.spindle_writes = 0
+    empty_flash(device)
+
+
+def _times(block_device: str, size: int) -> list[int]:
+    """Nanoseconds of each read."""
+    block, chance, took = mmap.mmap(-1, _BLOCK), random.Random(1), []
+    file = os.open(block_device, os.O_RDONLY | os.O_DIRECT)
+    try:
+        for _ in range(_READS):
+            offset = chance.randrange(size // _BLOCK) * _BLOCK
+            begin = time.monotonic_ns()
+            os.preadv(file, [block], offset)
+            took.append(time.monotonic_ns() - begin)
+    finally:
+        os.close(file)
+    return took

@@ -1,0 +1,163 @@
+"""Which block device is behind a directory, and what the Linux kernel counts for it."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+SYS_BLOCK = Path("/sys/dev/block")
+DISKSTATS = Path("/proc/diskstats")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SECTOR_BYTES = 512  # of /proc/diskstats, whatever the device's own sector is
+_IN_MEMORY = ("tmpfs", "ramfs")
+
+
+class NoBlockDevice(Exception):
+    """Not exactly one block device of this machine is behind a directory; the message says why."""
+
+
+class InMemory(NoBlockDevice):
+    """No device at all is."""
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A disk, a partition or a volume. `counts_syncs`: the kernel counts flushes of whole disks only."""
+
+    number: str  # "254:0"
+    name: str  # "vda"
+    counts_syncs: bool
+    epoch: str
+
+
+@dataclass(frozen=True)
+class DiskCounters:
+    """Cumulative since the device appeared; times in ms. Syncs are None where the kernel does not count "
+    "them."""
+
+    reads: int
+    read_bytes: int
+    read_ms: int
+    writes: int
+    write_bytes: int
+    write_ms: int
+    syncs: int | None
+    sync_ms: int | None
+    busy_ms: int
+    queue_ms: int
+
+
+def parse_diskstats(text: str) -> dict[str, DiskCounters]:
+    """/proc/diskstats (Documentation/admin-guide/iostats.rst) by device number, "254:0".
+
+    Kernels of 14 fields, 18 (discards) and 20 (flushes) are understood; later ones may append more.
+    """
+    counters = {}
+    for line in text.splitlines():
+        major, minor, _name, *fields = line.split()
+        reads, _, read_sectors, read_ms, writes, _, write_sectors, write_ms, _, busy_ms, queue_ms = map(
+            int, fields[:11]
+        )
+        syncs, sync_ms = map(int, fields[15:17]) if len(fields) >= 17 else (None, None)
+        counters[f"{major}:{minor}"] = DiskCounters(
+            reads=reads,
+            read_bytes=read_sectors * SECTOR_BYTES,
+            read_ms=read_ms,
+            writes=writes,
+            write_bytes=write_sectors * SECTOR_BYTES,
+            write_ms=write_ms,
+            syncs=syncs,
+            sync_ms=sync_ms,
+            busy_ms=busy_ms,
+            queue_ms=queue_ms,
+        )
+    return counters
+
+
+def read_counters(device: BlockDevice) -> DiskCounters:
+    """Raises NoBlockDevice when the device has gone."""
+    try:
+        return parse_diskstats(DISKSTATS.read_text())[device.number]
+    except KeyError:
+        raise NoBlockDevice(f"The block device {device.name} is gone.") from None
+
+
+def device_behind(directory: Path) -> BlockDevice:
+    """The block device that holds `directory`: a partition is itself, not its disk. Raises NoBlockDevice."""
+    directory = directory.resolve()
+    number = os.stat(directory).st_dev
+    if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
+        return _behind_mount(directory, _mount_of(directory))
+    return described(number)
+
+
+@dataclass(frozen=True)
+class Mount:
+    source: str
+    point: Path
+    file_system: str
+    options: str
+
+
+def _mount_of(directory: Path) -> Mount:
+    mounts = [
+        Mount(p.device, Path(p.mountpoint), p.fstype, p.opts)
+        for p in psutil.disk_partitions(all=True)
+        if directory.is_relative_to(p.mountpoint)
+    ]
+    if not mounts:
+        raise NoBlockDevice(f"The mount that holds {directory} is not known here.")
+    longest = max(len(mount.point.parts) for mount in mounts)
+    return [mount for mount in mounts if len(mount.point.parts) == longest][-1]  # the last one covers the others
+
+
+def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
+    if mount.file_system in _IN_MEMORY:
+        raise InMemory(f"{directory} is in memory ({mount.file_system}): no device is behind it.")
+    if mount.file_system == "overlay":
+        options = dict(option.partition("=")[::2] for option in mount.options.split(","))
+        upper = Path(options.get("upperdir", ""))
+        if upper.is_absolute() and upper.is_dir() and upper.resolve() != directory:
+            return device_behind(upper)
+        raise NoBlockDevice(
+            f"{directory} is in a container's own layers (overlay), whose device cannot be seen from inside: "
+            "put it on a volume."
+        )
+    try:
+        source = os.stat(mount.source)
+    except OSError:
+        source = None
+    if source is None or not stat.S_ISBLK(source.st_mode) or not _sys(source.st_rdev).exists():
+        raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is no block device of this machine.")
+    device = described(source.st_rdev)
+    if (members := _btrfs_members(device.name)) > 1:
+        raise NoBlockDevice(f"{directory} is on a {mount.file_system} file system spread over {members} devices.")
+    return device
+
+
+def _btrfs_members(name: str) -> int:
+    """How many devices share a btrfs with the device of this name; 0 when there is none."""
+    for member in Path("/sys/fs/btrfs").glob(f"*/devices/{name}"):
+        return len(list(member.parent.iterdir()))
+    return 0
+
+
+def _sys(number: int) -> Path:
+    return SYS_BLOCK / f"{os.major(number)}:{os.minor(number)}"
+
+
+def described(number: int) -> BlockDevice:
+    """Of that device number (st_dev of what is on it, st_rdev of its node)."""
+    folder = _sys(number).resolve()
+    is_partition = (folder / "partition").exists()
+    disk = folder.parent if is_partition else folder
+    sequence = (disk / "diskseq").read_text().strip() if (disk / "diskseq").exists() else "?"
+    return BlockDevice(
+        number=f"{os.major(number)}:{os.minor(number)}",
+        name=folder.name,
+        counts_syncs=not (is_partition or (folder / "dm").exists() or (folder / "md").exists()),
+        # A device that is replaced or plugged in again counts from 0.
+        epoch=f"boot {BOOT_ID.read_text().strip()} disk {sequence}",
+    )

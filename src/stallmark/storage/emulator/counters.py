@@ -1,0 +1,152 @@
+"""What an emulated device has done, as its shared state counts it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+from stallmark.storage.emulator import layout
+
+EXTENT_BYTES = layout.ACTIVE_EXTENT_BYTES
+"""Of the active set."""
+WINDOW_S = 60
+
+
+@dataclass(frozen=True)
+class FlashCounters:
+    """What the flash of a device has done. All values only grow, but `used_bytes`, which is how full it is.
+
+    `reads` are those of callers, `read_ns` what they waited, queue included; `writes` what the cache was filled
+    with, what was written to extents on flash, and extents that moved up. `busy_ns` is the modelled service,
+    summed over the channels. Hits and misses are reads, evictions blocks of 8 KiB.
+    """
+
+    used_bytes: int
+    reads: int
+    read_ns: int
+    writes: int
+    busy_ns: int
+    hits: int
+    misses: int
+    evictions: int
+    bytes_up: int
+    bytes_down: int
+
+
+@dataclass(frozen=True)
+class DeviceCounters:
+    """What a device has done since it was created; all values only grow.
+
+    Dirty bytes of the page cache count as one write when a sync flushes them. The `_ns` of an operation are
+    the nanoseconds its callers waited, queue included (for a sync, also the flushed bytes); the sum of all
+    three is the integral of the queue depth over time. `busy_ns` is the modelled service alone, summed over
+    the spindles. `late` counts the I/Os for which the real device took longer than the modelled one: if they
+    are many, it was not the model that was measured. `flash` is None while the device's model has none.
+    """
+
+    reads: int
+    read_bytes: int
+    read_ns: int
+    writes: int
+    write_bytes: int
+    write_ns: int
+    syncs: int
+    sync_ns: int
+    busy_ns: int
+    late: int
+    spindle_reads: int = 0
+    spindle_writes: int = 0
+    flash: FlashCounters | None = None
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """How many extents of 64 KiB were read or written at least once.
+
+    None is counted twice; of more than 32 GiB some may not be counted (model.h). Buffered files (the WAL) are not in
+    it: which of their bytes a sync flushes is not known.
+    """
+
+    interval: int  # since it was last asked for
+    window: int | None  # in the last full minute; None before the first has ended
+    run: int  # since the device was engaged, its flash emptied, or a load began on a lab's
+
+
+def counters_of(device: layout.Device) -> DeviceCounters:
+    """What the device, as it is now, has done."""
+    everything = all_counters_of(device)
+    return replace(everything, flash=None) if device.model.flash.use == layout.NO_FLASH else everything
+
+
+def all_counters_of(device: layout.Device) -> DeviceCounters:
+    """With those of flash that it had under an earlier model."""
+    reads, writes, syncs = device.reads, device.writes, device.syncs
+    return DeviceCounters(
+        reads=reads.count,
+        read_bytes=reads.bytes,
+        read_ns=reads.ns,
+        writes=writes.count,
+        write_bytes=writes.bytes,
+        write_ns=writes.ns,
+        syncs=syncs.count,
+        sync_ns=syncs.ns,
+        busy_ns=device.busy_ns,
+        late=device.late,
+        spindle_reads=device.spindle_reads,
+        spindle_writes=device.spindle_writes,
+        flash=_flash_counters(device.flash),
+    )
+
+
+def _flash_counters(flash: layout.Flash) -> FlashCounters:
+    return FlashCounters(
+        used_bytes=flash.used_bytes,
+        reads=flash.reads.count,
+        read_ns=flash.reads.ns,
+        writes=flash.writes,
+        busy_ns=flash.busy_ns,
+        hits=flash.hits,
+        misses=flash.misses,
+        evictions=flash.evictions,
+        bytes_up=flash.bytes_up,
+        bytes_down=flash.bytes_down,
+    )
+
+
+def since(before: DeviceCounters, now: DeviceCounters) -> DeviceCounters:
+    """What a device has done from `before`, which has counters of flash, to `now`; how full it is, is as of now."""
+    flash = None
+    if now.flash and before.flash:
+        flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
+    return DeviceCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
+
+
+def _grown(before: DeviceCounters | FlashCounters, now: DeviceCounters | FlashCounters) -> dict[str, int]:
+    then = asdict(before)
+    return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
+
+
+def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:
+    """The active set since this was last called, on CLOCK_MONOTONIC's seconds; the next interval begins."""
+    interval = _restart(active.interval)
+    if now - active.window_start / 1e9 >= WINDOW_S:
+        in_window = _restart(active.window)
+        if active.window_start:
+            active.last_window = in_window + 1  # 0: none yet
+        active.window_start = round(now * 1e9)
+    window = active.last_window - 1 if active.last_window else None
+    return ActiveSet(interval, window, active.run.count - active.run.base)
+
+
+def restart_run(active: layout.ActiveSet, now: float) -> None:
+    """From now on all is touched for the first time."""
+    for part in (active.interval, active.window, active.run):
+        _restart(part)
+    active.window_start, active.last_window = round(now * 1e9), 0
+
+
+def _restart(part: layout.Unique) -> int:
+    # The mark first: what is touched in between counts for the new interval, and shows in the next one's figure.
+    part.mark += 1
+    counted, base = part.count, part.base
+    part.base = counted
+    return counted - base

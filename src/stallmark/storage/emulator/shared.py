@@ -1,0 +1,90 @@
+"""The file through which all processes on emulated devices share them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from ctypes import sizeof
+from pathlib import Path
+from typing import Self
+
+from stallmark.storage.emulator import layout
+from stallmark.storage.emulator.counters import restart_run
+from stallmark.storage.emulator.errors import SlowDeviceError
+from stallmark.storage.emulator.models import DeviceModel, write_model
+
+
+class SharedState:
+    """A state file, mapped."""
+
+    def __init__(self, shared: mmap.mmap) -> None:
+        """Use `create` or `open`."""
+        self._shared = shared
+        self._head = layout.State.from_buffer(shared)
+
+    @classmethod
+    def create(cls, file: Path, places: Sequence[tuple[int, bytes]], devices: int) -> Self:
+        """A new state file, complete before it has its name: a running server never sees half of it.
+
+        Each of the `places` is the number of a device and a path below which files are on it.
+        """
+        size = layout.size_of(devices)
+        descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
+        try:
+            os.ftruncate(descriptor, size)
+            state = cls(mmap.mmap(descriptor, size))
+            head = state._head
+            head.magic, head.size, head.places, head.devices = layout.MAGIC, size, len(places), devices
+            for index, (device, path) in enumerate(places):
+                head.place[index].device, head.place[index].path = device, path
+            for number in range(devices):
+                state.device(number).flash.generation = 1
+            os.replace(scratch, file)
+        except BaseException:
+            os.unlink(scratch)
+            raise
+        finally:
+            os.close(descriptor)
+        return state
+
+    @classmethod
+    def open(cls, file: Path) -> Self:
+        """One that another process has made."""
+        try:
+            with file.open("r+b") as stream:
+                state = cls(mmap.mmap(stream.fileno(), 0))
+        except (OSError, ValueError) as error:
+            raise SlowDeviceError(f"The state file {file} cannot be used ({error}).") from None
+        if state._head.magic != layout.MAGIC or state._head.size != len(state._shared):
+            raise SlowDeviceError(f"{file} is not a state file of this version: make the device again with this one.")
+        return state
+
+    def device(self, number: int) -> layout.Device:
+        return layout.Device.from_buffer(self._shared, sizeof(layout.State) + number * sizeof(layout.Device))
+
+
+def engage(device: layout.Device, model: DeviceModel | None) -> None:
+    """Give a device a model while it runs; None is the bare device, still counted.
+
+    I/O already queued keeps its time, and later I/O queues behind it. What is on flash stays there.
+    """
+    write_model(device.model, model)
+    if model is not None:
+        restart_run(device.active, time.monotonic())
+
+
+def exchange(device: layout.Device, model: DeviceModel) -> None:
+    """Make another array of a device while it runs: with empty flash, and never its own under the old one's sizes."""
+    engage(device, None)
+    empty_flash(device)
+    engage(device, model)
+
+
+def empty_flash(device: layout.Device) -> None:
+    """Nothing is on flash any more, and all extents are cold."""
+    device.flash.generation = device.flash.generation % 0x7FFE + 1
+    device.flash.next_cycle = 0
+    restart_run(device.active, time.monotonic())

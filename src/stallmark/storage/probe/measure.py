@@ -1,0 +1,145 @@
+"""Measures steps of raw I/O on a file, and sees to it that they reach the device that is meant."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import device_name
+from stallmark.record.probe import Asked, ProbeResult, ProbeStep
+from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind
+from stallmark.storage.probe.patterns import SHORT_STEPS
+from stallmark.storage.probe.probe_file import ProbeFile, own_file
+from stallmark.storage.probe.tool import find_tool
+
+_SEEN = 0.9
+"""Of the probe's I/Os that an emulated device must have counted, or they went elsewhere."""
+
+_MOST_STEPS = 10_000
+
+Progress = Callable[[int, ProbeStep], None]
+"""Told after each step: its number, from 1, and what it found."""
+
+
+class Devices(Protocol):
+    """Emulated devices: `SlowDevices`."""
+
+    def environment(self) -> dict[str, str]: ...
+
+    def counters(self) -> Mapping[str, Any]: ...
+
+    def model(self, name: str) -> Any: ...
+
+
+def measure(
+    file: ProbeFile,
+    steps: Sequence[Asked],
+    seconds: float,
+    devices: Devices | None = None,
+    progress: Progress = lambda number, step: None,
+    *,
+    seed: int = 1,
+) -> tuple[ProbeStep, ...]:
+    """Steps of so many seconds each, each at random places of its own, the same in every probe of one `seed`.
+
+    With `devices` they are to be on an emulated one that is engaged, without on the real one. Raises StallmarkError
+    when they are not, or cannot be measured.
+    """
+    if not file.ours and any(not asked.pattern.reads for asked in steps):
+        raise StallmarkError(
+            f"{file.path} is not a file of this probe, and nothing is ever written to it: only read it."
+        )
+    tool = find_tool(emulated=devices is not None)
+    if devices is not None and all(devices.model(name) is None for name in devices.counters()):
+        raise StallmarkError(
+            "The emulated device is not slow at the moment, and its probe would be one of the real one."
+        )
+    found = []
+    for number, asked in enumerate(steps, 1):
+        before = _counts(devices)
+        # A step that read what the one before it had read would find it in the array's cache.
+        places = seed * _MOST_STEPS + number
+        step = tool.measure(file, asked, seconds, places, devices.environment() if devices else None)
+        _refuse_elsewhere(devices, before, step, file)
+        found.append(step)
+        progress(number, step)
+    return tuple(found)
+
+
+def _counts(devices: Devices | None) -> dict[str, int]:
+    return {name: c.reads + c.writes for name, c in devices.counters().items()} if devices else {}
+
+
+def _refuse_elsewhere(devices: Devices | None, before: dict[str, int], step: ProbeStep, file: ProbeFile) -> None:
+    if devices is None:
+        return
+    after = _counts(devices)
+    seen = sum(after[name] - before[name] for name in after if devices.model(name) is not None)
+    if seen < _SEEN * step.ios:
+        raise StallmarkError(
+            f"The emulated device saw {seen:,} of the {step.ios:,} I/Os of its probe, so that this was a probe of the "
+            f"real one: the two must not be mixed up; {file.place} is not on the emulated device: name one that is."
+        )
+
+
+def refuse_memory(folder: Path) -> None:
+    """Raises StallmarkError where a file in `folder` (which need not be there yet) would be in the machine's memory."""
+    if not sys.platform.startswith("linux"):
+        return
+    try:
+        device_behind(next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir()))
+    except InMemory as why:
+        raise StallmarkError(
+            f"{str(why).rstrip('.')}, and a probe would measure that: name a folder on the storage that is meant."
+        ) from None
+    except NoBlockDevice:
+        pass  # a share on the network, perhaps: it is measured all the same
+
+
+def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: Devices | None) -> ProbeResult:
+    """What was measured, with what it was measured by and on."""
+    tool = find_tool(emulated=devices is not None)
+    device = behind(file.path) if devices is None else _in_words(devices)
+    lab = lab_of(device) if devices is None and device else None
+    if lab:
+        device = f"{device}, {device_name({'device': {'data': {'lab': lab}}})}"
+    emulated = devices is not None or lab is not None
+    return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
+
+
+def _in_words(devices: Devices) -> str:
+    models = (devices.model(name) for name in devices.counters())
+    return "; ".join(device_name({"device": {"data": asdict(model)}}) for model in models if model is not None)
+
+
+def behind(path: Path) -> str | None:
+    """The block device of a file on this machine, where there is one to be seen; or the device that it is itself."""
+    if path.is_block_device():
+        return path.resolve().name
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return device_behind(path if path.is_dir() else path.parent).name
+    except NoBlockDevice:
+        return None
+
+
+def short(folder: Path, devices: Devices | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
+    """What tells within seconds whether storage is as it was (SHORT_STEPS), on a file of its own in `folder`.
+    `devices`: what the server runs on, when emulated. Raises StallmarkError.
+    """
+    started = now()
+    find_tool(emulated=devices is not None)  # before a file is written for nothing
+    if devices is None:
+        refuse_memory(folder)
+    with own_file(folder, size_bytes) as file:
+        found = measure(file, SHORT_STEPS, seconds, devices)
+        return result(file, found, started, devices)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

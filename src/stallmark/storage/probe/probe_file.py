@@ -1,0 +1,151 @@
+"""The file that a probe works on: made by us, marked, and removed; nothing else is ever written to.
+
+Its first MiB says whose it is, and no I/O goes there. A probe that was killed leaves its file: the next one in that
+folder finds it by name and mark, sees that its process is gone, and removes it.
+"""
+
+import json
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from stallmark.errors import StallmarkError
+from stallmark.storage.probe.fio import SKIP_BYTES
+
+PREFIX, SUFFIX = "stallmark-probe-", ".data"
+_MADE_BY = "stallmark probe"
+_MARK_BYTES = 4096
+_PIECE_BYTES = 4 * 2**20
+_PAGE_BYTES = 4096
+LEAST_BYTES = 32 * 2**20
+"""Blocks of 1 MiB, 32 of them outstanding: a smaller file would be read over and over within a second."""
+_CLOCK_SET_S = 60.0
+"""What a process is said to have started at moves as the machine's clock is set; another process of the same number
+does not come so soon."""
+_SPARE = 0.05
+"""Of the file system, which stays free: others write to it as well."""
+
+
+@dataclass(frozen=True)
+class ProbeFile:
+    """What is probed. `ours`: may be written to."""
+
+    path: Path
+    bytes: int
+    ours: bool
+
+    @property
+    def place(self) -> str:
+        """What the user named."""
+        return str(self.path.parent if self.ours else self.path)
+
+
+@contextmanager
+def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+    """A file of that size in `folder` (made if missing), written whole with data of which half is compressible, on
+    the device when this returns, and gone after it. Raises StallmarkError."""
+    if size_bytes < LEAST_BYTES:
+        raise StallmarkError(
+            f"A probe's file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
+            f"least {LEAST_BYTES // 2**20} MiB."
+        )
+    made = not folder.exists()
+    path = folder.resolve() / f"{PREFIX}{uuid.uuid4().hex}{SUFFIX}"
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder)
+            refuse_little_space(folder, size_bytes)
+            _fill(path, size_bytes)
+        except OSError as error:
+            raise StallmarkError(
+                f"The probe's file in {folder} could not be made ({error.strerror or error}): choose another folder or "
+                "a smaller size."
+            ) from None
+        yield ProbeFile(path, size_bytes, ours=True)
+    finally:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.unlink()
+        if made:
+            _remove_empty(folder)
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Remove files of probes whose process has gone; what is not marked as ours, or of another machine, stays."""
+    gone = [path for path in folder.glob(f"{PREFIX}*{SUFFIX}") if _is_left(path)]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return gone
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            mark = json.loads(file.read(_MARK_BYTES).rstrip(b"\0"))
+        if mark["made by"] != _MADE_BY or mark["host"] != socket.gethostname():
+            return False
+        return abs(psutil.Process(mark["process"]).create_time() - mark["process started"]) > _CLOCK_SET_S
+    except psutil.NoSuchProcess:
+        return True
+    except (OSError, ValueError, KeyError, TypeError, psutil.AccessDenied):
+        return False
+
+
+def _mark() -> bytes:
+    us = psutil.Process()
+    text = json.dumps(
+        {"made by": _MADE_BY, "host": socket.gethostname(), "process": us.pid, "process started": us.create_time()}
+    )
+    return text.encode().ljust(SKIP_BYTES, b"\0")
+
+
+def refuse_little_space(folder: Path, size_bytes: int) -> None:
+    """Raises StallmarkError where a file of that size would leave the file system of a folder too full."""
+    space = shutil.disk_usage(folder)
+    room = space.free - round(_SPARE * space.total)
+    if size_bytes > room:
+        most = max(0, room) // 2**20
+        advice = f"give it at most {most}MiB, or make room" if most * 2**20 >= LEAST_BYTES else "make room"
+        raise StallmarkError(
+            f"{folder} has {space.free / 2**30:.1f} GiB free, too little for a probe's file of "
+            f"{size_bytes / 2**30:.1f} GiB beside {_SPARE:.0%} of the file system that stay free: {advice}."
+        )
+
+
+def _fill(path: Path, size_bytes: int) -> None:
+    with path.open("xb") as file:
+        file.write(_mark())
+        # By itself: whoever comes after a kill must be able to tell whose it is.
+        file.flush()
+        source = np.random.default_rng()
+        left = size_bytes - SKIP_BYTES
+        while left > 0:
+            left -= file.write(_half_random(source)[: min(left, _PIECE_BYTES)])
+        file.flush()
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _half_random(source: np.random.Generator) -> memoryview:
+    """Compressible 2 to 1 page by page, as the databases' data are, and no two pages alike: an array that compresses or
+    deduplicates must not be flattered."""
+    pages = np.zeros((_PIECE_BYTES // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
+    half = _PAGE_BYTES // 2
+    pages[:, :half] = np.frombuffer(source.bytes(len(pages) * half), dtype=np.uint8).reshape(len(pages), half)
+    return pages.reshape(-1).data
+
+
+def _remove_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:  # something else came into it, or it was never made
+        pass

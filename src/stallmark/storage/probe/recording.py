@@ -1,0 +1,66 @@
+"""The record of a probe: a folder as of any run, of kind "probe", whose tables grow step by step."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import stallmark
+from stallmark.record import machine
+from stallmark.record.probe import Asked, ProbeResult, ProbeStep
+from stallmark.record.schema import PROBE, PROBE_TABLES
+from stallmark.record.writer import RecordWriter
+from stallmark.storage.probe.measure import Devices, Progress, measure, result
+from stallmark.storage.probe.probe_file import ProbeFile
+
+
+def record_probe(
+    folder: Path,
+    described: dict[str, Any],
+    file: ProbeFile,
+    steps: tuple[Asked, ...],
+    seconds: float,
+    started: str,
+    devices: Devices | None = None,
+    progress: Progress = lambda number, step: None,
+) -> ProbeResult:
+    """Measure the steps into a new record. `described` says what it belongs to: "experiment", "sequence", "scenario",
+    "variant". However it ends, the record is closed, with what was measured."""
+    empty = result(file, (), started, devices)
+    manifest = {
+        "kind": PROBE,
+        "stallmark": stallmark.__version__,
+        "started": started,
+        **described,
+        "probe": {name: value for name, value in empty.as_json().items() if name != "steps"},
+        "asked": {
+            "seconds": seconds,
+            "steps": [{"pattern": one.pattern.name, "outstanding": one.outstanding} for one in steps],
+        },
+        "machine": machine.facts(),
+        "notes": [],
+    }
+    writer = RecordWriter(folder, manifest, PROBE_TABLES)
+
+    def keep(number: int, step: ProbeStep) -> None:
+        _append(writer, step)
+        progress(number, step)
+
+    reason: str | None = "Stallmark ended unexpectedly"
+    try:
+        found = measure(file, steps, seconds, devices, keep)
+        reason = None
+    except BaseException as error:
+        reason = str(error).rstrip(".") or reason
+        raise
+    finally:
+        writer.close(reason)
+    return replace(empty, steps=found)
+
+
+def _append(writer: RecordWriter, step: ProbeStep) -> None:
+    where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
+    figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms")}
+    pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}
+    writer.append("probe_steps", [where | pattern | figures])
+    writer.append("probe_histogram", [where | {"ms": ms, "ios": ios} for ms, ios in step.histogram])
+    writer.append("probe_windows", [where | {"t": t, "iops": iops} for t, iops in step.windows])

@@ -1,0 +1,132 @@
+"""The program that does a probe's I/O: `fio`, on Windows `diskspd`. It is asked for, never installed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Asked, ProbeStep
+from stallmark.storage.probe import diskspd, fio
+from stallmark.storage.probe.probe_file import ProbeFile
+
+PATIENCE_S = 120.0
+"""Beyond what a step should take: one whose last I/Os hang for longer has no device that answers."""
+_EMULATION = ("LD_PRELOAD", "STALLMARK_SLOW_DEVICES")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program that was found. `version` as it says itself, "fio-3.33"."""
+
+    program: str
+    version: str
+    how: str
+
+    def measure(
+        self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
+    ) -> ProbeStep:
+        """One step. `environment`: an emulated device's; None: none, whatever ours has. Raises StallmarkError."""
+        with TemporaryDirectory(prefix="stallmark-probe-") as folder:
+            scratch = Path(folder)
+            if self.how == "diskspd":
+                order = diskspd.command(self.program, file.path, file.bytes, asked, seconds, seed)
+            else:
+                order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
+            said = _run(order, seconds, asked, _clean(os.environ) | dict(environment or {}))
+            return diskspd.parse(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
+
+
+def can_probe() -> str | None:
+    """Why no probe can be made on this machine, in a sentence; None when it can."""
+    try:
+        find_tool(emulated=False)
+    except StallmarkError as error:
+        return str(error)
+    return None
+
+
+def find_tool(*, emulated: bool) -> Tool:
+    """`emulated`: for an interposer, which sees the plain calls of threads only. Raises StallmarkError."""
+    windows = sys.platform == "win32"
+    name = "diskspd" if windows else "fio"
+    program = shutil.which(name)
+    if program is None:
+        how = (
+            "get it from github.com/microsoft/diskspd and put its folder on the PATH"
+            if windows
+            else "install it (Debian and Ubuntu: apt install fio; Red Hat: dnf install fio; macOS: brew install fio)"
+        )
+        raise StallmarkError(
+            f"A probe of raw storage needs {name}, which is not on the PATH: {how}; databases can be "
+            "measured without it."
+        )
+    if windows:
+        return Tool(program, name, "diskspd")
+    # Ours may be an environment in which an interposer would refuse to let it start.
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, env=_clean(os.environ), check=False)
+    version = said.stdout.strip()
+    if said.returncode or not version.startswith("fio-"):
+        raise StallmarkError(f"{program} does not start as fio ({_reason(said.stderr)}): install it anew.")
+    return Tool(program, version, "psync" if emulated else "libaio" if sys.platform.startswith("linux") else "posixaio")
+
+
+def _clean(environment: Mapping[str, str]) -> dict[str, str]:
+    """Without an interposer of ours: a real device would be taken for an emulated one."""
+    return {name: value for name, value in environment.items() if name not in _EMULATION}
+
+
+def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, str]) -> str:
+    """What it printed. It has a session of its own: Ctrl-C reaches us alone, and we end it."""
+    try:
+        process = subprocess.Popen(
+            order,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it anew.") from None
+    try:
+        said, complaints = process.communicate(timeout=seconds + PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise StallmarkError(
+            f"The probe's I/O did not end {PATIENCE_S:.0f} s after its time ({asked.pattern.title}, "
+            f"{asked.outstanding} outstanding): the device hangs; look at it before measuring anything."
+        ) from None
+    except BaseException:
+        process.kill()
+        process.communicate()
+        raise
+    if process.returncode:
+        raise StallmarkError(_failed(order[0], complaints + said))
+    return said
+
+
+def _failed(program: str, text: str) -> str:
+    name = Path(program).stem
+    lowered = text.lower()
+    if "invalid argument" in lowered or "direct=1" in lowered:
+        return (
+            f"{name} could not open the file for direct I/O ({_reason(text)}): without it the system's memory would be "
+            "measured; choose a folder on a file system that has it (ext4, XFS, NTFS)."
+        )
+    if "no space" in lowered:
+        return f"{name} ran out of space ({_reason(text)}): make room or give it a smaller size."
+    return f"{name} failed ({_reason(text)}): nothing of this step can be used."
+
+
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    wanted = [line for line in lines if "err" in line.lower() or "fail" in line.lower()]
+    return (wanted or lines or ["it said nothing"])[0]
