@@ -44,11 +44,11 @@ from scipy import stats
 from stallmark.analysis.compare.compare import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.format import listed, number
 from stallmark.record.reader import find_records
 from stallmark.scenarios.device_choice import DeviceChoice
 from stallmark.stats.thresholds import REPLICATES
 from stallmark.storage.emulator import DeviceModel
-from stallmark.wording import listed, number
 
 READS_APART = 0.05
 """Relative: how far physical reads per transaction may lie apart, of arrays under one database and pool."""

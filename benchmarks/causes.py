@@ -19,8 +19,8 @@ from typing import Any
 from stallmark.analysis.cause.difference import explain
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
+from stallmark.format import number
 from stallmark.record.reader import find_records
-from stallmark.wording import number
 
 REPEATS = 3
 

@@ -1,4 +1,4 @@
-"""What it costs to ask sessions what their transactions read (driver/own_io.py), on the embedded server.
+"""What it costs to ask sessions what their transactions read (driver/transaction_io.py), on the embedded server.
 
 python -m benchmarks.own_io look WORKLOAD             CPU and time of a look: transactions of one user with one after
                                                       each against transactions with none

@@ -3,7 +3,7 @@
 array: {raid: RAID 10, drives: 24 × 600 GB 10K, dram: 8GiB, flash_cache: 800GB, write_cache: on, reduction: off}
 
 Free: a key that is not named here is kept and shown as well. The sizes decide whether what was active fits into DRAM or
-flash (driver/analysis/active_set.py).
+flash (src/stallmark/analysis/read/active_set.py).
 """
 
 import re

@@ -3,7 +3,7 @@
 device:
   data: {spindles: 12, rpm: 10000, seek_ms: 4, sync_ms: 1, mb_per_s: 150, cache: {size: 25 %}}
 
-What each key means, and its default, is with the devices themselves (driver/engines/slow_device).
+What each key means, and its default, is with the devices themselves (src/stallmark/storage/emulator).
 """
 
 from typing import Any, Self

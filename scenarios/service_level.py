@@ -1,4 +1,4 @@
-"""The service level of a scenario: how long a read may take (driver/analysis/slo.py judges it)."""
+"""The service level of a scenario: how long a read may take (analysis/validity/service_level.py judges it)."""
 
 from typing import Annotated, Any, Literal
 

@@ -62,7 +62,7 @@ def test_the_build_sees_what_it_copies_and_nothing_else():
     always = {"Dockerfile", ".dockerignore"}  # for the build itself
     assert {path.split(os.sep)[0] for path in seen} - always == sources
     assert not [path for path in seen if "__pycache__" in path or ".egg-info" in path]
-    assert "schema/bank.py" in seen and set(ROOMS) <= sources
+    assert "schema/bank/tables.py" in seen and set(ROOMS) <= sources
 
 
 def test_the_image_runs_the_command_as_nobody_of_importance():

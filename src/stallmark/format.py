@@ -1,10 +1,11 @@
-"""How numbers are written, in one place for the report and the terminal.
+"""Write numbers, shares, sizes and durations as text: the one place for reports, the terminal and sentences.
 
 Three significant digits below 1,000, whole numbers with thousands separators from there on. `None` and NaN are
 written as an en dash: nothing was measured, which is not the same as zero.
 """
 
 import math
+from collections.abc import Sequence
 
 import humanize
 
@@ -86,6 +87,52 @@ def signed_share(value: float | None) -> str:
         return NONE
     percent = round(value * 100, 1) or 0.0
     return f"{percent:+.1f}{NBSP}%".replace("-", "−") if percent else f"0.0{NBSP}%"
+
+
+def per_transaction(value: float) -> str:
+    return f"{value:.1f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
+
+
+def per_second(value: float) -> str:
+    return f"{number(value)}/s"
+
+
+def percent(share: float) -> str:
+    """Whole percents, and two digits below ten where a whole one would hide half of the value."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return f"{share * 100:.0f} %"
+
+
+def factor(ratio: float) -> str:
+    return f"{ratio:.2g}×" if ratio < 10 else f"{ratio:,.0f}×"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return humanize.natural_list(list(names)).replace(", and ", " and ")
+
+
+def spoken(transaction: str) -> str:
+    """A transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
+    return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction
+
+
+def plural(transaction: str) -> str:
+    name = spoken(transaction)
+    return f"{name}es" if name.endswith("s") else f"{name}s"
+
+
+def signed(share: float) -> str:
+    """A change: "+3.1 %", "−18 %"; a minus sign, not a hyphen."""
+    size_percent = abs(share) * 100
+    text = f"{size_percent:.1f}" if size_percent < 9.95 else f"{size_percent:,.0f}"
+    return f"{'−' if share < 0 and float(text.replace(',', '')) else '+'}{text} %"
+
+
+def by(share: float) -> str:
+    """A change as a verb: "rose by 18 %", "fell by 3.1 %"."""
+    return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"
 
 
 def _short(value: float) -> str:

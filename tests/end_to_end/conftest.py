@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from end_to_end.remote import remote
-from end_to_end.sql_server import database, sql_server
-from end_to_end.tool import Tool
+from support.remote import remote
+from support.sql_server import database, sql_server
+from support.tool import Tool
 
 from stallmark.engines.mssql.engine import MssqlEngine
 

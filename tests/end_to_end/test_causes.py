@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from end_to_end.tool import Tool
+from support.tool import Tool
 
 from stallmark.analysis.cause.difference import explain
 from stallmark.analysis.experiment import summarise

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from end_to_end.tool import Command, Tool
-from waiting import eventually
+from support.tool import Command, Tool
+from support.waiting import eventually
 
 from stallmark.engines import open_engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from end_to_end.remote import PASSWORD, Remote, free_port
-from end_to_end.tool import Command, Tool
-from waiting import eventually
+from support.remote import PASSWORD, Remote, free_port
+from support.tool import Command, Tool
+from support.waiting import eventually
 
 from stallmark.record.reader import Record
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from end_to_end.remote import Remote
-from end_to_end.tool import Command, Tool
-from waiting import eventually
+from support.remote import Remote
+from support.tool import Command, Tool
+from support.waiting import eventually
 
 from stallmark.record.reader import Record
 

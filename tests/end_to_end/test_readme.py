@@ -6,10 +6,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import foreign_files
 import pytest
-from end_to_end.tool import Tool
-from end_to_end.whole_selftest import assert_everything_works
+from support import foreign_files
+from support.tool import Tool
+from support.whole_selftest import assert_everything_works
 
 from stallmark.scenarios.model import SHIPPED
 from stallmark.scenarios.read import read_scenario

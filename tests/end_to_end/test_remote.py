@@ -6,8 +6,8 @@ import time
 import psutil
 import psycopg
 import pytest
-from end_to_end.remote import PASSWORD, Remote, free_port
-from end_to_end.tool import Tool
+from support.remote import PASSWORD, Remote, free_port
+from support.tool import Tool
 
 from stallmark.record.reader import Record
 

@@ -2,7 +2,7 @@
 
 import pytest
 import sqlalchemy as sa
-from end_to_end.tool import Tool
+from support.tool import Tool
 
 from stallmark.engines.mssql.address import Address
 

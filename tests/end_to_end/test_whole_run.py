@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from end_to_end.conftest import ENGINES
-from end_to_end.tool import Tool
+from support.tool import Tool
 
 from stallmark.record.reader import Record
+
+from .conftest import ENGINES
 
 DATABASE = ("bank", "--scale", "branches=1")
 DEMO = {"users": 4, "measure": "2s", "start_cache": "prefilled", "reset": "restore"}

@@ -4,7 +4,7 @@ import itertools
 
 import psutil
 import pytest
-from canonical import checksums
+from support.canonical import checksums
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.errors import StallmarkError

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from mssql_server import answering, engine_at, says_it_is
 from sqlalchemy.dialects import mssql
-from tds.answers import Count, Cut
-from tds.datatypes import DATE, DataType, char, datetime2, varchar
-from tds.responder import Responder
-from tds.script import Script
-from tds.tokens import Column
-from tsql import parsers
+from support.mssql_server import answering, engine_at, says_it_is
+from support.tds.answers import Count, Cut
+from support.tds.datatypes import DATE, DataType, char, datetime2, varchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+from support.tsql import parsers
 
 from stallmark.engines.mssql.bulk import BulkCopyWriter
 from stallmark.errors import CallFailed

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from canonical import checksums
-from mssql_server import empty
+from support.canonical import checksums
+from support.mssql_server import empty
 
 from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter

@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pytest
+from support.building import SCALE, SEED, checksums, loaders_of, make
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
@@ -14,8 +15,6 @@ from stallmark.loaders import ledger
 from stallmark.loaders.load import Progress, build, recognise
 from stallmark.loaders.plan import LARGEST_SEED, Part
 from stallmark.transactions.bank import WORKLOAD
-
-from .building import SCALE, SEED, checksums, loaders_of, make
 
 
 def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine) -> None:

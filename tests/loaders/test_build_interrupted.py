@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from waiting import eventually
+from support.building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
+from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.errors import StallmarkError
@@ -18,14 +19,12 @@ from stallmark.loaders.load import Progress, recognise
 from stallmark.loaders.plan import Plan
 from stallmark.transactions.bank import WORKLOAD
 
-from .building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
-
 KILLED = {"branches": 8}  # loaded for some seconds
 FEW = {"branches": 4}
 
 BUILDER = """
 import json, sys
-from stallmark.driver.engines import open_engine
+from stallmark.engines import open_engine
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 spec, scale, seed = json.loads(sys.stdin.readline())

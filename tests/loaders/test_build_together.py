@@ -2,7 +2,8 @@
 
 import threading
 
-from waiting import eventually
+from support.building import SCALE, SEED, checksums, make, make_tables
+from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders import ledger, worker
@@ -11,8 +12,6 @@ from stallmark.loaders.load import Progress, recognise
 from stallmark.loaders.plan import Batch, Part
 from stallmark.schema import deploy
 from stallmark.transactions.bank import WORKLOAD
-
-from .building import SCALE, SEED, checksums, make, make_tables
 
 
 def test_parts_of_several_machines(database: EmbeddedEngine) -> None:

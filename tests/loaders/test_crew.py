@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from mssql_server import answering, engine_at, says_it_is
-from tds.answers import Count, Cut, Error
-from tds.datatypes import INT, nvarchar
-from tds.script import Script
-from tds.tokens import Column
-from waiting import eventually
+from support.mssql_server import answering, engine_at, says_it_is
+from support.tds.answers import Count, Cut, Error
+from support.tds.datatypes import INT, nvarchar
+from support.tds.script import Script
+from support.tds.tokens import Column
+from support.waiting import eventually
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

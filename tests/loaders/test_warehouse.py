@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from kept_databases import KEPT, kept_database
-from waiting import eventually
+from support.kept_databases import KEPT, kept_database
+from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse

@@ -11,12 +11,12 @@ from stallmark.analysis.findings import findings
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.format import per_second
 from stallmark.record.reader import find_records
 from stallmark.report import write_report
 from stallmark.report.terminal import table
 from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
-from stallmark.wording import per_second
 
 SMALL = (
     "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "device=null", "buffer_pool=null", "reset=continue",

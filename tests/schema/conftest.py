@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from mssql_server import answering, engine_at
-from tds.responder import Responder
-from tds.script import Script
+from support.mssql_server import answering, engine_at
+from support.tds.responder import Responder
+from support.tds.script import Script
 
 from stallmark.engines.mssql.engine import MssqlEngine
 

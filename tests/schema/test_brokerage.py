@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
-from tsql import parsers
+from support.tsql import parsers
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.schema import deploy

@@ -5,13 +5,13 @@ import threading
 
 import pytest
 import sqlalchemy as sa
-from mssql_server import answering, engine_at, says_it_is
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import CreateTable
-from tds.answers import Count, Error, Rows
-from tds.datatypes import BIT, INT, nvarchar
-from tds.script import Script
-from tds.tokens import Column
+from support.mssql_server import answering, engine_at, says_it_is
+from support.tds.answers import Count, Error, Rows
+from support.tds.datatypes import BIT, INT, nvarchar
+from support.tds.script import Script
+from support.tds.tokens import Column
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError

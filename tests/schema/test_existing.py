@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
-from tds.answers import Count, Error, Rows
-from tds.datatypes import BIT, INT
-from tds.script import Script
-from tds.tokens import Column
+from support.designs import DESIGN, FILE_COLUMNS, TEXT, shop
+from support.tds.answers import Count, Error, Rows
+from support.tds.datatypes import BIT, INT
+from support.tds.script import Script
+from support.tds.tokens import Column
 
 from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -18,8 +19,6 @@ from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement.design import GIB, MIB, Design, Settings
 from stallmark.schema.placement.mssql_existing import FoundFile
-
-from .designs import DESIGN, FILE_COLUMNS, TEXT, shop
 
 FILE_ROWS = [
     ("ROWS", "PRIMARY", "bank", "/data/bank.mdf", 2 * GIB, 64 * MIB, None),

@@ -4,7 +4,8 @@ from datetime import date
 
 import pytest
 import sqlalchemy as sa
-from tsql import parsers
+from support.designs import ddl
+from support.tsql import parsers
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.errors import StallmarkError
@@ -16,8 +17,6 @@ from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup, sized
 from stallmark.schema.placement.mssql_existing import Found, FoundIndex
 from stallmark.schema.warehouse.tables import LINEITEM, METADATA
-
-from .designs import ddl
 
 BY_DATE = {"cluster_by": "l_shipdate"}
 IN_YEARS = {**BY_DATE, "partition_by": "l_shipdate", "partition_every": "year"}

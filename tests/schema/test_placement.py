@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
-from tsql import parsers
+from support.designs import DESIGN, ddl, shop
+from support.tsql import parsers
 
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup
-
-from .designs import DESIGN, ddl, shop
 
 # Names that would end a quotation, or a statement.
 NASTY = st.text(st.sampled_from("][';\"-/* \\aZ0ß字()"), min_size=1, max_size=20).map("g{}g".format)

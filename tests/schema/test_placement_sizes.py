@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.designs import DESIGN, ROWS
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.bank import tables as bank
@@ -18,8 +19,6 @@ from stallmark.schema.placement.design import (
     default_name,
     sized,
 )
-
-from .designs import DESIGN, ROWS
 
 
 def test_sizes_hold_the_data_and_a_run():

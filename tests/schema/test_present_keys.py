@@ -2,11 +2,11 @@
 
 import pytest
 import sqlalchemy as sa
-from mssql_server import answering, engine_at, says_it_is
-from tds.answers import Rows
-from tds.datatypes import INT, nvarchar
-from tds.script import Script
-from tds.tokens import Column
+from support.mssql_server import answering, engine_at, says_it_is
+from support.tds.answers import Rows
+from support.tds.datatypes import INT, nvarchar
+from support.tds.script import Script
+from support.tds.tokens import Column
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.schema import deploy

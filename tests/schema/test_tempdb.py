@@ -5,25 +5,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mssql_server import says_it_is
-from tds.answers import Count, Error, Rows
-from tds.datatypes import nvarchar
-from tds.responder import Responder
-from tds.script import Script
-from tds.tokens import Column
-from tsql import parsers
+from support.designs import FILE_COLUMNS
+from support.mssql_server import says_it_is
+from support.tds.answers import Count, Error, Rows
+from support.tds.datatypes import nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+from support.tsql import parsers
 
 from stallmark.engines.mssql import settings, tempdb
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import mssql_existing
-from stallmark.schema.placement import tempdb as mssql_tempdb
+from stallmark.schema.placement import mssql_existing, mssql_tempdb
 from stallmark.schema.placement.design import GIB, MIB, Design, File, TempDb
 from stallmark.schema.placement.mssql_existing import FoundFile
-
-from .designs import FILE_COLUMNS
 
 TEMPDB = TempDb((File("/t/a.mdf", "tempdev", GIB), File("/t/b.ndf", "b", GIB)), File("/t/l.ldf", "l", GIB, 0))
 TEMPDB_FOUND = [  # as Setup makes it: "tempdb database", physical properties

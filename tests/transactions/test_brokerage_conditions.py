@@ -4,7 +4,7 @@ import dataclasses
 from importlib.resources import files
 
 import pytest
-from injected import Injected
+from support.injected import Injected
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER

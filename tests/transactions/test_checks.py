@@ -4,7 +4,7 @@ import dataclasses
 import random
 
 import pytest
-from injected import Injected
+from support.injected import Injected
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.load import build

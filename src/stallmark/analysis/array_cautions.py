@@ -7,8 +7,8 @@ from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
 from stallmark.analysis.probe.reach import small
 from stallmark.analysis.summary import RunSummary
+from stallmark.format import listed
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
-from stallmark.wording import listed
 
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:

@@ -6,8 +6,8 @@ from typing import Any
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.format import listed, percent
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
-from stallmark.wording import listed, percent
 
 _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from stallmark.analysis.points import Point, group, labels, points
 from stallmark.analysis.read.active_set_summary import FlashUse
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.format import factor, listed, number, per_second, per_transaction, percent
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, REPLICATES, SAME
-from stallmark.wording import factor, listed, number, per_second, per_transaction, percent
 
 
 def findings(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[str]:

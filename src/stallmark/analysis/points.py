@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from stallmark.analysis.summary import StepSummary
-from stallmark.wording import percent, plural, size
+from stallmark.format import percent, plural, size
 
 T = TypeVar("T")
 

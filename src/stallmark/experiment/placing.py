@@ -50,8 +50,7 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
 
 def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> None:
     from stallmark.schema.placement import mssql as mssql_placement
-    from stallmark.schema.placement import mssql_existing
-    from stallmark.schema.placement import tempdb as mssql_tempdb
+    from stallmark.schema.placement import mssql_existing, mssql_tempdb
 
     metadata = find_workload(choice.name).metadata
     [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])

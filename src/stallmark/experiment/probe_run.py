@@ -11,6 +11,7 @@ import psutil
 from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
+from stallmark.format import number, size
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import folder_of
 from stallmark.scenarios.raw import RawScenario, RawVariant
@@ -19,7 +20,6 @@ from stallmark.storage.probe.measure import Progress, now, refuse_memory
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.recording import record_probe
 from stallmark.storage.probe.tool import find_tool
-from stallmark.wording import number, size
 
 DEVICE = "raw"
 _STATE = "stallmark-raw-"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from stallmark.wording import size
+from stallmark.format import size
 
 Kind = Literal["cache", "tier"]
 

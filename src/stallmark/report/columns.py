@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.wording import plural
+from stallmark.format import plural
 
 
 @dataclass(frozen=True)
@@ -31,31 +31,31 @@ def rate(io: IoSummary | None, name: str) -> float | None:
 
 
 def _latency(name: str, importance: int) -> Column:
-    return Column("Latency", name, "ms", lambda s: units.number(s.latency_ms.get(name)), importance, percentile=name)
+    return Column("Latency", name, "ms", lambda s: format.number(s.latency_ms.get(name)), importance, percentile=name)
 
 
 SETTING: tuple[Column, ...] = (
-    Column("Setting", "users", "", lambda s: units.count(s.users), 6),
-    Column("Setting", "pool", "", lambda s: units.size(s.buffer_pool_bytes), 7),
-    Column("Setting", "of data", "", lambda s: units.portion(s.buffer_pool_share), 8),
+    Column("Setting", "users", "", lambda s: format.count(s.users), 6),
+    Column("Setting", "pool", "", lambda s: format.size(s.buffer_pool_bytes), 7),
+    Column("Setting", "of data", "", lambda s: format.portion(s.buffer_pool_share), 8),
 )
 RESPONSE: tuple[Column, ...] = (
     _latency("p50", 5),
     _latency("p95", 1),
     _latency("p99", 4),
     _latency("max", 12),
-    Column("Data files", "reads", "per tx", lambda s: units.number(s.reads_per_transaction), 2),
-    Column("Data files", "read", "ms", lambda s: units.number(s.data_io.read_ms if s.data_io else None), 1),
-    Column("Data files", "IOPS", "", lambda s: units.number(rate(s.data_io, "iops")), 3),
-    Column("Data files", "MB/s", "", lambda s: units.number(rate(s.data_io, "mb_per_s")), 9),
-    Column("Data files", "hits", "", lambda s: units.share(s.hit_share), 10),
-    Column("Busy", "CPU", "host", lambda s: units.share(s.cpu_busy_share), 11),
-    Column("Busy", "device", "data", lambda s: units.share(s.device_busy_share), 13),
+    Column("Data files", "reads", "per tx", lambda s: format.number(s.reads_per_transaction), 2),
+    Column("Data files", "read", "ms", lambda s: format.number(s.data_io.read_ms if s.data_io else None), 1),
+    Column("Data files", "IOPS", "", lambda s: format.number(rate(s.data_io, "iops")), 3),
+    Column("Data files", "MB/s", "", lambda s: format.number(rate(s.data_io, "mb_per_s")), 9),
+    Column("Data files", "hits", "", lambda s: format.share(s.hit_share), 10),
+    Column("Busy", "CPU", "host", lambda s: format.share(s.cpu_busy_share), 11),
+    Column("Busy", "device", "data", lambda s: format.share(s.device_busy_share), 13),
 )
 
 
 _QUERIES = Column(
-    "Throughput", "queries", "per hour", lambda s: units.number(s.beside.per_hour if s.beside else None), 1
+    "Throughput", "queries", "per hour", lambda s: format.number(s.beside.per_hour if s.beside else None), 1
 )
 
 
@@ -68,15 +68,15 @@ def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
 def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
     group, primary = "Throughput", primary_of(experiment)
     if primary is None:
-        return (Column(group, "TPS", "", lambda s: units.number(s.tps), 0, main=True),)
+        return (Column(group, "TPS", "", lambda s: format.number(s.tps), 0, main=True),)
     nominal = {step.nominal_tps for step in experiment.steps}
-    alike = units.number(nominal.pop()) if len(nominal) == 1 else None
-    unit = f"nominal {alike}" if alike and alike != units.NONE else ""
-    each = [] if alike else [Column(group, "nominal", "per s", lambda s: units.number(s.nominal_tps), 5)]
+    alike = format.number(nominal.pop()) if len(nominal) == 1 else None
+    unit = f"nominal {alike}" if alike and alike != format.NONE else ""
+    each = [] if alike else [Column(group, "nominal", "per s", lambda s: format.number(s.nominal_tps), 5)]
     return (
-        Column(group, f"{plural(primary)}/s", unit, lambda s: units.number(s.result_tps), 0, main=True),
+        Column(group, f"{plural(primary)}/s", unit, lambda s: format.number(s.result_tps), 0, main=True),
         *each,
-        Column(group, "all tx", "per s", lambda s: units.number(s.tps), 2),
+        Column(group, "all tx", "per s", lambda s: format.number(s.tps), 2),
         *([_QUERIES] if any(step.beside for step in experiment.steps) else []),
     )
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.style import plain
 
@@ -113,7 +113,7 @@ class Axis:
             case "users":
                 return str(step.users)
             case "pool share":
-                return units.portion(step.buffer_pool_share)
+                return format.portion(step.buffer_pool_share)
             case "pool bytes":
-                return units.size(step.buffer_pool_bytes)
+                return format.size(step.buffer_pool_bytes)
         return plain(self.labels[step.key], 22)

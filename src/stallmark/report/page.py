@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report import columns, labels
@@ -154,7 +154,7 @@ def headline(experiment: ExperimentSummary) -> list[str]:
             f"{workload['name']} workload" if workload.get("name") else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            units.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
+            format.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
         )
         if text
     ]
@@ -209,7 +209,7 @@ def _settings(step: StepSummary) -> str:
     users = f"{step.users} user{'s' * (step.users != 1)}"
     if step.buffer_pool_bytes is None:
         return users
-    return f"{users}, {units.size(step.buffer_pool_bytes)} ({units.portion(step.buffer_pool_share)})"
+    return f"{users}, {format.size(step.buffer_pool_bytes)} ({format.portion(step.buffer_pool_share)})"
 
 
 def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
@@ -246,7 +246,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"units": units, "causes": cause_tables, "array": array_tables, "raw": raw}
+    templates.globals |= {"format": format, "causes": cause_tables, "array": array_tables, "raw": raw}
     return templates
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.format import spoken
 from stallmark.report.labels import EMULATED, step_labels
 from stallmark.report.sections.axis import emulated_label
-from stallmark.wording import spoken
 
 AGREE = 0.02  # counts and bytes of server and device that lie this close are called equal
 
@@ -40,11 +40,11 @@ PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
 
 
 def percentile(value: float | None) -> Cell | str:
-    return units.number(value) if value is not None else Cell(f"{units.NONE}*", "none")
+    return format.number(value) if value is not None else Cell(f"{format.NONE}*", "none")
 
 
 def percentile_notes(values: Iterator[float | None]) -> list[str]:
-    return [f"{units.NONE}* {units.TOO_SMALL}."] if any(v is None for v in values) else []
+    return [f"{format.NONE}* {format.TOO_SMALL}."] if any(v is None for v in values) else []
 
 
 def shown(latency: dict[str, float | None]) -> list[float | None]:
@@ -113,10 +113,10 @@ def _reads(server: IoSummary, device: IoSummary) -> list[str | Cell]:
     return [
         *_rates(server, device, lambda io: io.reads),
         *_rates(server, device, lambda io: io.read_bytes / 1e6),
-        units.number(server.read_ms),
-        units.number(device.read_ms),
-        units.number(server.read_interval_mean_ms),
-        units.number(device.read_interval_mean_ms),
+        format.number(server.read_ms),
+        format.number(device.read_ms),
+        format.number(server.read_interval_mean_ms),
+        format.number(device.read_interval_mean_ms),
     ]
 
 
@@ -124,11 +124,11 @@ def _writes(server: IoSummary, device: IoSummary) -> list[str | Cell]:
     return [
         *_rates(server, device, lambda io: io.writes),
         *_rates(server, device, lambda io: io.write_bytes / 1e6),
-        units.number(server.write_ms),
-        units.number(device.write_ms),
+        format.number(server.write_ms),
+        format.number(device.write_ms),
         *_rates(server, device, lambda io: io.syncs)[:2],
-        units.number(server.sync_ms),
-        units.number(device.sync_ms),
+        format.number(server.sync_ms),
+        format.number(device.sync_ms),
     ]
 
 
@@ -137,9 +137,9 @@ def _rates(server: IoSummary, device: IoSummary, of: Callable[[IoSummary], float
     left, right = (
         amount / io.seconds if (amount := of(io)) is not None and io.seconds else None for io in (server, device)
     )
-    apart = units.difference(left, right)
+    apart = format.difference(left, right)
     kind = "" if apart is None or abs(apart) <= AGREE else "apart"
-    return [units.number(left), units.number(right), Cell(units.signed_share(apart), kind)]
+    return [format.number(left), format.number(right), Cell(format.signed_share(apart), kind)]
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
@@ -148,12 +148,12 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         [
             emulated_label(s, labels),
-            spoken(e.transaction) or units.NONE,
+            spoken(e.transaction) or format.NONE,
             e.error_class,
             e.code,
-            units.count(e.attempts),
-            units.count(e.most_in_a_second),
-            units.count(e.given_up),
+            format.count(e.attempts),
+            format.count(e.most_in_a_second),
+            format.count(e.given_up),
             e.message,
         ]
         for s in experiment.steps
@@ -177,7 +177,7 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():
         verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("not checked", "none")}[holds]
-        rows.append([name, verdict, units.count(offending), _which(experiment, runs), detail])
+        rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
     if not rows:
         return None
     return Table(["condition", "result", "offending rows", "runs", "detail"], rows, frozenset({0, 1, 3, 4}))

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.columns import Column, Mark, marks, summary
 from stallmark.report.comparison.terminal import headline
@@ -53,8 +53,8 @@ class _Summary:
             Text(""),
             self._table(lines, shown, name_width),
         ]
-        if any(units.NONE + "*" in line.cells[i] for line in lines for i in shown):
-            parts.append(Text(f"{units.NONE}* {units.TOO_SMALL}", style="dim"))
+        if any(format.NONE + "*" in line.cells[i] for line in lines for i in shown):
+            parts.append(Text(f"{format.NONE}* {format.TOO_SMALL}", style="dim"))
         if len(shown) < len(self.columns):
             hidden = ", ".join(_title(c).replace("\n", " ") for i, c in enumerate(self.columns) if i not in shown)
             parts.append(Text(f"Not shown at this width: {hidden}.", style="dim"))
@@ -153,7 +153,9 @@ def fit(lines: Sequence[_Line], columns: Sequence[Column], width: int) -> tuple[
     fixed = emulated + (flags + GUTTER if flags else 0)
     longest = max((cell_len(line.name) for line in lines), default=0)
     name = min(max(longest, 4), NAME_MAX)
-    shown = [i for i, c in enumerate(columns) if any(line.cells[i] != units.NONE for line in lines) or not c.importance]
+    shown = [
+        i for i, c in enumerate(columns) if any(line.cells[i] != format.NONE for line in lines) or not c.importance
+    ]
     widths = {
         i: max([cell_len(line.cells[i]) for line in lines] + [len(part) for part in _title(columns[i]).split("\n")])
         for i in shown

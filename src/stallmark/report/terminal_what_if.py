@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
 
 METHOD = (
@@ -28,7 +28,8 @@ def _title(one: WhatIf) -> Text:
     runs = f"mean of {one.runs} runs" if one.runs > 1 else "1 run"
     return Text.assemble(
         (one.variant or one.step, "bold"),
-        f", {users}: {units.number(one.tps)} TPS with reads of {units.number(one.read_ms)} ms by the {one.read_source} "
+        f", {users}: {format.number(one.tps)} TPS with reads of {format.number(one.read_ms)} ms "
+        f"by the {one.read_source} "
         f"({runs}{', EMULATED device' if one.emulated else ''})",
     )
 
@@ -40,10 +41,10 @@ def _predictions(one: WhatIf) -> Table:
     table.add_column("limit then")
     for found in one.predictions:
         table.add_row(
-            f"{units.number(found.read_ms)} ms",
-            units.number(found.tps),
-            f"{units.number(found.low)}–{units.number(found.high)}",
-            units.signed_share(found.tps / one.tps - 1),
+            f"{format.number(found.read_ms)} ms",
+            format.number(found.tps),
+            f"{format.number(found.low)}–{format.number(found.high)}",
+            format.signed_share(found.tps / one.tps - 1),
             found.limit,
         )
     return table
@@ -59,5 +60,5 @@ def _tested(some: WhatIfs) -> str:
     held = sum(test.held for test in some.tests)
     return (
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
-        f"{units.signed_share(min(errors))} to {units.signed_share(max(errors))}, {held} within the range."
+        f"{format.signed_share(min(errors))} to {format.signed_share(max(errors))}, {held} within the range."
     )

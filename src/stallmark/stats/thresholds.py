@@ -285,7 +285,7 @@ prediction takes them to be the same, and would be wrong by as much."""
 ASSOCIATION_BIN_S = 5
 """Length of the stretches of which an elasticity is taken. Counters are not sampled on whole seconds, and what is
 shared out between two seconds changes less than it did: with stretches of 1 s an elasticity of −0.5 came out as −0.8
-(tests/driver/analysis/test_cause.py)."""
+(tests/analysis/test_cause.py)."""
 
 ASSOCIATION_BINS = 30
 """So many of these stretches, and a correlation is of them; fewer, and it is of single seconds, whose scatter only

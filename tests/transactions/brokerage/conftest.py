@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import pytest
-from kept_databases import bring_back, kept_database
+from support.kept_databases import bring_back, kept_database
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine, Session

@@ -6,8 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from answers import values
-from undone import undone
+from support.answers import values
+from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume

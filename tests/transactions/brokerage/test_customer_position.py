@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from decimal import Decimal
 
 import pytest
-from answers import values
+from support.answers import values
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed

@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import canonical
 import pytest
 import sqlalchemy as sa
+from support import canonical
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass

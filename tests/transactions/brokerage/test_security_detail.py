@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from answers import values
+from support.answers import values
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed

@@ -4,8 +4,8 @@ import random
 from collections import Counter
 
 import pytest
-from answers import values
-from undone import undone
+from support.answers import values
+from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed

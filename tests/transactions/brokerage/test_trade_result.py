@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from waiting import eventually
+from support.waiting import eventually
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from answers import values
+from support.answers import values
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from answers import values
-from undone import undone
+from support.answers import values
+from support.undone import undone
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed

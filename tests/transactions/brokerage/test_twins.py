@@ -16,9 +16,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
-from answers import values
-from canonical import checksums
-from kept_databases import bring_back, drop_procedures, kept_database
+from support.answers import values
+from support.canonical import checksums
+from support.kept_databases import bring_back, drop_procedures, kept_database
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.engines.mssql.engine import MssqlEngine

@@ -1,7 +1,7 @@
 """What tests do to the brokerage they share can be undone."""
 
-from canonical import statement
-from kept_databases import bring_back
+from support.canonical import statement
+from support.kept_databases import bring_back
 
 from stallmark.engines.base import Engine
 from stallmark.transactions.brokerage import WORKLOAD

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from kept_databases import bring_back, kept_database
+from support.kept_databases import bring_back, kept_database
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine

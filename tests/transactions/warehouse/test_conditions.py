@@ -4,7 +4,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
-from injected import Injected
+from support.injected import Injected
 
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine

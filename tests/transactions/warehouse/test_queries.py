@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tsql import parsers
+from support.tsql import parsers
 
 from stallmark.transactions.warehouse.parameters import validation
 from stallmark.transactions.warehouse.queries import QUERIES, names, text

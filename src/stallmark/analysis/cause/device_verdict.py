@@ -4,6 +4,7 @@ load."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stallmark.format import listed, percent
 from stallmark.stats.thresholds import (
     CPU_BUSY,
     CPU_LIMITS,
@@ -14,7 +15,6 @@ from stallmark.stats.thresholds import (
     DEVICE_QUEUES,
     PROGRESS_FLOOR,
 )
-from stallmark.wording import listed, percent
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.wait_parts import WaitParts
+from stallmark.format import number, percent
 from stallmark.record.devices import device_of
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED
-from stallmark.wording import number, percent
 
 
 def laws(

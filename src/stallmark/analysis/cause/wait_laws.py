@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from stallmark.analysis.cause.summary import PARTS, Law
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.wait_parts import part_of
+from stallmark.format import number
 from stallmark.stats.thresholds import LAW_FLOOR_USERS, LITTLE_READS
-from stallmark.wording import number
 
 _COUNTED = ("read", "log", "lock")
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from stallmark.analysis.cause.evidence import CPU_BUSY, CPU_TIME, READ_TIME, READS, SYNCS, WRITES
 from stallmark.analysis.cause.split import Split
 from stallmark.analysis.cause.summary import PARTS, STORAGE, Evidence, Storage
+from stallmark.format import number, per_transaction, percent
 from stallmark.stats.thresholds import CAUSE_LITTLE
-from stallmark.wording import number, per_transaction, percent
 
 NOT_KNOWN = (
     "The cause is not known: the users’ sessions were not looked at in every run (collector “Waits of the users”), so "

@@ -15,9 +15,9 @@ from stallmark.analysis.points import group
 from stallmark.analysis.steady.steadiness import Steadiness, incomparable
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.analysis.validity.invalid import FOREIGN
+from stallmark.format import listed, per_transaction, percent
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
-from stallmark.wording import listed, per_transaction, percent
 
 TOO_SHORT = "too short to tell"
 """As the steadiness of a step says it."""

@@ -52,8 +52,8 @@ from stallmark.analysis.compare.summary import (
 )
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.errors import StallmarkError
+from stallmark.format import listed
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
-from stallmark.wording import listed
 
 MOST_BATCHES, BATCH_S = 20, 5
 """Of a run's seconds, for the interval within a run: batches of 5 s at least, because the server hands in its counts

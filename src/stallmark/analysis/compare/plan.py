@@ -11,8 +11,8 @@ from stallmark.analysis.compare.sides import experiment, variant
 from stallmark.analysis.points import group
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.errors import StallmarkError
+from stallmark.format import listed
 from stallmark.stats import student as statistics
-from stallmark.wording import listed
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 """Numbers of runs for which the plan says what they can show."""

@@ -7,9 +7,9 @@ compared. Everything else that decides a figure must be the same.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from stallmark.format import number, size
 from stallmark.record.devices import array_in_words, data_device_name, device_of
 from stallmark.stats.thresholds import POOL_REACHED
-from stallmark.wording import number, size
 
 PLACEMENT = ("file ", "volume ", "tablespace ")
 """Settings that begin so say where data lie and how large the files are."""

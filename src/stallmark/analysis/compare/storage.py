@@ -7,9 +7,9 @@ from stallmark.analysis.compare.sides import Side, experiment, name_of
 from stallmark.analysis.compare.summary import Check
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.format import listed
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.probe import ProbeResult
-from stallmark.wording import listed
 
 MOST_SAID = 2
 """Drifts in the sentence of a verdict: all are in the report's table."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from stallmark.analysis.compare.metrics import Metric
 from stallmark.analysis.compare.summary import Check, Ratio, Verdict, WithinRun
+from stallmark.format import listed, percent
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
-from stallmark.wording import listed, percent
 
 
 def amount(share: float) -> str:

@@ -6,8 +6,8 @@ from math import exp, log
 
 from stallmark.analysis.probe.reach import hidden
 from stallmark.analysis.summary import StepSummary
+from stallmark.format import number, percent
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
-from stallmark.wording import number, percent
 
 
 @dataclass(frozen=True)

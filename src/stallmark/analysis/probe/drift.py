@@ -14,10 +14,10 @@ from math import exp
 import numpy as np
 
 from stallmark.analysis.probe.reach import hidden
+from stallmark.format import listed, number, percent, signed
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
-from stallmark.wording import listed, number, percent, signed
 
 DRIFTED, SAME, UNKNOWN = "drifted", "same", "cannot tell"
 

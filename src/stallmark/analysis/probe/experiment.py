@@ -8,10 +8,10 @@ from typing import Any
 from stallmark.analysis.probe.reach import small
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
 from stallmark.errors import StallmarkError
+from stallmark.format import factor, number, percent
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import SAME
-from stallmark.wording import factor, number, percent
 
 
 @dataclass(frozen=True)

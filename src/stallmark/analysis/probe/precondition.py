@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.format import number, size
 from stallmark.stats.thresholds import STEADY_ROUNDS, STEADY_ROUNDS_RANGE, STEADY_ROUNDS_SLOPE
-from stallmark.wording import number, size
 
 
 def steady(rounds_ms: Sequence[float]) -> bool:

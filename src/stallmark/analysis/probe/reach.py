@@ -1,8 +1,8 @@
 """How deep into storage a probe reaches: a file that an array can keep in its memory is answered from there."""
 
+from stallmark.format import size
 from stallmark.record.probe import ProbeResult
 from stallmark.stats.thresholds import PROBE_SMALL_BYTES
-from stallmark.wording import size
 
 
 def hidden(probe: ProbeResult, dram_bytes: int | None) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 from statistics import fmean, median
 
+from stallmark.format import listed, number, percent
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.thresholds import (
     PROBE_COLLAPSE,
@@ -20,7 +21,6 @@ from stallmark.stats.thresholds import (
     PROBE_UNSTABLE,
     PROBE_WINDOW_IOS,
 )
-from stallmark.wording import listed, number, percent
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from stallmark.analysis.queries.figures import geometric_mean
 from stallmark.analysis.queries.summary import REFRESH, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import RunSummary
+from stallmark.format import factor, listed, number
 from stallmark.stats.thresholds import REPLICATES, SAME
-from stallmark.wording import factor, listed, number
 
 MANY = 4  # queries that a sentence names
 

@@ -16,10 +16,10 @@ from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.counters import codes, numbers
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
+from stallmark.format import size
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import ACTIVE_COUNTED, WARMING, WARMING_ERRORS
-from stallmark.wording import size
 
 
 def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from stallmark.analysis.read.interval import Interval
+from stallmark.format import number
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import CLOCK_JUMP_S
-from stallmark.wording import number
 
 _TABLES = ("wal", "checkpoints", "server_counters", "database", "server_io")
 """Any that holds the server's time will do; those with few rows for a sample first."""

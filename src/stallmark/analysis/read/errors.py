@@ -11,9 +11,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.errors import ErrorClass
+from stallmark.format import percent, spoken
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS
-from stallmark.wording import percent, spoken
 
 CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
 """Error classes by which a server ends one of several transactions that are in each other's way."""

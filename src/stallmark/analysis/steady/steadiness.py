@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from stallmark.format import by, percent, signed
 from stallmark.stats import stationarity
 from stallmark.stats.steady_state import Tested, filled, tests_over
 from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, HEAD_ERRORS, HEAD_MATTERS, MSER_BATCH, UNSTEADY_P
-from stallmark.wording import by, percent, signed
 
 Judgement = Literal["steady", "became steady late", "never became steady", "too short to tell"]
 METHOD = (

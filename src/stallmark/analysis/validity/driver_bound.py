@@ -3,8 +3,8 @@ server."""
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load import Load
+from stallmark.format import number, percent
 from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_MS, LAG_SHARE, LITTLE
-from stallmark.wording import number, percent
 
 
 def driver_bound(load: Load, interval: Interval, arrivals: str) -> str | None:

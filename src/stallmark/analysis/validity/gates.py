@@ -13,6 +13,7 @@ from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import Kind, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
+from stallmark.format import listed, number, percent, plural, spoken
 from stallmark.stats.thresholds import (
     ABORTED,
     CHANCE,
@@ -25,7 +26,6 @@ from stallmark.stats.thresholds import (
     SAMPLES_BEYOND,
     UNDER_WAY_S,
 )
-from stallmark.wording import listed, number, percent, plural, spoken
 
 
 def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:

@@ -7,9 +7,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.validity.driver_bound import little_gap
+from stallmark.format import percent
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import FAILED, FOREIGN_BUSY, FOREIGN_FLOOR_PER_S, FOREIGN_IO, GAP_S, UNCOVERED
-from stallmark.wording import percent
 
 FOREIGN = "Somebody else used the storage"
 """So begins the sentence of it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.wording import number
+from stallmark.format import number
 
 Outcome = Literal["met", "not met", "mean only", "not known"]
 

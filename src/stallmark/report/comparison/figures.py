@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.format import percent, spoken
 from stallmark.report.labels import EMULATED
 from stallmark.report.sections.axis import Figure
 from stallmark.report.sections.timeline import bucket_means, bucket_width, measuring_began
 from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, value_axis
 from stallmark.report.text import comparison as words
 from stallmark.stats.thresholds import CONFIDENCE
-from stallmark.wording import percent, spoken
 
 GAP = 0.12  # of a figure's width, between two charts side by side
 COLUMNS = 3  # of sides, over time
@@ -94,7 +94,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], see
                 "x": list(range(len(made))),
                 "y": [_mean(one) for one in values],
                 "marker": {"color": [seen[one.side].colour for one in made], "opacity": 0.75},
-                "text": [f"{units.number(_mean(v))}  {plain(g.label)}" for v, g in zip(values, made, strict=True)],
+                "text": [f"{format.number(_mean(v))}  {plain(g.label)}" for v, g in zip(values, made, strict=True)],
                 "textposition": "none",
                 "hovertemplate": "%{text}<extra></extra>",
             }
@@ -107,7 +107,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], see
                 "mode": "markers",
                 "x": [x + _beside(i, len(made[x].steps)) for x, _, i in _numbered(points)],
                 "y": [value for _, value, _ in points],
-                "text": [f"{units.number(value)}  {plain(run)}" for _, value, run in points],
+                "text": [f"{format.number(value)}  {plain(run)}" for _, value, run in points],
                 "hovertemplate": "%{text}<extra></extra>",
                 "marker": {"color": NEUTRAL, "size": 6, "symbol": "line-ew-open", "line": {"width": 2}},
                 "cliponaxis": False,
@@ -132,7 +132,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], see
         emulated=any(one.emulated for one in made),
         summary=" ".join(
             f"{bar.title}: "
-            + "; ".join(f"{one.label} {units.number(_mean([_known(bar.value(s)) for s in one.steps]))}" for one in made)
+            + "; ".join(f"{b.label} {format.number(_mean([_known(bar.value(s)) for s in b.steps]))}" for b in made)
             + "."
             for bar in bars
         ),
@@ -144,7 +144,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], see
             [
                 f"{one.label} ({EMULATED})" if one.emulated else one.label,
                 str(len(one.steps)),
-                *(units.number(_mean([_known(bar.value(step)) for step in one.steps])) for bar in bars),
+                *(format.number(_mean([_known(bar.value(step)) for step in one.steps])) for bar in bars),
             ]
             for one in made
         ],
@@ -186,7 +186,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
     bands = math.ceil(len(shown) / columns)
     inner = bands * len(LINES) * PLOT + (bands * len(LINES) - 1) * BETWEEN
     figure = layout(HEAD + inner + FOOT, margin={"l": 52, "r": 14, "t": HEAD, "b": FOOT})
-    divisor, unit = units.of_time(max(_seconds(run) for _, some in shown for run in some))
+    divisor, unit = format.of_time(max(_seconds(run) for _, some in shown for run in some))
     tops = [_top([run for _, some in shown for run in some], name) for name, _ in LINES]
     data: list[dict[str, Any]] = []
     drawn = sum(len(some) for _, some in shown)
@@ -227,7 +227,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         plotly={"data": data, "layout": figure},
         header=["side", "run", "seconds", "mean TPS"],
         rows=[
-            [name, name_of(run), units.count(round(_seconds(run))), units.number(_mean_of(run))]
+            [name, name_of(run), format.count(round(_seconds(run))), format.number(_mean_of(run))]
             for name, some in shown
             for run in some
         ],

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
+from stallmark.format import percent
 from stallmark.report.text import comparison as words
 from stallmark.stats.thresholds import CONFIDENCE
-from stallmark.wording import percent
 
 
 def summary_for_a_ticket(found: ComparisonSummary) -> str:

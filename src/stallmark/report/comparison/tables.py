@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import Check, ComparisonSummary, PairComparison
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
@@ -52,7 +52,7 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
         name += f" ({EMULATED})" if side.emulated else ""
         users = [str(step.users)] if several else []
         began = started.replace("T", " ")[:19]
-        rows.append([run, name, *users, began, units.seconds(step.measured_s), *_figures(step)])
+        rows.append([run, name, *users, began, format.seconds(step.measured_s), *_figures(step)])
     return Table(
         header=header,
         rows=rows,
@@ -70,14 +70,14 @@ _TITLES = ("TPS", "mean ms", "p99 ms", "reads/tx", "read ms", "IOPS", "MB/s", "C
 def _figures(step: StepSummary) -> list[str]:
     io = step.data_io
     return [
-        units.number(step.result_tps),
-        units.number(step.latency_mean_ms),
-        units.number(step.latency_ms.get("p99")),
-        units.number(step.reads_per_transaction),
-        units.number(io.read_ms if io else None),
-        units.number(io.iops if io else None),
-        units.number(io.mb_per_s if io else None),
-        units.share(step.cpu_busy_share),
+        format.number(step.result_tps),
+        format.number(step.latency_mean_ms),
+        format.number(step.latency_ms.get("p99")),
+        format.number(step.reads_per_transaction),
+        format.number(io.read_ms if io else None),
+        format.number(io.iops if io else None),
+        format.number(io.mb_per_s if io else None),
+        format.share(step.cpu_busy_share),
     ]
 
 

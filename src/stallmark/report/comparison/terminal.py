@@ -5,13 +5,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.compare.words import amount
+from stallmark.format import percent
 from stallmark.report.text import comparison as words
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
-from stallmark.wording import percent
 
 STYLES = {
     "better": "bold green",
@@ -112,7 +112,7 @@ def planned(plan: RunsPlan) -> RenderableType:
     for title in ("runs of each", "show a difference of", *(("load for two variants",) if plan.run_s else ())):
         table.add_column(title, justify="right")
     for runs, least in plan.can_show:
-        more = [units.seconds(plan.run_s * runs * 2)] if plan.run_s else []
+        more = [format.seconds(plan.run_s * runs * 2)] if plan.run_s else []
         table.add_row(str(runs), f"{amount(least)} %", *more)
     return Group(
         Text(said, style="bold"),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import Pattern, ProbeStep
 from stallmark.report.sections.axis import Figure
@@ -132,8 +132,8 @@ def _histogram(
         unit="% of I/Os",
         emulated=run.result.emulated,
         summary=". ".join(
-            f"{step.outstanding} outstanding: median {units.number(step.latency_ms['p50'])} ms, "
-            f"p99 {units.number(step.latency_ms['p99'])} ms"
+            f"{step.outstanding} outstanding: median {format.number(step.latency_ms['p50'])} ms, "
+            f"p99 {format.number(step.latency_ms['p99'])} ms"
             for step in curve
         )
         + ".",
@@ -141,7 +141,7 @@ def _histogram(
         plotly={"data": data, "layout": figure},
         header=["outstanding", "I/Os", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"],
         rows=[
-            [str(step.outstanding), units.count(step.ios), *(units.number(ms) for ms in step.latency_ms.values())]
+            [str(step.outstanding), format.count(step.ios), *(format.number(ms) for ms in step.latency_ms.values())]
             for step in curve
         ],
         reading="The stronger a line, the more I/Os were outstanding: "
@@ -181,7 +181,7 @@ def _line(
         "name": plain(run.variant),
         "line": {"color": look.colour, "width": 2, "dash": dash},
         "marker": {"color": look.colour, "symbol": look.symbol, "size": 7},
-        "text": [f"{units.number(value)} {unit}  {plain(run.variant)}" for value in values],
+        "text": [f"{format.number(value)} {unit}  {plain(run.variant)}" for value in values],
         "hovertemplate": "%{text}<extra></extra>",
     }
 
@@ -250,7 +250,7 @@ def _figure(
     names = [(run, name, of, curve) for run, curve in curves for name, of in values]
 
     def cell(curve: Sequence[ProbeStep], of: Value, depth: int) -> str:
-        return units.number(next((of(step) for step in curve if step.outstanding == depth), None))
+        return format.number(next((of(step) for step in curve if step.outstanding == depth), None))
 
     return Figure(
         id=f"probe-{pattern.name}-{id}",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment
 from stallmark.report import labels
 from stallmark.report.file import write_whole
@@ -36,7 +36,7 @@ def _headline(experiment: ProbeExperiment) -> list[str]:
     return [
         ", ".join(dict.fromkeys(run.result.tool for run in runs)),
         f"{len(runs)} probe{'s' * (len(runs) != 1)}",
-        units.minute(runs[0].result.started) + " UTC",
+        format.minute(runs[0].result.started) + " UTC",
     ]
 
 

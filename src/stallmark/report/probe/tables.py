@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.probe.beside_database import Beside
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
@@ -17,11 +17,11 @@ def storage(experiment: ProbeExperiment) -> Table:
     rows: list[Sequence[str | Cell]] = [
         [
             _named(run),
-            run.result.device or units.NONE,
+            run.result.device or format.NONE,
             run.result.place,
-            units.size(run.result.file_bytes),
+            format.size(run.result.file_bytes),
             f"{run.result.tool}, {run.result.how}",
-            units.minute(run.result.started) + " UTC",
+            format.minute(run.result.started) + " UTC",
             "incomplete" if run.incomplete_because else "complete",
         ]
         for run in experiment.runs
@@ -46,12 +46,12 @@ def steps(run: ProbeRun) -> Table:
         [
             step.pattern.title,
             str(step.outstanding),
-            units.number(step.iops),
-            units.number(step.mb_per_s),
-            units.number(step.mean_ms),
+            format.number(step.iops),
+            format.number(step.mb_per_s),
+            format.number(step.mean_ms),
             *(percentile(step.latency_ms[name]) for name in _PERCENTILES),
-            units.count(step.ios),
-            units.seconds(step.seconds),
+            format.count(step.ios),
+            format.seconds(step.seconds),
         ]
         for step in run.result.steps
     ]
@@ -65,7 +65,7 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
     found: dict[str, list[str]] = {}
     for run in experiment.runs:
         for name, value in (run.manifest.get("machine") or {}).items():
-            text = units.size(value) if name == "memory_bytes" else str(value)
+            text = format.size(value) if name == "memory_bytes" else str(value)
             found.setdefault(name.removesuffix("_bytes"), []).append(text)
     return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]
 
@@ -76,7 +76,7 @@ def drift_table(drifts: Sequence[tuple[str, Drift]]) -> Table:
     for label, drift in drifts:
         rows += [_drift_row(label, row) for row in drift.rows]
         if not drift.rows:
-            rows.append([label, *[units.NONE] * 7, Cell(drift.verdict, "bad")])
+            rows.append([label, *[format.NONE] * 7, Cell(drift.verdict, "bad")])
     header = [
         "storage",
         "probe",
@@ -97,17 +97,17 @@ def drift_table(drifts: Sequence[tuple[str, Drift]]) -> Table:
 
 
 def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
-    change = units.signed_share(row.ratio - 1)
+    change = format.signed_share(row.ratio - 1)
     if row.low is not None and row.high is not None:
-        change += f" ({units.signed_share(row.low - 1)} to {units.signed_share(row.high - 1)})"
+        change += f" ({format.signed_share(row.low - 1)} to {format.signed_share(row.high - 1)})"
     return [
         label,
         row.pattern.title,
         str(row.outstanding),
-        units.number(row.before_iops),
-        units.number(row.after_iops),
-        units.number(row.before_ms),
-        units.number(row.after_ms),
+        format.number(row.before_iops),
+        format.number(row.after_iops),
+        format.number(row.before_ms),
+        format.number(row.after_ms),
         change,
         Cell(row.verdict, "bad" if row.verdict in (DRIFTED, UNKNOWN) else ""),
     ]
@@ -118,13 +118,13 @@ def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
     rows: list[Sequence[str | Cell]] = [
         [
             label,
-            units.number(one.reads_per_s),
-            units.number(one.mb_per_s),
-            units.number(one.read_ms),
-            units.number(one.outstanding),
-            units.number(one.raw_iops),
-            units.number(one.raw_ms),
-            units.share(one.share),
+            format.number(one.reads_per_s),
+            format.number(one.mb_per_s),
+            format.number(one.read_ms),
+            format.number(one.outstanding),
+            format.number(one.raw_iops),
+            format.number(one.raw_ms),
+            format.share(one.share),
         ]
         for label, one in found
     ]

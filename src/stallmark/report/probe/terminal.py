@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import ProbeStep
 from stallmark.report.labels import EMULATED
@@ -29,7 +29,7 @@ def probe_table(experiment: ProbeExperiment) -> RenderableType:
     for run in experiment.runs:
         parts += [Text(""), _title(run), _steps(run)]
     if any(step.percentile_ms(0.999) is None for run in experiment.runs for step in run.result.steps):
-        parts.append(Text(f"{units.NONE} {units.TOO_SMALL}", style="dim"))
+        parts.append(Text(f"{format.NONE} {format.TOO_SMALL}", style="dim"))
     parts += [Text(""), *(Text(f"• {sentence}") for sentence in experiment.findings)]
     if experiment.cautions:
         parts += [Text(""), *(Text(f"• {sentence}", style="yellow") for sentence in experiment.cautions)]
@@ -39,7 +39,7 @@ def probe_table(experiment: ProbeExperiment) -> RenderableType:
 def _title(run: ProbeRun) -> Text:
     device = run.result.device or "device not known"
     text = Text(run.variant, style="bold")
-    text.append(f"  {device}, {units.size(run.result.file_bytes)}, {run.result.tool} {run.result.how}", style="dim")
+    text.append(f"  {device}, {format.size(run.result.file_bytes)}, {run.result.tool} {run.result.how}", style="dim")
     if run.result.emulated and EMULATED not in device:
         text.append(f"  {EMULATED}", style="yellow")
     return text
@@ -64,10 +64,10 @@ def _curve(steps: Sequence[ProbeStep], *, with_header: bool) -> Table:
         latencies = step.latency_ms
         table.add_row(
             str(step.outstanding),
-            units.number(step.iops),
-            units.number(step.mb_per_s),
-            units.number(step.mean_ms),
-            *(units.number(latencies[name]) for name in _PERCENTILES),
-            units.count(step.ios),
+            format.number(step.iops),
+            format.number(step.mb_per_s),
+            format.number(step.mean_ms),
+            *(format.number(latencies[name]) for name in _PERCENTILES),
+            format.count(step.ios),
         )
     return table

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.queries.tables import compared, dop, name_of, times
@@ -151,7 +151,7 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
         values = [_cell_value(variant, found, query, value) for query in found.names]
         if any(one is not None for one in values):
             top = max([top, *(one for one in values if one is not None)])
-            texts = [f"{units.number(one)}  {variant.name}" for one in values]
+            texts = [f"{format.number(one)}  {variant.name}" for one in values]
             data.append(_trace(variant, seen, found.names, values, texts))
     figure = _layout(found.names, 280) | {"yaxis": value_axis(top)}
     figure["annotations"].append(note(plain(unit), x=0, y=1, yshift=5))
@@ -165,7 +165,7 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
         plotly={"data": data, "layout": figure},
         header=["query", *(name_of(variant) for variant in found.variants)],
         rows=[
-            [query, *(units.number(_cell_value(variant, found, query, value)) for variant in found.variants)]
+            [query, *(format.number(_cell_value(variant, found, query, value)) for variant in found.variants)]
             for query in found.names
         ],
         wide=True,
@@ -178,7 +178,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
     for variant in found.variants:
         cells = [variant.cell(query, one) for one in tried]
         values = [cell.seconds if cell else None for cell in cells]
-        actual = [units.number(cell.actual_dop if cell else None) for cell in cells]
+        actual = [format.number(cell.actual_dop if cell else None) for cell in cells]
         top = max([top, *(one for one in values if one is not None)])
         look = seen[variant.name]
         data.append(
@@ -189,7 +189,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
                 "x": list(tried),
                 "y": [_rounded(one) for one in values],
                 "text": [
-                    f"{units.number(one)} s  {plain(variant.name)}, {ran} worked"
+                    f"{format.number(one)} s  {plain(variant.name)}, {ran} worked"
                     for one, ran in zip(values, actual, strict=True)
                 ],
                 "hovertemplate": "%{text}<extra></extra>",
@@ -213,8 +213,8 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         unit="seconds",
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(
-            f"{variant.name}: {units.number(one.seconds)} s at {tried[0]}, "
-            f"{units.number(many.seconds)} s at {tried[-1]}."
+            f"{variant.name}: {format.number(one.seconds)} s at {tried[0]}, "
+            f"{format.number(many.seconds)} s at {tried[-1]}."
             for variant in found.variants
             if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
@@ -223,7 +223,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         plotly={"data": data, "layout": figure},
         header=["DOP", *(name_of(variant) for variant in found.variants)],
         rows=[
-            [dop(one), *(units.number(_seconds(variant, query, one)) for variant in found.variants)]
+            [dop(one), *(format.number(_seconds(variant, query, one)) for variant in found.variants)]
             for one in tried
         ],
     )  # fmt: skip
@@ -277,7 +277,7 @@ def _largest(found: QueryComparison, variant: QueryVariant, value: Value, unit: 
     if not known:
         return f"{variant.name}: not measured."
     most, query = max(known)
-    return f"{variant.name}: most in {query}, {units.number(most)} {unit.split(',')[0]}."
+    return f"{variant.name}: most in {query}, {format.number(most)} {unit.split(',')[0]}."
 
 
 def _rounded(value: float | None) -> float | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.record.devices import is_emulated
@@ -27,7 +27,7 @@ def dop(value: int | None) -> str:
 
 def times(value: float | None) -> str:
     """A ratio of run times: 0.45×."""
-    return units.NONE if value is None else f"{units.number(value)}×"
+    return format.NONE if value is None else f"{format.number(value)}×"
 
 
 def variants(experiment: ExperimentSummary) -> Table:
@@ -41,17 +41,17 @@ def variants(experiment: ExperimentSummary) -> Table:
             [
                 name_of(variant),
                 variant.device.removeprefix(EMULATED).strip(),
-                units.size(variant.buffer_pool_bytes),
-                units.number(variant.power),
-                units.number(variant.throughput),
-                units.number(variant.composite),
-                units.seconds(_elapsed(experiment, variant.name, found.phase)),
+                format.size(variant.buffer_pool_bytes),
+                format.number(variant.power),
+                format.number(variant.throughput),
+                format.number(variant.composite),
+                format.seconds(_elapsed(experiment, variant.name, found.phase)),
                 "baseline" if variant.name == found.baseline else times(variant.relative),
-                units.number(io.mb_per_s if io and io.seconds else None),
-                units.number(io.read_ms if io else None),
-                units.share(step.hit_share if step else None),
-                units.share(step.cpu_busy_share if step else None),
-                units.share(step.device_busy_share if step else None),
+                format.number(io.mb_per_s if io and io.seconds else None),
+                format.number(io.read_ms if io else None),
+                format.share(step.hit_share if step else None),
+                format.share(step.cpu_busy_share if step else None),
+                format.share(step.device_busy_share if step else None),
             ]
         )
     header = [
@@ -97,14 +97,14 @@ def by_query(experiment: ExperimentSummary) -> Table:
 
 
 def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
-    seconds: str | Cell = units.number(cell.seconds if cell else None)
+    seconds: str | Cell = format.number(cell.seconds if cell else None)
     if cell and cell.failed:
         seconds = Cell("failed", "bad")
-    read = units.number(cell.read_bytes / 1e6 if cell and cell.read_bytes is not None else None)
+    read = format.number(cell.read_bytes / 1e6 if cell and cell.read_bytes is not None else None)
     if is_baseline:
         return [seconds, read]
     changed = (
-        Cell("changed", "apart") if cell and cell.plan_changed else ("same" if cell and cell.plans else units.NONE)
+        Cell("changed", "apart") if cell and cell.plan_changed else ("same" if cell and cell.plans else format.NONE)
     )
     return [seconds, times(cell.relative if cell else None), read, changed]
 
@@ -144,21 +144,21 @@ def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 
 
 def _row(cell: QueryCell) -> list[str | Cell]:
-    waits = ", ".join(f"{kind} {units.number(ms / 1000)}" for kind, ms in cell.waits[:WAITS_SHOWN])
+    waits = ", ".join(f"{kind} {format.number(ms / 1000)}" for kind, ms in cell.waits[:WAITS_SHOWN])
     return [
         cell.query,
         dop(cell.dop),
-        units.number(cell.actual_dop),
-        Cell("failed", "bad") if cell.failed else units.number(cell.seconds),
+        format.number(cell.actual_dop),
+        Cell("failed", "bad") if cell.failed else format.number(cell.seconds),
         _whole(cell.rows),
         _whole(cell.logical_reads),
         _whole(cell.physical_reads),
         _mega(cell.read_bytes),
         _mega(cell.spill_bytes),
-        units.number(None if cell.grant_kib is None else cell.grant_kib * 1024 / 1e6),
-        units.number(None if cell.cpu_ms is None else cell.cpu_ms / 1000),
-        waits or ("none" if cell.waits_known else units.NONE),
-        Cell(", ".join(cell.plans) or units.NONE, "apart" if cell.plan_changed else ""),
+        format.number(None if cell.grant_kib is None else cell.grant_kib * 1024 / 1e6),
+        format.number(None if cell.cpu_ms is None else cell.cpu_ms / 1000),
+        waits or ("none" if cell.waits_known else format.NONE),
+        Cell(", ".join(cell.plans) or format.NONE, "apart" if cell.plan_changed else ""),
     ]
 
 
@@ -178,9 +178,9 @@ def streams(experiment: ExperimentSummary) -> Table | None:
                 [
                     _title(run),
                     "refresh" if refreshes else str(stream),
-                    units.count(len(done)),
-                    units.number(ended - min(one.started_s for one in done)),
-                    units.number(sum(one.seconds for one in done) / len(done)),
+                    format.count(len(done)),
+                    format.number(ended - min(one.started_s for one in done)),
+                    format.number(sum(one.seconds for one in done) / len(done)),
                     Cell(str(failed), "bad") if failed else "0",
                 ]
             )
@@ -189,7 +189,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
 
 def failures(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
-        [_title(run), PHASES[one.phase], str(one.stream), one.query, units.number(one.seconds), one.error_class or "",
+        [_title(run), PHASES[one.phase], str(one.stream), one.query, format.number(one.seconds), one.error_class or "",
          one.error or ""]
         for run in experiment.runs
         for one in (run.queries.executions if run.queries else ())
@@ -207,8 +207,8 @@ def driver(experiment: ExperimentSummary) -> str | None:
     mean = sum(run.driver_gap_ms or 0 for run in runs) / len(runs)
     most = max(run.driver_gap_most_ms or 0 for run in runs)
     return (
-        f"Between the end of one query and the start of the next the driver took {units.number(mean)} ms on average "
-        f"and {units.number(most)} ms at most."
+        f"Between the end of one query and the start of the next the driver took {format.number(mean)} ms on average "
+        f"and {format.number(most)} ms at most."
     )
 
 
@@ -239,8 +239,8 @@ def _title(run: RunSummary) -> str:
 
 
 def _whole(value: float | None) -> str:
-    return units.NONE if value is None else f"{value:,.0f}"
+    return format.NONE if value is None else f"{value:,.0f}"
 
 
 def _mega(value: float | None) -> str:
-    return units.number(None if value is None else value / 1e6)
+    return format.number(None if value is None else value / 1e6)

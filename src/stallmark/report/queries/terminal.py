@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import EMULATED
@@ -41,10 +41,10 @@ def _variants(found: QueryComparison) -> Table:
     for variant in found.variants:
         result.add_row(
             _named(variant),
-            units.size(variant.buffer_pool_bytes),
-            units.number(variant.power),
-            units.number(variant.throughput),
-            units.number(variant.composite),
+            format.size(variant.buffer_pool_bytes),
+            format.number(variant.power),
+            format.number(variant.throughput),
+            format.number(variant.composite),
             "baseline" if variant is found.baseline_variant else times(variant.relative),
         )
     return result
@@ -63,12 +63,12 @@ def _queries(found: QueryComparison) -> Table:
             words: list[str] = []
             for number, cell in enumerate(cells):
                 if cell is None:
-                    words.append(units.NONE)
+                    words.append(format.NONE)
                 elif cell.failed:
                     words.append("failed")
                 else:
                     relative = f" {times(cell.relative)}" if number and cell.relative else ""
-                    words.append(f"{units.number(cell.seconds)}{relative}{'*' if cell.plan_changed else ''}")
+                    words.append(f"{format.number(cell.seconds)}{relative}{'*' if cell.plan_changed else ''}")
             result.add_row(query if dop is None else f"{query}, DOP {dop}", *words)
     return result
 

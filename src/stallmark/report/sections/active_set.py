@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.report.labels import EMULATED, Panel, panels
@@ -104,7 +104,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         )  # fmt: skip
         height = math.log10(size / per) if wide else size / per  # Plotly takes logarithms of notes, not of lines
         figure["annotations"].append(
-            note(plain(f"{words}, {units.size(size)}"), x=1, y=height, yref="y", xanchor="right", yshift=1)
+            note(plain(f"{words}, {format.size(size)}"), x=1, y=height, yref="y", xanchor="right", yshift=1)
         )
     return Figure(
         id="active-emulated" if panel.emulated else "active",
@@ -138,7 +138,7 @@ def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
 
 def _summary(runs: Sequence[RunSummary], counted: bool) -> str:
     most = "" if counted else "at most "
-    ends = [f"{run.title}, {most}{units.size(_last(run))}" for run in runs]
+    ends = [f"{run.title}, {most}{format.size(_last(run))}" for run in runs]
     return f"Active by the end of the run: {'; '.join(ends)}."
 
 
@@ -157,7 +157,7 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
     extents = sorted(
         {step.active.extent_bytes for run in runs for step in run.steps if step.active and step.active.extent_bytes}
     )
-    of = f" of {' or '.join(units.size(one) for one in extents)}" if extents else ""
+    of = f" of {' or '.join(format.size(one) for one in extents)}" if extents else ""
     return (
         f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
         "included; thin: in the last full minute. What lies below a dotted line fits into it."
@@ -175,4 +175,4 @@ def _rows(run: RunSummary, panel: Panel, divisor: float, per: int) -> list[list[
             run.series.line("active_minute_bytes") / per,
         )
     ]
-    return [[name, *(units.number(value) for value in row)] for row in zip(*columns, strict=True)]
+    return [[name, *(format.number(value) for value in row)] for row in zip(*columns, strict=True)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
@@ -24,7 +24,7 @@ def described(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         ["device", *(_device(manifest) for manifest in variants.values())],
         *(
-            [key, *(facts[name].get(key, units.NONE) for name in variants)]
+            [key, *(facts[name].get(key, format.NONE) for name in variants)]
             for key in dict.fromkeys(key for one in facts.values() for key in one)
         ),
     ]
@@ -56,7 +56,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
     if not steps:
         return None
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), f"{units.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
+        [emulated_label(step, labels), f"{format.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
     ]
     header = ["step", "flash", "reads it answered", "ms of these", "ms of the rest", "evicted/s", "moved up"]
     header += ["moved down", "filled"]
@@ -77,15 +77,15 @@ def active(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             _counted(one),
-            units.size(one.minute_bytes),
-            units.size(one.database_bytes),
-            Cell(units.size(one.dram_bytes), "apart" if _fits(one, one.dram_bytes) else ""),
-            Cell(units.size(one.flash_bytes), "apart" if _fits(one, one.flash_bytes) else ""),
+            format.size(one.minute_bytes),
+            format.size(one.database_bytes),
+            Cell(format.size(one.dram_bytes), "apart" if _fits(one, one.dram_bytes) else ""),
+            Cell(format.size(one.flash_bytes), "apart" if _fits(one, one.flash_bytes) else ""),
         ]
         for step, one in steps
     ]
     extents = sorted({one.extent_bytes for _, one in steps if one.extent_bytes})
-    how = f" in extents of {' or '.join(units.size(one) for one in extents)}" if extents else ""
+    how = f" in extents of {' or '.join(format.size(one) for one in extents)}" if extents else ""
     notes = [
         f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
         "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
@@ -107,18 +107,18 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 
 def _use(use: FlashUse) -> list[str]:
     return [
-        units.share(use.share),
-        units.number(use.read_ms),
-        units.number(use.spindle_read_ms),
-        units.number(use.evictions_per_s),
-        units.size(use.up_bytes),
-        units.size(use.down_bytes),
-        units.share(None if use.used_bytes is None else use.used_bytes / use.size_bytes),
+        format.share(use.share),
+        format.number(use.read_ms),
+        format.number(use.spindle_read_ms),
+        format.number(use.evictions_per_s),
+        format.size(use.up_bytes),
+        format.size(use.down_bytes),
+        format.share(None if use.used_bytes is None else use.used_bytes / use.size_bytes),
     ]
 
 
 def _in_words(before: Mapping[str, Any]) -> tuple[str, str]:
-    after = f" ({units.seconds(before.get('seconds'))})"
+    after = f" ({format.seconds(before.get('seconds'))})"
     if "ask" in before:
         return f"The operator was asked: {before['ask']} Answer: {before.get('answer')}{after}.", ""
     return f"{' '.join(map(str, before.get('command') or []))}{after}", str(before.get("output") or "")
@@ -130,8 +130,8 @@ def _worth(one: ActiveSet) -> bool:
 
 def _counted(one: ActiveSet) -> str:
     if one.counted_bytes is None:
-        return f"at most {units.size(one.at_most_bytes)}"
-    return units.size(one.counted_bytes)
+        return f"at most {format.size(one.at_most_bytes)}"
+    return format.size(one.counted_bytes)
 
 
 def _fits(one: ActiveSet, room: int | None) -> bool:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.format import plural, spoken
 from stallmark.report.columns import doubtful, primary_of, rate
 from stallmark.report.labels import EMULATED, Axis, Panel, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, rate_axis, value_axis
 from stallmark.report.text.charts import Metric, known, reading_of, summary_of
-from stallmark.wording import plural, spoken
 
 GAP = 0.1  # of a figure's width, between emulated and bare panels
 
@@ -48,8 +48,8 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "committed per second",
             [Metric("TPS", lambda s: s.tps, rate=True)],
             "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
-            f"measured interval ({_range([s.measured_s for s in experiment.steps], units.seconds)}, "
-            f"{_range([s.committed for s in experiment.steps], units.number)} commits).",
+            f"measured interval ({_range([s.measured_s for s in experiment.steps], format.seconds)}, "
+            f"{_range([s.committed for s in experiment.steps], format.number)} commits).",
         ),
         axis_figure(
             experiment,
@@ -104,7 +104,7 @@ def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
     """The result. What the database's size stands for is said and not drawn: it may lie far from what is reached."""
     nominal = {s.nominal_tps for s in experiment.steps if s.nominal_tps}
     size = (
-        f" The size of the database stands for {' or '.join(units.number(n) for n in sorted(nominal))} per second."
+        f" The size of the database stands for {' or '.join(format.number(n) for n in sorted(nominal))} per second."
         if nominal
         else ""
     )
@@ -210,9 +210,9 @@ def axis_figure(
         rows=[
             [
                 emulated_label(s, labels),
-                *(units.number(m.value(s)) for m in metrics),
-                units.seconds(s.measured_s),
-                units.count(s.committed),
+                *(format.number(m.value(s)) for m in metrics),
+                format.seconds(s.measured_s),
+                format.count(s.committed),
             ]
             for s in experiment.steps
         ],
@@ -263,7 +263,7 @@ def _lines(
                 "name": plain(metric.name if several else name),
                 "x": [at.x(s, places[s.key]) for s in steps],
                 "y": [_value(metric.value(s)) for s in steps],
-                "text": [f"{units.number(metric.value(s))}  {w}" for s, w in zip(steps, words, strict=True)],
+                "text": [f"{format.number(metric.value(s))}  {w}" for s, w in zip(steps, words, strict=True)],
                 "hovertemplate": "%{text}<extra></extra>",
                 "cliponaxis": False,
                 "line": {"color": seen[name].colour if by_users else NEUTRAL, "width": 1.75, "dash": metric.dash},
@@ -296,7 +296,7 @@ def _bars(
             "name": plain(metric.name),
             "x": [places[s.key] for s in steps],
             "y": [_value(metric.value(s)) for s in steps],
-            "text": [f"{units.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps],
+            "text": [f"{format.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps],
             "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
             "marker": {

@@ -3,14 +3,14 @@ give, and how two sides differ."""
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, StepCause
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.format import percent
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.axis import emulated_label
 from stallmark.report.table import Cell, Table
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
-from stallmark.wording import percent
 
 _DIVIDED = (
     "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
@@ -60,10 +60,10 @@ def where(experiment: ExperimentSummary) -> Table | None:
         rows.append(
             [
                 emulated_label(step, labels) + star,
-                units.number(budget.response_ms),
-                *(f"{units.number(budget.parts_ms[name])} ({units.share(budget.share(name))})" for name in parts),
-                units.count(budget.transactions),
-                units.count(budget.looks),
+                format.number(budget.response_ms),
+                *(f"{format.number(budget.parts_ms[name])} ({format.share(budget.share(name))})" for name in parts),
+                format.count(budget.transactions),
+                format.count(budget.looks),
             ]
         )
     if not rows:
@@ -84,7 +84,7 @@ def what_if(experiment: ExperimentSummary) -> Table | None:
         [emulated_label(step, labels), *_measured(cause), *(_predicted(cause, ms) for ms in times)]
         for step, cause in known
     ]
-    header = ["step", "read ms measured", "by", "TPS measured", *(f"{units.number(ms)} ms" for ms in times)]
+    header = ["step", "read ms measured", "by", "TPS measured", *(f"{format.number(ms)} ms" for ms in times)]
     return Table(
         header, rows, frozenset({0, 2}), [_PREDICTED], [("", 1), ("As it was", 3), ("If reads took", len(times))]
     )
@@ -93,12 +93,12 @@ def what_if(experiment: ExperimentSummary) -> Table | None:
 def _measured(cause: StepCause) -> list[str]:
     demands = cause.demands
     assert demands is not None
-    return [units.number(demands.read_ms), demands.read_source, units.number(demands.tps)]
+    return [format.number(demands.read_ms), demands.read_source, format.number(demands.tps)]
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:
     found = next(one for one in cause.predictions if one.read_ms == read_ms)
-    return f"{units.number(found.tps)} ({units.number(found.low)}–{units.number(found.high)})"
+    return f"{format.number(found.tps)} ({format.number(found.low)}–{format.number(found.high)})"
 
 
 def notes(experiment: ExperimentSummary) -> list[tuple[str, str]]:
@@ -118,11 +118,11 @@ def laws(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             law.name,
-            f"{law.left}: {units.number(law.left_value)}",
-            f"{law.right}: {units.number(law.right_value)}",
+            f"{law.left}: {format.number(law.left_value)}",
+            f"{law.right}: {format.number(law.right_value)}",
             law.unit,
-            units.signed_share(law.gap),
-            f"±{units.share(law.tolerance)}",
+            format.signed_share(law.gap),
+            f"±{format.share(law.tolerance)}",
             {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}[
                 law.closed
             ],
@@ -153,11 +153,11 @@ def associations(experiment: ExperimentSummary) -> Table | None:
                     one.name,
                     one.unit,
                     _with_interval(one.r, one.low, one.high),
-                    f"{units.count(one.n)} of {units.seconds(one.bin_s)}",
+                    f"{format.count(one.n)} of {format.seconds(one.bin_s)}",
                     Cell("moves with it", "good") if one.shown else "not shown",
                     _with_interval(one.lag_s, one.lag_low_s, one.lag_high_s),
                     _with_interval(one.elasticity, one.elasticity_low, one.elasticity_high),
-                    units.count(one.elasticity_n) if one.elasticity_n else units.NONE,
+                    format.count(one.elasticity_n) if one.elasticity_n else format.NONE,
                     _signed(one.expected),
                 ]
             )
@@ -165,7 +165,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
         return None
     header = [
         *("step", "series", "unit", "strength", "changes", "", "lag s", "elasticity"),
-        *(f"changes of {units.seconds(ASSOCIATION_BIN_S)}", "expected"),
+        *(f"changes of {format.seconds(ASSOCIATION_BIN_S)}", "expected"),
     ]
     left_out = f"{others} further series of these steps showed no connection (log, writes, locks, CPU)."
     return Table(header, rows, frozenset({0, 1, 2, 5}), [_ASSOCIATED] + [left_out] * (others > 0))
@@ -186,13 +186,13 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
         row = [
             one.name,
             one.unit,
-            units.number(one.a),
-            units.number(one.b),
+            format.number(one.a),
+            format.number(one.b),
             _signed(one.change),
-            units.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
+            format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
             f"{one.runs_a} and {one.runs_b}",
         ]
-        rows.append([*row, units.signed_share(one.share)] if with_share else [*row, one.method])
+        rows.append([*row, format.signed_share(one.share)] if with_share else [*row, one.method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
     note = [_CHANGED, f"Method: {some[0].method}."] if with_share else []
@@ -205,12 +205,12 @@ def tests(cause: Cause) -> Table | None:
         [
             one.model_of,
             one.variant,
-            units.number(one.read_ms),
-            f"{units.number(one.predicted)} ({units.number(one.low)}–{units.number(one.high)})",
-            units.number(one.measured),
-            units.signed_share(one.error),
+            format.number(one.read_ms),
+            f"{format.number(one.predicted)} ({format.number(one.low)}–{format.number(one.high)})",
+            format.number(one.measured),
+            format.signed_share(one.error),
             "within its range" if one.held else Cell("outside its range", "apart"),
-            units.count(one.runs),
+            format.count(one.runs),
         ]
         for one in cause.predictions
     ]
@@ -223,12 +223,12 @@ def tests(cause: Cause) -> Table | None:
 
 def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
     if value is None or low is None or high is None:
-        return units.NONE
+        return format.NONE
     return f"{_signed(value)} ({_signed(low)} to {_signed(high)})"
 
 
 def _signed(value: float | None) -> str:
     if value is None:
-        return units.NONE
-    text = units.number(abs(value))
+        return format.NONE
+    text = format.number(abs(value))
     return text if value == 0 or text == "0" else f"{'+' if value > 0 else '−'}{text}"

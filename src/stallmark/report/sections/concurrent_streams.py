@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.queries.comparison import in_order
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
@@ -23,11 +23,11 @@ def table(experiment: ExperimentSummary) -> Table | None:
         return None
     names = sorted({query.name for _, beside in steps for query in beside.queries}, key=in_order)
     rows: list[Sequence[str | Cell]] = [
-        ["streams", *(units.count(beside.streams) for _, beside in steps)],
-        ["queries per hour", *(units.number(beside.per_hour) for _, beside in steps)],
-        ["failed", *(units.count(beside.failed) for _, beside in steps)],
+        ["streams", *(format.count(beside.streams) for _, beside in steps)],
+        ["queries per hour", *(format.number(beside.per_hour) for _, beside in steps)],
+        ["failed", *(format.count(beside.failed) for _, beside in steps)],
     ]
     for name in names:
         found = [next((one for one in beside.queries if one.name == name), None) for _, beside in steps]
-        rows.append([name, *(f"{units.number(one.seconds)} ({one.done})" if one else units.NONE for one in found)])
+        rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
     return Table(["", *(emulated_label(step, labels) for step, _ in steps)], rows, notes=NOTES)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import emulated_roles, is_emulated
 from stallmark.report.labels import EMULATED
@@ -73,20 +73,20 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
     memory = manifest.get("memory") or {}
     configured, reached = memory.get("configured_bytes"), memory.get("reached_bytes")
     database = manifest.get("database") or {}
-    grown = units.size(database.get("bytes_before"))
+    grown = format.size(database.get("bytes_before"))
     if run.growth_share is not None:
-        grown += f" {units.signed_share(run.growth_share)}"
+        grown += f" {format.signed_share(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
     return [
         f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title,
         run.folder,
-        units.minute(run.started),
+        format.minute(run.started),
         Cell("incomplete", "bad") if run.incomplete_because else "complete",
-        units.size(configured),
-        Cell(units.size(reached), "apart") if apart else units.size(reached),
-        str(manifest.get("cache_start") or units.NONE),
+        format.size(configured),
+        Cell(format.size(reached), "apart") if apart else format.size(reached),
+        str(manifest.get("cache_start") or format.NONE),
         grown,
-        units.share(run.collector_cost_share),
+        format.share(run.collector_cost_share),
     ]
 
 
@@ -117,11 +117,11 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
                 seen[title] = [
                     title,
                     str(one.get("help") or ""),
-                    units.seconds(one.get("interval_s")),
+                    format.seconds(one.get("interval_s")),
                     Cell(f"off: {off}", "apart") if off else "on",
                 ]
         for title, why in run.collectors_off.items():
-            seen.setdefault(title, [title, "", units.NONE, Cell(f"off: {why}", "apart")])
+            seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {why}", "apart")])
     if not seen:
         return None
     return Table(["collector", "what it reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
@@ -143,7 +143,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
         elif isinstance(item, bool):
             pairs.append((name, "yes" if item else "no"))
         elif isinstance(item, int) and name.endswith("bytes"):
-            pairs.append((name.removesuffix("bytes").strip() or "size", units.size(item)))
+            pairs.append((name.removesuffix("bytes").strip() or "size", format.size(item)))
         elif isinstance(item, list | tuple):
             pairs.append((name, ", ".join(map(str, item))))
         else:

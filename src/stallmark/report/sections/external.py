@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, ForeignCounter, ForeignSummary, RunSummary
 from stallmark.report.labels import EMULATED
 from stallmark.report.sections.axis import Figure
@@ -38,8 +38,8 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
             f"{source.file} ({source.format})",
             f"{source.time_zone}; {offset(source)}",
             f"{_moment(source.span[0])} to {_moment(source.span[1])[11:]}",
-            units.count(source.samples),
-            units.seconds(source.interval_s),
+            format.count(source.samples),
+            format.seconds(source.interval_s),
         ]
         for run, source in _all(experiment)
     ]
@@ -71,7 +71,7 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
         return None
     words = ["run"] * several + ["name", "what", "counter"]
     header = [*words, "mean", "interval", "n", "r", "95 % interval"]
-    unknown = f"{units.NONE}: too few samples within measured intervals, or a counter that never changed."
+    unknown = f"{format.NONE}: too few samples within measured intervals, or a counter that never changed."
     return Table(header, list(rows), frozenset(range(len(words))), [unknown])
 
 
@@ -93,15 +93,15 @@ def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ForeignSum
 
 def _correlated(source: ForeignSummary, counter: ForeignCounter) -> list[str]:
     found = counter.correlation
-    unit = f"{units.NBSP}{counter.unit}" if counter.unit else ""
+    unit = f"{format.NBSP}{counter.unit}" if counter.unit else ""
     return [
         counter.kind,
         _name(counter),
-        units.number(counter.mean) + unit,
-        units.seconds(source.interval_s),
-        units.count(found.n) if found else units.NONE,
-        _signed(found.r) if found else units.NONE,
-        f"{_signed(found.low)} to {_signed(found.high)}" if found else units.NONE,
+        format.number(counter.mean) + unit,
+        format.seconds(source.interval_s),
+        format.count(found.n) if found else format.NONE,
+        _signed(found.r) if found else format.NONE,
+        f"{_signed(found.low)} to {_signed(found.high)}" if found else format.NONE,
     ]
 
 
@@ -109,7 +109,7 @@ def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -
     emulated = any(step.emulated for step in run.steps)
     lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
-    divisor, unit = units.of_time(span)
+    divisor, unit = format.of_time(span)
     height = HEAD + ROW * len(lines) + FOOT
     figure = layout(height, margin={"l": 56, "r": 14, "t": HEAD, "b": FOOT})
     plot = height - HEAD - FOOT
@@ -157,7 +157,7 @@ def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -
         header=[f"{unit} from", *(title for title, _, _ in lines)],
         rows=list(_rows(lines, span, divisor)),
         reading=f"Clock of {source.name}: {source.time_zone}; {offset(source)}. One sample every "
-        f"{units.seconds(source.interval_s)}.",
+        f"{format.seconds(source.interval_s)}.",
         wide=True,
     )
 
@@ -209,15 +209,15 @@ def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:
         cells = []
         for _, x, y in lines:
             inside = y[(x > begin) & (x <= end) & np.isfinite(y)]
-            cells.append(units.number(float(inside.mean())) if len(inside) else units.NONE)
-        yield [units.number(begin / divisor), *cells]
+            cells.append(format.number(float(inside.mean())) if len(inside) else format.NONE)
+        yield [format.number(begin / divisor), *cells]
 
 
 def _summary(run: RunSummary, source: ForeignSummary) -> str:
     parts = []
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""
-        parts.append(f"{counter.kind} {units.number(counter.mean)}{unit}")
+        parts.append(f"{counter.kind} {format.number(counter.mean)}{unit}")
     return f"{source.name}, means over the measured intervals of {run.title}: {'; '.join(parts)}."
 
 

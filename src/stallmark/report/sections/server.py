@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
@@ -27,7 +27,7 @@ def files(experiment: ExperimentSummary) -> Table | None:
                     Cell(kind, "apart") if file.kind == "foreign" else kind,
                     *_rates(io, io.reads if io else 0, io.read_bytes if io else 0, io.read_ms if io else None),
                     *_rates(io, io.writes if io else 0, io.write_bytes if io else 0, io.write_ms if io else None),
-                    units.count(file.growths),
+                    format.count(file.growths),
                 ]
             )
     if not rows:
@@ -47,10 +47,10 @@ def files(experiment: ExperimentSummary) -> Table | None:
 
 def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | None) -> list[str | Cell]:
     if io is None or not io.seconds:
-        return [units.NONE] * 4
+        return [format.NONE] * 4
     each = size_bytes / count / 1024 if count else None
     rates = (count / io.seconds, size_bytes / io.seconds / 1e6, each, mean_ms)
-    return [units.number(value) for value in rates]
+    return [format.number(value) for value in rates]
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
@@ -62,15 +62,15 @@ def memory(experiment: ExperimentSummary) -> Table | None:
             *("free list stalls/s", "total", "target"),
         ],
         lambda state: [
-            units.number(state.page_life_s),
-            units.number(state.page_lookups_per_s),
-            units.number(state.page_reads_per_s),
-            units.share(state.read_ahead_share),
-            units.number(state.lazy_writes_per_s),
-            units.number(state.checkpoint_pages_per_s),
-            units.number(state.free_list_stalls_per_s),
-            units.size(state.memory_bytes),
-            units.size(state.memory_target_bytes),
+            format.number(state.page_life_s),
+            format.number(state.page_lookups_per_s),
+            format.number(state.page_reads_per_s),
+            format.share(state.read_ahead_share),
+            format.number(state.lazy_writes_per_s),
+            format.number(state.checkpoint_pages_per_s),
+            format.number(state.free_list_stalls_per_s),
+            format.size(state.memory_bytes),
+            format.size(state.memory_target_bytes),
         ],
         "Page life: the least seen of the server’s estimate of how long a page stays. Ahead: of the pages read, those "
         "read before they were asked for. Lazy writes and checkpoint: pages written to make room, and by checkpoints. "
@@ -85,13 +85,13 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
         experiment,
         ["flushes/s", "KiB each", "used", "kept by", "tempdb used", "I/Os pending", "tasks runnable"],
         lambda state: [
-            units.number(state.log_flushes_per_s),
-            units.number(None if state.log_bytes_per_flush is None else state.log_bytes_per_flush / 1024),
-            units.share(state.log_used_share),
-            (state.log_kept_by or units.NONE).replace("_", " ").lower(),
-            units.size(state.tempdb_used_bytes),
-            units.number(state.pending_ios),
-            units.number(state.runnable_tasks),
+            format.number(state.log_flushes_per_s),
+            format.number(None if state.log_bytes_per_flush is None else state.log_bytes_per_flush / 1024),
+            format.share(state.log_used_share),
+            (state.log_kept_by or format.NONE).replace("_", " ").lower(),
+            format.size(state.tempdb_used_bytes),
+            format.number(state.pending_ios),
+            format.number(state.runnable_tasks),
         ],
         "Used: the most seen. Kept by: what most often kept the log from being reused. Pending and runnable (waiting "
         "for a CPU): means of looks at random instants.",
@@ -111,7 +111,7 @@ def _states(
     rows: list[Sequence[str | Cell]] = [
         [emulated_label(step, labels), *cells(step.server_state)] for step in experiment.steps if step.server_state
     ]
-    rows = [row for row in rows if any(str(cell) != units.NONE for cell in row[1:])]
+    rows = [row for row in rows if any(str(cell) != format.NONE for cell in row[1:])]
     return Table(["step", *header], rows, frozenset({0}), [note], groups) if rows else None
 
 
@@ -123,9 +123,9 @@ def pool_contents(experiment: ExperimentSummary) -> Table | None:
             emulated_label(step, labels),
             content.database,
             content.page_type.replace("_", " ").lower(),
-            units.size(content.size_bytes),
-            units.size(content.dirty_bytes),
-            units.number(content.read_ms),
+            format.size(content.size_bytes),
+            format.size(content.dirty_bytes),
+            format.number(content.read_ms),
         ]
         for step in experiment.steps
         if step.server_state
@@ -149,10 +149,10 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
             emulated_label(step, labels),
             wait.wait_type,
             WAIT_NAMES[wait.wait_class].replace("WAL", "log"),
-            units.count(wait.waits),
-            units.number(wait.resource_ms / wait.seconds),
-            units.number(wait.signal_ms / wait.seconds),
-            units.number(wait.resource_ms / wait.waits),
+            format.count(wait.waits),
+            format.number(wait.resource_ms / wait.seconds),
+            format.number(wait.signal_ms / wait.seconds),
+            format.number(wait.resource_ms / wait.waits),
         ]
         for step in experiment.steps
         for wait in step.server_waits
@@ -181,12 +181,12 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             wait.table,
-            units.number(wait.waiting),
-            units.share(wait.waiting / step.users) if step.users else units.NONE,
-            units.number(wait.waits_per_s),
-            units.number(wait.wait_ms),
-            units.number(wait.latched),
-            units.number(wait.reading),
+            format.number(wait.waiting),
+            format.share(wait.waiting / step.users) if step.users else format.NONE,
+            format.number(wait.waits_per_s),
+            format.number(wait.wait_ms),
+            format.number(wait.latched),
+            format.number(wait.reading),
         ]
         for step in looked
         for wait in step.row_waits or []
@@ -210,12 +210,12 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             procedure.name,
-            units.count(procedure.executions),
-            units.share(procedure.coverage),
-            units.number(procedure.physical_reads),
-            units.number(procedure.logical_reads),
-            units.number(procedure.logical_writes),
-            units.number(procedure.elapsed_ms),
+            format.count(procedure.executions),
+            format.share(procedure.coverage),
+            format.number(procedure.physical_reads),
+            format.number(procedure.logical_reads),
+            format.number(procedure.logical_writes),
+            format.number(procedure.elapsed_ms),
         ]
         for step in experiment.steps
         for procedure in step.procedures
@@ -246,8 +246,8 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             one.operation,
-            units.count(one.ios),
-            units.share(one.coverage),
+            format.count(one.ios),
+            format.share(one.coverage),
             *(_duration(one.latency_ms.get(name), one.resolution_ms, one.doubt) for name in PERCENTILES),
         ]
         for step, one in found
@@ -261,7 +261,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         )
         + "; < means less than one.",
         *dict.fromkeys(
-            f"{units.NONE}? {emulated_label(step, labels)}, {one.operation}: {one.doubt}."
+            f"{format.NONE}? {emulated_label(step, labels)}, {one.operation}: {one.doubt}."
             for step, one in found
             if one.doubt
         ),
@@ -281,10 +281,10 @@ _RESOLUTIONS = {1.0: "milliseconds", 0.001: "microseconds"}
 
 def _duration(value: float | None, resolution: float | None, doubt: str | None) -> Cell | str:
     if doubt:
-        return Cell(f"{units.NONE}?", "none")
+        return Cell(f"{format.NONE}?", "none")
     if value is None or resolution is None:
         return percentile(None)
-    whole = f"{value:,.0f}" if resolution == 1 else units.number(value)
+    whole = f"{value:,.0f}" if resolution == 1 else format.number(value)
     return whole if value else f"< {resolution:g}"
 
 
@@ -295,9 +295,9 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             procedure.name,
-            units.count(procedure.executions),
+            format.count(procedure.executions),
             *(
-                units.number(value)
+                format.number(value)
                 for value in (
                     procedure.physical_reads,
                     procedure.logical_reads,
@@ -306,7 +306,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
                     procedure.elapsed_ms,
                 )
             ),
-            ", ".join(f"{category} {units.number(ms)}" for category, ms in procedure.waits) or units.NONE,
+            ", ".join(f"{category} {format.number(ms)}" for category, ms in procedure.waits) or format.NONE,
         ]
         for step in experiment.steps
         for procedure in step.query_store

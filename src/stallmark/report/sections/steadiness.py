@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.format import signed
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.axis import emulated_label
 from stallmark.report.table import Cell, Table
-from stallmark.wording import signed
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
 OUTCOMES = {"met": "", "not met": "bad", "mean only": "apart", "not known": "none"}
@@ -25,7 +25,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
             emulated_label(step, labels),
             Cell(found.verdict, "bad" if found.incomparable else ""),
             found.of,
-            units.count(found.seconds),
+            format.count(found.seconds),
             *_tests(found),
         ]
         for step, found in judged
@@ -54,8 +54,8 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
         [
             emulated_label(step, labels),
             f"{step.begin_s} to {step.end_s} s",
-            units.count(step.end_s - step.begin_s),
-            units.count(step.cycles.measured_s if step.cycles else step.end_s - step.begin_s),
+            format.count(step.end_s - step.begin_s),
+            format.count(step.cycles.measured_s if step.cycles else step.end_s - step.begin_s),
             _cycles(step),
             _waited(step),
             _warm_up(step.steadiness),
@@ -86,8 +86,8 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
             f"{level.percentile} ≤ {level.limit_ms:g} ms",
             Cell(level.outcome, OUTCOMES[level.outcome]),
             level.figure,
-            units.number(level.figure_ms),
-            units.count(level.reads),
+            format.number(level.figure_ms),
+            format.count(level.reads),
             _ideal(level.ideal_ms, level.ideal_met),
             level.source,
         ]
@@ -107,27 +107,27 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
 
 def _tests(found: Steadiness) -> list[str]:
     if found.drift is None or found.drift_low is None or found.drift_high is None:
-        return [units.NONE] * 7
+        return [format.NONE] * 7
     return [
         signed(found.drift),
         f"{signed(found.drift_low)} to {signed(found.drift_high)}",
-        signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else units.NONE,
+        signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE,
         _p(found.trend_p),
         signed(found.change or 0.0),
-        units.count(found.change_at_s),
+        format.count(found.change_at_s),
         _p(found.change_p),
     ]
 
 
 def _p(value: float | None) -> str:
     if value is None:
-        return units.NONE
+        return format.NONE
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _warm_up(found: Steadiness | None) -> str:
     if found is None:
-        return units.NONE
+        return format.NONE
     return f"{found.warm_up_s} s, {signed(found.warm_up_shift)}" if found.warm_up_s else "none seen"
 
 
@@ -158,5 +158,5 @@ def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
 
 def _ideal(ideal_ms: float | None, met: bool | None) -> str:
     if ideal_ms is None:
-        return units.NONE
+        return format.NONE
     return f"{ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[met]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.format import plural
 from stallmark.report.labels import EMULATED, Panel, panels
 from stallmark.report.sections.axis import Figure
 from stallmark.report.style import DASHES, KeyItem, axis, layout, looks, note, plain, rate_axis, value_axis
-from stallmark.wording import plural
 
 POINTS = 2000
 ROWS = 12
@@ -114,7 +114,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
         figure["annotations"].append(note(f"<b>{plain(panel.title, 44)}</b>", x=0, y=1, yshift=34))
     _mark_warm_up(figure, runs, divisor, len(drawn))
     widest = max(widths.values())
-    density = f"Drawn as means of {units.seconds(widest)} each." if widest > 1 else "Every second is drawn."
+    density = f"Drawn as means of {format.seconds(widest)} each." if widest > 1 else "Every second is drawn."
     return Figure(
         id="time-emulated" if panel.emulated else "time",
         title="Throughput and read stall over time" + (f", {panel.title}" if bare else ""),
@@ -137,7 +137,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict) -> Figure:
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
     """Seconds in a unit of the axis of time, and the unit."""
-    return units.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
+    return format.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
 
 
 def bucket_width(samples: int, parts: int) -> int:
@@ -236,9 +236,9 @@ def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[li
         for second, users, *values in zip(*columns, strict=True):
             yield [
                 name,
-                units.number((second - begin) / divisor),
-                units.number(users),
-                *(units.number(v) for v in values),
+                format.number((second - begin) / divisor),
+                format.number(users),
+                *(format.number(v) for v in values),
             ]
 
 
@@ -247,10 +247,10 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
     parts = []
     for run in runs:
         steps = run.steps
-        seconds = units.seconds(float(len(run.series.second)))
+        seconds = format.seconds(float(len(run.series.second)))
         measured = f"{len(steps)} steps"
         if len(steps) == 1:
-            measured = f"{units.number(steps[0].result_tps)} {lines(runs)[0][1]} measured"
+            measured = f"{format.number(steps[0].result_tps)} {lines(runs)[0][1]} measured"
             measured += " per second" if steps[0].primary else ""
         parts.append(f"{run.title}, {seconds}, {measured}")
     return where + "; ".join(parts) + "."

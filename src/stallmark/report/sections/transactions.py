@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
+from stallmark.format import spoken
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.axis import emulated_label
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.stats.thresholds import OVER_LIMIT, SAMPLES_BEYOND
-from stallmark.wording import spoken
 
 HEADER = [
     *("transaction", "count", "achieved", "deck", "per s", "mean"),
@@ -41,35 +41,35 @@ def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
         if error.transaction == one.name:
             errors[error.error_class] = errors.get(error.error_class, 0) + error.attempts
     off_mix = any(gate.name == "mix" and gate.passed is False for gate in step.gates)
-    share = units.share(one.share)
+    share = format.share(one.share)
     return [
         spoken(one.name),
-        units.count(one.done),
+        format.count(one.done),
         Cell(share, "apart") if off_mix and one.share is not None else share,
-        units.share(one.deck_share),
-        units.number(one.tps),
-        units.number(one.latency_mean_ms),
+        format.share(one.deck_share),
+        format.number(one.tps),
+        format.number(one.latency_mean_ms),
         percentile(one.latency_ms.get("p50")),
         _p90(one),
-        units.NONE if one.limit_s is None else units.number(one.limit_s * 1000),
+        format.NONE if one.limit_s is None else format.number(one.limit_s * 1000),
         *(percentile(one.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
-        *(units.count(n) for n in (one.rolled_back, one.failed, one.retries)),
-        ", ".join(f"{name} {n:,}" for name, n in errors.items()) or units.NONE,
+        *(format.count(n) for n in (one.rolled_back, one.failed, one.retries)),
+        ", ".join(f"{name} {n:,}" for name, n in errors.items()) or format.NONE,
     ]
 
 
 def _all(step: StepSummary) -> list[str | Cell]:
     return [
         "all",
-        units.count(step.committed + step.rolled_back),
-        *(units.NONE, units.NONE),
-        units.number(step.tps),
-        units.number(step.latency_mean_ms),
+        format.count(step.committed + step.rolled_back),
+        *(format.NONE, format.NONE),
+        format.number(step.tps),
+        format.number(step.latency_mean_ms),
         *(percentile(step.latency_ms.get(name)) for name in ("p50", "p90")),
-        units.NONE,
+        format.NONE,
         *(percentile(step.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
-        *(units.count(n) for n in (step.rolled_back, step.failed, step.retries)),
-        units.NONE,
+        *(format.count(n) for n in (step.rolled_back, step.failed, step.retries)),
+        format.NONE,
     ]
 
 
@@ -87,7 +87,7 @@ def _table(
     kept = [
         at
         for at, name in enumerate(header)
-        if name in ("transaction", "count") or any(str(row[at]) != units.NONE for row in rows)
+        if name in ("transaction", "count") or any(str(row[at]) != format.NONE for row in rows)
     ]
     spans, at = [], 0
     for name, span in groups:
@@ -115,8 +115,8 @@ def limits(experiment: ExperimentSummary) -> Table | None:
         rows.append(
             [
                 spoken(name),
-                units.number((kind.limit_s or 0) * 1000),
-                *(units.NONE if one is None else _p90(one) for one in found),
+                format.number((kind.limit_s or 0) * 1000),
+                *(format.NONE if one is None else _p90(one) for one in found),
             ]
         )
     return Table(
@@ -138,7 +138,7 @@ def reads(experiment: ExperimentSummary) -> Table | None:
         return None
     found = [{one.transaction: one for one in step.reads} for step in steps]
     rows: list[Sequence[str | Cell]] = [
-        [spoken(name), *(_mean(mine[name], mine[name].reads) if name in mine else units.NONE for mine in found)]
+        [spoken(name), *(_mean(mine[name], mine[name].reads) if name in mine else format.NONE for mine in found)]
         for name in names
     ]
     header = ["transaction", *(emulated_label(step, labels) for step in steps)]
@@ -157,12 +157,12 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
                 [
                     [
                         spoken(one.transaction),
-                        units.count(one.counted),
+                        format.count(one.counted),
                         _mean(one, one.reads),
                         _mean(one, one.read_bytes / 1024),
                         _mean(one, one.read_ms),
                         _mean(one, one.hits),
-                        units.share(one.share),
+                        format.share(one.share),
                     ]
                     for one in step.reads
                 ],
@@ -178,12 +178,12 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 def _mean(of: TransactionReads, value: float | None) -> Cell | str:
     """Nothing where too few were looked at."""
     few = of.sampled and of.counted < SAMPLES_BEYOND
-    return Cell(f"{units.NONE}*", "none") if few else units.number(value)
+    return Cell(f"{format.NONE}*", "none") if few else format.number(value)
 
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(one.sampled and one.counted < SAMPLES_BEYOND for step in steps for one in step.reads)
-    return [f"{units.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
+    return [f"{format.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
 
 
 def _of_reads(steps: Sequence[StepSummary]) -> str:

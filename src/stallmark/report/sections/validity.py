@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, Gate, StepSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.axis import emulated_label
@@ -67,7 +67,7 @@ def by_step(experiment: ExperimentSummary) -> Table:
 
 def _cell(gate: Gate | None) -> Cell | str:
     if gate is None:
-        return units.NONE
+        return format.NONE
     return Cell(f"{gate.figure}; {gate.allowed}", {True: "", False: "bad", None: "none"}[gate.passed])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.labels import Panel, panels, step_labels
@@ -70,8 +70,8 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         rows=[
             [
                 emulated_label(s, labels),
-                *(units.share((s.wait_share or {}).get(n, 0.0)) for n in ORDER),
-                ", ".join(f"{event} {units.share(part)}" for event, part in s.top_waits[:4]) or units.NONE,
+                *(format.share((s.wait_share or {}).get(n, 0.0)) for n in ORDER),
+                ", ".join(f"{event} {format.share(part)}" for event, part in s.top_waits[:4]) or format.NONE,
             ]
             for s in steps
         ],
@@ -150,7 +150,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         plotly={"data": data, "layout": figure},
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
-            [emulated_label(s, labels), _signed(c.r), _signed(c.low), _signed(c.high), units.count(c.n), unit]
+            [emulated_label(s, labels), _signed(c.r), _signed(c.low), _signed(c.high), format.count(c.n), unit]
             for s in steps
             for c in [found[s.key]]
         ],
@@ -188,8 +188,8 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
         share = step.wait_share or {}
         first, second = sorted(share, key=lambda n: -share[n])[:2]
         parts.append(
-            f"{emulated_label(step, labels)}: {WAIT_NAMES[first]} {units.share(share[first])}, "
-            f"{WAIT_NAMES[second]} {units.share(share[second])}"
+            f"{emulated_label(step, labels)}: {WAIT_NAMES[first]} {format.share(share[first])}, "
+            f"{WAIT_NAMES[second]} {format.share(share[second])}"
         )
     return "; ".join(parts) + "."
 

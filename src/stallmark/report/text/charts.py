@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.summary import StepSummary
 from stallmark.report.labels import Panel
 
@@ -38,10 +38,10 @@ def summary_of(parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[s
 def _extremes(values: list[tuple[float, str]]) -> str:
     """The lowest and the highest value, in the order of the steps."""
     numbers = [value for value, _ in values]
-    if len(numbers) > 1 and units.number(min(numbers)) == units.number(max(numbers)):
-        return f"{units.number(numbers[0])} at every step"
+    if len(numbers) > 1 and format.number(min(numbers)) == format.number(max(numbers)):
+        return f"{format.number(numbers[0])} at every step"
     ends = sorted({numbers.index(min(numbers)), numbers.index(max(numbers))})
-    return " to ".join(f"{units.number(values[i][0])} at {values[i][1]}" for i in ends)
+    return " to ".join(f"{format.number(values[i][0])} at {values[i][1]}" for i in ends)
 
 
 def reading_of(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> str:

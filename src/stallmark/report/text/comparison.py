@@ -1,36 +1,36 @@
 """How the figures of a comparison are written, alike in the terminal, in Markdown and in HTML."""
 
-from stallmark import format as units
+from stallmark import format
 from stallmark.analysis.compare.metrics import SHARE
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.compare.words import interval, signed
+from stallmark.format import percent
 from stallmark.stats.thresholds import CONFIDENCE
-from stallmark.wording import percent
 
 
 def change(found: Ratio) -> str:
     """ "+18 %"; a dash where a side has no such value, or is zero."""
-    return units.NONE if found.ratio is None else f"{signed(found.ratio - 1)} %"
+    return format.NONE if found.ratio is None else f"{signed(found.ratio - 1)} %"
 
 
 def reach(found: Ratio) -> str:
-    return interval(found) or units.NONE
+    return interval(found) or format.NONE
 
 
 def p_value(value: float | None) -> str:
     if value is None:
-        return units.NONE
+        return format.NONE
     return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
 def judged(found: Ratio) -> str:
     """Whether a difference is shown, in a word."""
-    return {True: "differs", False: "not shown", None: units.NONE}[found.shown]
+    return {True: "differs", False: "not shown", None: format.NONE}[found.shown]
 
 
 def value(found: Ratio, of: float | None) -> str:
     """Of side A or B."""
-    return units.share(of) if found.unit == SHARE else units.number(of)
+    return format.share(of) if found.unit == SHARE else format.number(of)
 
 
 def named(found: Ratio) -> str:

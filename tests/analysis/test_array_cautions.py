@@ -1,0 +1,33 @@
+"""What is said of an array that was made another between variants."""
+
+import pytest
+from support.comparisons import made, template, with_manifest
+
+from stallmark.analysis.array_cautions import array_cautions
+
+SDA = {"emulated": False, "data": {"name": "sda"}, "wal": {"name": "sda"}}
+BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A and B on a real array, B reconfigured before."""
+    a, b = made(template(tmp_path_factory.mktemp("pair"), measured_s=40), A=[400.0], B=[480.0])
+    return with_manifest(a, device=SDA), with_manifest(b, device=SDA, before=BEFORE)
+
+
+def test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said(pair):
+    a, b = pair
+    assert any("write it into the scenario (array: {dram:" in text.lower() for text in array_cautions(pair))
+    assert not list(array_cautions([a, with_manifest(b, array={"dram_bytes": 8 << 30})]))
+    assert not list(array_cautions([a, with_manifest(b, before=None)]))
+    emulated = SDA | {"data": {"name": "loop0", "lab": {"spindles": 4}}}
+    assert not list(array_cautions([with_manifest(run, device=emulated) for run in pair]))
+
+
+def test_an_experiment_that_ended_early_says_before_what_and_why(pair):
+    a, _ = pair
+    because = "The command before 'C' failed (exit code 1); it said: pool 0\nis full"
+    assert list(array_cautions([with_manifest(a, ended={"before": "C", "because": because})])) == [
+        "The experiment ended before “C”: The command before 'C' failed (exit code 1); it said: pool 0 is full."
+    ]

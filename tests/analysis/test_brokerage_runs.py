@@ -1,0 +1,146 @@
+"""Records of brokerage runs through `summarise`: the result, the transactions, the gates, bursts of errors."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from support.synthetic import Brokerage, Step, Truth, make_run
+from support.synthetic_brokerage import CARDS
+
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import Record
+
+SOUND = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
+
+
+def experiment(tmp_path, truth=SOUND, **brokerage):
+    truth = replace(truth, brokerage=replace(truth.brokerage, **brokerage))
+    return summarise([Record(make_run(tmp_path / "run", truth))])
+
+
+def gate_of(step, name):
+    return next(gate for gate in step.gates if gate.name == name)
+
+
+def test_a_sound_run_passes_every_gate(tmp_path):
+    (step,) = experiment(tmp_path).steps
+    names = [gate.name for gate in step.gates]
+    assert names == ["mix", "followers", "aborts", "locks", "p90 limits", "market lag", "consistency", "completed"]
+    assert all(gate.passed for gate in step.gates), step.gates
+    assert step.invalid == [] and step.bursts == [] and step.driver_bound is None
+
+
+def test_the_result_is_the_primary_transactions_rate(tmp_path):
+    summary = experiment(tmp_path)
+    (step,) = summary.steps
+    results = next(one for one in step.transactions if one.name == "trade_result")
+    assert step.primary == "trade_result" and step.nominal_tps == 10
+    assert step.result_tps == step.primary_tps == results.tps == pytest.approx(250 * 101 / 890, rel=0.1)
+    assert step.tps == pytest.approx(250 + 1.1 * step.primary_tps, rel=0.03)
+    assert "Trade-Results/s" in summary.findings[0]
+    assert summary.runs[0].series.primary_tps[12:].mean() == pytest.approx(step.primary_tps)
+
+
+def test_transactions_stand_as_in_the_deck_with_their_shares(tmp_path):
+    (step,) = experiment(tmp_path).steps
+    names = [one.name for one in step.transactions]
+    assert names == [*CARDS, "trade_result", "market_feed", "data_maintenance"]
+    of_users = step.transactions[: len(CARDS)]
+    assert sum(one.share for one in of_users) == pytest.approx(1)
+    for one in of_users:
+        assert one.deck_share == CARDS[one.name] / 890
+        assert one.share == pytest.approx(one.deck_share, rel=0.1)
+    assert all(one.share is None for one in step.transactions[len(CARDS) :])
+    assert [one.limit_s for one in step.transactions][-2:] == [2.0, None]
+
+
+@pytest.mark.parametrize(
+    ("what", "gate", "sentence"),
+    [
+        ({"skipped": {"trade_status": 0.2}}, "mix", "fewer Trade-Statuses than its share"),
+        ({"lost_results": 0.3}, "followers", "are expected; "),
+        ({"deadlocks": 6.0}, "aborts", "so contention was measured more than storage"),
+        ({"late_s": 0.3}, "market lag", "started 0.300 s late on average"),
+        ({"waiting_more": 2.0}, "market lag", "queued up from"),
+        ({"miscounted": 3}, "completed", "some were done twice, or by somebody else"),
+        ({"miscounted": -1}, "completed", "commits were lost"),
+    ],
+)
+def test_what_is_wrong_fails_its_gate_and_voids_the_step(tmp_path, what, gate, sentence):
+    truth = replace(SOUND, arrivals="poisson") if "skipped" in what else SOUND
+    (step,) = experiment(tmp_path, truth, **what).steps
+    assert [one.name for one in step.gates if one.passed is False] == [gate]
+    (said,) = step.invalid
+    assert sentence in said
+
+
+def test_a_missed_limit_leaves_a_step_comparable(tmp_path):
+    summary = experiment(tmp_path, latency_s={"trade_result": 2.5})
+    (step,) = summary.steps
+    assert gate_of(step, "p90 limits").passed is False and step.invalid == []
+    assert any("took longer than its limit" in finding for finding in summary.findings)
+    slow = next(one for one in step.transactions if one.name == "trade_result")
+    assert slow.over_limit > 0.3 and slow.latency_ms["p90"] > 2000
+
+
+def test_many_locks_void_a_step(tmp_path):
+    truth = replace(SOUND, waits={"io": 0.5, "wal": 0.05, "lock": 0.35})
+    (step,) = experiment(tmp_path, truth).steps
+    assert gate_of(step, "locks").passed is False and len(step.invalid) == 1
+
+
+def test_unknown_outcomes_may_have_been_committed(tmp_path):
+    (step,) = experiment(tmp_path, unknown=3, unknown_committed=2).steps
+    gate = gate_of(step, "completed")
+    assert gate.passed and gate.value == 2 and gate.limit == 3 and "3 of unknown outcome" in gate.figure
+
+
+def test_bursts_of_errors_are_told_by_transaction(tmp_path):
+    (step,) = experiment(tmp_path, burst=(20, 24, 50)).steps
+    (sentence,) = step.bursts
+    assert sentence.startswith("Trade-Result failed in bursts (deadlock): in 4 of 40 seconds")
+    assert "up to 50 in one; every one of them was tried again." in sentence
+    (error,) = step.errors
+    assert (error.transaction, error.attempts, error.most_in_a_second) == ("trade_result", 200, 50)
+    results = next(one for one in step.transactions if one.name == "trade_result")
+    assert results.aborted == results.retries == 200
+
+
+def test_followers_are_no_work_of_the_users(tmp_path):
+    """Little's law holds for users; what attendants do comes on top."""
+    (step,) = experiment(tmp_path, latency_s={"trade_result": 1.5}).steps
+    assert step.invalid == []
+
+
+def test_each_step_of_a_ramp_is_judged_for_itself(tmp_path):
+    steps = (Step(10, 150, 0.0, "10 users"), Step(30, 300, 0.0, "30 users"))
+    summary = experiment(tmp_path, replace(SOUND, steps=steps))
+    assert [step.users for step in summary.steps] == [10, 30]
+    assert all(gate.passed for step in summary.steps for gate in step.gates)
+    assert summary.findings[0].startswith("10 users committed 1") and "Trade-Results/s" in summary.findings[0]
+
+
+def test_a_run_that_was_cut_is_judged_by_what_there_is(tmp_path):
+    truth = replace(SOUND, cut_at=30)
+    record = Record(make_run(tmp_path / "run", truth))
+    record.manifest["workload"] = truth.brokerage.declared(0)
+    record.manifest["workload"]["counted"]["trade_result"]["after"] = None
+    (step,) = summarise([record]).steps
+    assert gate_of(step, "completed").passed is None
+    assert gate_of(step, "mix").passed and step.cut
+
+
+def test_records_from_before_the_workload_was_told_still_read(tmp_path):
+    (step,) = summarise([Record(make_run(tmp_path / "run", replace(SOUND, brokerage=None)))]).steps
+    assert step.primary is None and step.result_tps == step.tps
+    assert [gate.name for gate in step.gates] == ["consistency"]
+    assert step.transactions[0].share is None
+
+
+def test_json_carries_gates_and_transactions(tmp_path):
+    told = json.loads(json.dumps(experiment(tmp_path, late_s=0.3).as_json()))
+    (step,) = told["runs"][0]["steps"]
+    lag = next(gate for gate in step["gates"] if gate["name"] == "market lag")
+    assert lag["passed"] is False and lag["value"] == pytest.approx(0.3) and lag["limit"] == 0.1
+    assert step["primary"] == "trade_result" and step["primary_tps"] > 0 and step["nominal_tps"] == 10
+    assert step["transactions"][0]["deck_share"] == 101 / 890

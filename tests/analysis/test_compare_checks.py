@@ -1,0 +1,196 @@
+"""What may not be compared, and what is said of it: drift seen by A′, unsteady runs, settings, single runs."""
+
+from dataclasses import replace
+
+import pytest
+from support.comparisons import made, template, with_manifest, with_step
+
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.steady.steadiness import Steadiness
+
+QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
+AGAIN = "A′ = A"
+NEVER = Steadiness("never became steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
+STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)
+LATE = Steadiness("became steady late", "", "TPS", 600, "", trend_p=0.5, warm_up_s=40, warm_up_shift=0.01)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return template(tmp_path_factory.mktemp("sound"), measured_s=40)
+
+
+def only(runs, **options):
+    [pair] = compare_runs(runs, **options).pairs
+    return pair
+
+
+def check(pair, name):
+    [found] = [one for one in pair.checks if one.name == name]
+    return found
+
+
+def again(runs, last):
+    """The `last` of them declared to be A′."""
+    return [*runs[:-last], *(with_manifest(run, again=True) for run in runs[-last:])]
+
+
+def declaring(run, primary):
+    return with_manifest(run, scenario=dict(run.manifest["scenario"]) | {"primary": primary})
+
+
+DRIFTING = {"A": [400.0, 402.0, 401.0, 460.0, 462.0, 459.0], "B": [480.0, 478.0, 484.0]}
+
+
+def test_a_baseline_does_not_get_round_the_first_variant_run_again(sound):
+    runs = again(made(sound, order="AAABBBAAA", **DRIFTING), 3)
+    pair = only(runs, baseline="B")
+    assert pair.verdict == "not comparable" and pair.confounded
+    assert "A, run again at the end, was 15 % off itself in throughput" in pair.sentence
+    assert any("A ran before and after B" in text for text in pair.cautions)
+
+
+def test_the_first_variant_run_again_tells_of_every_pair_in_between(sound):
+    runs = again(made(sound, order="AAABBBCCCAAA", C=[500.0, 502.0, 501.0], **DRIFTING), 3)
+    found = compare_runs(runs, baseline="B")
+    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("A", "not comparable"), ("C", "not comparable")]
+    assert "A, run again at the end" in found.pairs[1].sentence
+    assert [len(side.again) for side in found.sides] == [3, 0, 0]
+
+
+def test_runs_of_other_experiments_in_between_take_nothing_from_a_pair_made_by_turns(sound):
+    """A and B by turns, C, and A and B by turns on a faster day: A against B is sound, either against C is not."""
+
+    def on(day, runs):
+        return [replace(run, started=f"2025-11-{day}T{run.started[11:]}") for run in runs]
+
+    faster = {side: [1.15 * tps for tps in values] for side, values in QUIET.items()}
+    found = compare_runs(
+        [
+            *on(21, made(sound, **QUIET)),
+            *on(22, made(sound, experiment="e2", C=[480.0, 478.0, 484.0])),
+            *on(23, made(sound, experiment="e3", **faster)),
+        ]
+    )
+    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("B", "better"), ("C", "not comparable")]
+    assert not found.pairs[0].confounded and found.pairs[1].confounded
+
+
+def test_the_first_variant_run_again_is_judged_by_the_declared_metric_and_by_throughput(sound):
+    def of(run, mean_ms):
+        return with_step(declaring(run, "latency"), latency_mean_ms=mean_ms)
+
+    tps = {"A": [400.0, 400.0], "B": [480.0]}
+    first, b, last = again(made(sound, order="ABA", **tps), 1)
+    pair = only([of(first, 10.0), of(b, 8.0), of(last, 13.0)])
+    assert pair.verdict == "not comparable" and "30 % off itself in mean latency" in pair.sentence
+    first, b, last = again(made(sound, order="ABA", **tps | {"A": [400.0, 480.0]}), 1)
+    pair = only([of(first, 10.0), of(b, 8.0), of(last, 10.0)])
+    assert "20 % off itself in throughput" in pair.sentence
+    pair = only([of(first, 10.0), of(b, 8.0), of(with_step(last, tps=400.0), None)])
+    assert check(pair, AGAIN).passed is None
+
+
+def test_more_runs_are_let_off_with_no_more_drift_than_one(sound):
+    """8 % off: too much of one run each, and as much of three that scatter so that no test shows it."""
+    one = {"A": [400.0, 432.0], "B": [480.0]}
+    three = {"A": [380.0, 400.0, 420.0, 400.0, 432.0, 464.0], "B": [480.0, 478.0, 484.0]}
+    for order, last, tps in (("ABA", 1, one), ("AAABBBAAA", 3, three)):
+        pair = only(again(made(sound, order=order, **tps), last))
+        assert check(pair, AGAIN).passed is False, check(pair, AGAIN).figure
+
+
+def test_sides_that_declare_different_metrics_are_not_compared(sound):
+    runs = [declaring(run, "p99" if run.steps[0].variant == "B" else "tps") for run in made(sound, **QUIET)]
+    pair = only(runs)
+    assert [one.name for one in pair.failed] == ["declared metric"]
+    assert "throughput of A and p99 latency of B" in pair.sentence
+    assert check(only(made(sound, **QUIET)), "declared metric").figure == "throughput"
+
+
+def judged(runs, *found):
+    return [with_step(run, steadiness=one) for run, one in zip(runs, found, strict=True)]
+
+
+def test_several_runs_that_were_each_unsteady_within_chance_are_too_many(sound):
+    runs = made(sound, **QUIET)
+    pair = only(judged(runs, NEVER, STEADY, STEADY, NEVER, STEADY, STEADY))
+    assert [one.name for one in pair.failed] == ["steadiness"]
+    assert check(pair, "steadiness").figure == "2 of 6 not: 01-A and 04-B never became steady"
+
+
+def test_one_run_that_was_unsteady_within_chance_is_named_and_not_held_against_them(sound):
+    runs = made(sound, **QUIET)
+    found = check(only(judged(runs, NEVER, *[STEADY] * 5)), "steadiness")
+    assert found.passed
+    assert found.figure == "5 of 6 runs; 01-A never became steady, as chance has it of so many"
+    found = check(only(judged(runs, LATE, *[STEADY] * 5)), "steadiness")
+    assert found.passed and found.figure == "5 of 6 runs; 01-A became steady late, by too little to matter"
+    assert check(only(judged(runs, *[STEADY] * 6)), "steadiness").figure == "all 6 runs"
+
+
+def test_runs_must_be_measured_for_as_long_and_may_begin_later(sound):
+    def moved(run, later_s, longer_s):
+        if run.steps[0].variant == "A":
+            return run
+        [step] = run.manifest["steps"]
+        begin, end = step["measure_s"] + later_s, step["end_s"] + later_s + longer_s
+        return with_manifest(run, steps=[step | {"measure_s": begin, "end_s": end, "waited": {}}])
+
+    runs = [with_manifest(run, variant={"name": run.steps[0].variant}) for run in made(sound, **QUIET)]
+    assert only([moved(run, 7.1, 0) for run in runs]).verdict == "better"
+    pair = only([moved(run, 0, 20) for run in runs])
+    assert [one.name for one in pair.failed] == ["settings"] and "seconds measured 40" in pair.sentence
+
+
+def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
+    def ramp(run, *users):
+        return replace(run, steps=[replace(run.steps[0], step=f"{n} users", users=n) for n in users])
+
+    runs = made(sound, A=[400.0, 404.0, 402.0, 401.0], B=[480.0, 478.0, 484.0, 481.0])
+    runs = [ramp(run, *((10,) if run is runs[3] else (10, 20))) for run in runs]
+    ten, twenty = compare_runs(runs).pairs
+    assert (ten.verdict, ten.primary.runs_a, ten.primary.runs_b) == ("better", 4, 4)
+    assert (twenty.verdict, twenty.primary.runs_a, twenty.primary.runs_b) == ("better", 3, 3)
+    assert "3 pairs of runs; 1 without a partner left out" in twenty.method
+    assert twenty.primary.b == pytest.approx((480 * 484 * 481) ** (1 / 3))
+    assert not [text for text in (*ten.cautions, *twenty.cautions) if text.startswith("Only")]
+
+
+def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
+    counters, failed = "The counters of the log began again.", "3 % of the transactions failed."
+    foreign = "Somebody else used the storage: 20 % of what was read was not read for this run."
+    runs = made(sound, **QUIET)
+    runs[0] = with_step(runs[0], invalid=[counters])
+    runs[2] = with_step(runs[2], invalid=[counters, foreign], foreign_io_share=0.2)
+    runs[5] = with_step(runs[5], invalid=[failed])
+    pair = only(runs)
+    assert check(pair, "runs").sentence == (
+        "01-A and 03-A must not be compared: the counters of the log began again; "
+        "06-B must not be compared: 3 % of the transactions failed"
+    )
+    assert check(pair, "runs").figure.startswith("3 of 6 have: ")
+    assert check(pair, "foreign I/O").sentence == "somebody else used the storage: 20 % of its I/O in 03-A"
+    assert pair.sentence.lower().count("somebody else") == 1
+
+
+def test_many_reasons_and_many_runs_are_all_found_and_not_all_in_the_sentence(sound):
+    runs = [
+        with_step(run, invalid=["Nothing holds.", *([f"Reason {number}."] if number > 3 else [])])
+        for number, run in enumerate(made(sound, **QUIET))
+    ]
+    found = check(only(runs), "runs")
+    assert found.sentence == (
+        "01-A, 03-A, 05-A and 3 more must not be compared: nothing holds; 05-A must not be compared: reason 4 (1 more)"
+    )
+    assert "02-B, 04-B and 06-B" in found.figure and "reason 5 (06-B)" in found.figure
+
+
+def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unknown(sound):
+    reads = iter([2.0, 2.3, 2.6, 2.2, 1.9, 2.5])
+    pair = only([with_step(run, reads_per_transaction=next(reads)) for run in made(sound, **QUIET)])
+    found = check(pair, "reads per transaction")
+    assert found.passed and "within their scatter" in found.figure
+    said = [text for text in pair.cautions if text.startswith("Reads per transaction differ by ")]
+    assert len(said) == 1 and "within the scatter of runs" in said[0]
+    assert not [text for text in pair.cautions if "Not known" in text and "reads per transaction" in text]

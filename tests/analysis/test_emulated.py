@@ -1,0 +1,68 @@
+"""Data and log are each on an emulated device or on a real one, and each is called what it is."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.comparisons import made, template, with_step
+from support.flash_records import EMULATED as DISKS
+from support.flash_records import REAL, changed, on_array
+from support.synthetic import MIB, Truth, make_run
+
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.record.devices import data_device_name
+from stallmark.record.reader import Record
+from stallmark.report.sections.environment import devices
+
+SDA = {"name": "sda", "model": "Disk", "rotational": True}
+
+
+def on(folder, data, wal) -> ExperimentSummary:
+    run = changed(make_run(folder, Truth(**REAL)), device={"emulated": True, "data": data, "wal": wal})
+    return summarise([Record(on_array(run, dram_bytes=64 * 1024 * MIB))])
+
+
+def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_path):
+    experiment = on(tmp_path / "run", SDA, DISKS)
+    [step] = experiment.steps
+    assert experiment.emulated and step.emulated and step.emulated_roles == ("wal",)
+    assert step.device == f"EMULATED log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk"
+    # What is said of the data's device is of a real one: nobody counted, and there is an array's DRAM.
+    assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
+    assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
+    assert data_device_name(experiment.runs[0].manifest) == "sda Disk"
+    assert experiment.as_json()["runs"][0]["steps"][0]["emulated"] is True
+
+
+def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
+    [step] = on(tmp_path / "run", SDA, {"name": "loop0", "lab": {"name": "array"} | DISKS}).steps
+    assert step.emulated_roles == ("wal",) and step.device.startswith("EMULATED log on")
+
+
+def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(tmp_path):
+    """Its spindles' service times are added up; counted by the kernel it is time with anything under way."""
+    own, lab = (make_run(tmp_path / name, Truth()) for name in ("own", "lab"))
+    described = {"name": "loop0", "lab": {"name": "array"} | DISKS}
+    changed(lab, device={"emulated": True, "data": described, "wal": described})
+    counters = pq.read_table(lab / "device.parquet")
+    late = pa.array([0] * counters.num_rows)  # what no kernel counts
+    pq.write_table(counters.append_column("late", late), lab / "device.parquet")
+    as_own, as_lab = (summarise([Record(folder)]).steps[0] for folder in (own, lab))
+    assert as_lab.device_busy_share == as_own.device_busy_share and 0 < (as_lab.device_busy_share or 0) < 1
+    assert as_lab.device_verdict == as_own.device_verdict
+
+
+@pytest.mark.parametrize(
+    ("roles", "sentence"),
+    [
+        (("wal",), "the log of one side was on an emulated device and that of the other on a real one"),
+        (("data",), "one side ran on an emulated device and the other on a real one"),
+        (("data", "wal"), "one side ran on an emulated device and the other on a real one"),
+    ],
+)
+def test_what_is_emulated_on_one_side_alone_is_not_compared(tmp_path, roles, sentence):
+    runs = made(template(tmp_path, measured_s=40), A=[400.0, 404.0, 402.0], B=[480.0, 478.0, 484.0])
+    runs = [with_step(run, emulated_roles=roles if run.manifest["variant"]["name"] == "A" else ()) for run in runs]
+    [pair] = compare_runs(runs).pairs
+    assert pair.verdict == "not comparable" and sentence in pair.sentence

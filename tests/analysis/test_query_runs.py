@@ -1,0 +1,144 @@
+"""Runs of queries, from records of known truth: figures, relative run times, plans, parallelism, what is lacking."""
+
+import json
+import re
+
+import pytest
+from support.synthetic import Truth, make_run
+from support.synthetic_queries import GAP_S, make_query_run
+
+from stallmark.analysis.experiment import summarise
+from stallmark.analysis.queries.comparison import in_order, is_io
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
+
+BARE = {"data": {"name": "nvme0n1"}}
+
+
+def of(folder):
+    return summarise(find_records([folder]))
+
+
+def test_the_figures_of_a_run_of_both(tmp_path):
+    make_query_run(tmp_path / "1", run="both", streams=2, seconds={"RF1": 2.0, "RF2": 2.0})
+    experiment = of(tmp_path)
+    [run] = experiment.runs
+    figures = run.queries.figures
+    assert figures.power == pytest.approx(3600 / 4 ** (1 / 24))
+    elapsed = round(22 + 21 * GAP_S, 1)
+    assert figures.throughput == pytest.approx(2 * 22 * 3600 / elapsed)
+    assert figures.composite == pytest.approx((figures.power * figures.throughput) ** 0.5)
+    assert list(run.queries.phases) == ["power", "throughput"]
+    assert run.queries.driver_gap_ms == pytest.approx(GAP_S * 1000)
+    assert experiment.queries.names == ["RF1", *(f"Q{n}" for n in range(1, 23)), "RF2"]
+    assert [step.users for step in run.steps] == [1, 2], "its phases are steps, for the server's counters"
+
+
+@pytest.mark.parametrize(
+    ("failed", "because"),
+    [
+        ({"Q9": "timeout"}, "The query power is not computed, because Q9 took longer than its timeout."),
+        ({"Q2": "other"}, r"because Q2 failed: it went wrong \(other\)\."),
+        ({"Q2": "timeout", "Q9": "timeout"}, r"because Q2 took longer than its timeout \(and 1 more\)"),
+    ],
+)
+def test_a_query_that_failed_or_took_too_long_leaves_no_figure(tmp_path, failed, because):
+    make_query_run(tmp_path / "1", failed=failed)
+    experiment = of(tmp_path)
+    figures = experiment.runs[0].queries.figures
+    assert figures.power is None and experiment.queries.variants[0].power is None
+    assert re.search(because, figures.power_lacks)
+    assert f"disks: {figures.power_lacks}" in experiment.findings
+    cell = experiment.queries.variants[0].cell(next(iter(failed)), None)
+    assert cell.seconds is None and cell.failed == 1
+
+
+def test_a_run_that_was_cut_has_no_figure(tmp_path):
+    make_query_run(tmp_path / "1", run="both", cut="stopped by Ctrl-C")
+    figures = of(tmp_path).runs[0].queries.figures
+    assert figures.power is None and figures.throughput is None and figures.composite is None
+    assert "because the power run did not come to its end" in figures.power_lacks
+    assert "because the throughput run did not come to its end" in figures.throughput_lacks
+
+
+def test_run_times_are_held_against_the_first_variant(tmp_path):
+    make_query_run(tmp_path / "1", variant="disks", seconds={"RF1": 9.0})
+    seconds = {"Q1": 0.25, "Q2": 0.25, "Q3": 2.0}
+    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds=seconds, plans={"Q9": "other"}, device=BARE)
+    experiment = of(tmp_path)
+    compared = experiment.queries
+    disks, flash = compared.variants
+    assert compared.baseline == "disks" and (disks.emulated, flash.emulated) == (True, False)
+    assert disks.relative == pytest.approx(1) and disks.compared == 22
+    assert flash.cell("Q1", None).relative == pytest.approx(0.25)
+    assert flash.relative == pytest.approx((0.25 * 0.25 * 2) ** (1 / 22)), "refreshes are left out"
+    assert [c.query for c in flash.cells if c.plan_changed] == ["Q9"]
+    assert not any(c.plan_changed for c in disks.cells)
+    said = " ".join(experiment.findings)
+    assert "2 are faster (most Q1 0.25× and Q2 0.25×), 19 hardly change, 1 is slower (most Q3 2×)" in said
+    assert "Q9 has another plan in flash than in disks" in said
+    assert "not QphH" in said and "indicative" in said
+    assert any("TPC-H" in caution for caution in experiment.cautions)
+
+
+def test_of_repeats_the_geometric_mean_and_the_lowest_figure(tmp_path):
+    make_query_run(tmp_path / "1", seconds={"Q1": 1.0})
+    make_query_run(tmp_path / "2", sequence=2, repeat=2, seconds={"Q1": 4.0}, plans={"Q1": "other"})
+    [variant] = of(tmp_path).queries.variants
+    assert variant.runs == 2
+    assert variant.cell("Q1", None).seconds == pytest.approx(2.0)
+    assert variant.cell("Q1", None).plans == ["other", "usual"]
+    assert variant.power == pytest.approx(3600 / 4 ** (1 / 24))
+
+
+def test_a_query_that_failed_in_the_baseline_is_not_held_against_anything(tmp_path):
+    make_query_run(tmp_path / "1", failed={"Q5": "timeout"})
+    make_query_run(tmp_path / "2", variant="flash", sequence=2, seconds={f"Q{n}": 0.5 for n in range(1, 23)})
+    flash = of(tmp_path).queries.variants[1]
+    assert flash.cell("Q5", None).seconds and flash.cell("Q5", None).relative is None
+    assert flash.compared == 21 and flash.relative == pytest.approx(0.5)
+
+
+def test_parallelism(tmp_path):
+    make_query_run(tmp_path / "1", run="each", dops=(1, 2, 4), only=(1, 6), speedup=0.5)
+    experiment = of(tmp_path)
+    compared = experiment.queries
+    assert compared.dops == [1, 2, 4] and compared.queries == ["Q1", "Q6"]
+    cells = [compared.variants[0].cell("Q6", dop) for dop in compared.dops]
+    assert [(cell.seconds, cell.actual_dop) for cell in cells] == [(1.0, 1), (0.5, 2), (0.25, 4)]
+    assert any("At a degree of parallelism of 4 queries take 0.250 of the time at 1" in f for f in experiment.findings)
+    assert compared.variants[0].power is None and experiment.runs[0].queries.figures.power_lacks is None
+
+
+def test_what_the_server_does_not_tell_stays_unknown(tmp_path):
+    make_query_run(tmp_path / "1", measures=False)
+    cell = of(tmp_path).queries.variants[0].cell("Q1", None)
+    assert cell.seconds == 1.0 and cell.plans == [] and not cell.waits_known
+    assert [cell.logical_reads, cell.read_bytes, cell.spill_bytes, cell.io_wait_ms, cell.actual_dop] == [None] * 5
+
+
+def test_everything_is_json(tmp_path):
+    make_query_run(tmp_path / "1", run="both")
+    said = json.loads(json.dumps(of(tmp_path).as_json()))
+    assert said["queries"]["variants"][0]["cells"][1]["query"] == "Q1"
+    assert said["runs"][0]["queries"]["figures"]["composite"] > 0
+
+
+def test_runs_of_queries_and_of_transactions_do_not_mix(tmp_path):
+    make_query_run(tmp_path / "1")
+    make_run(tmp_path / "2", Truth(measured_s=5))
+    with pytest.raises(StallmarkError, match="make a report of each by itself"):
+        of(tmp_path)
+
+
+def test_queries_are_in_the_order_of_their_numbers():
+    assert sorted(["RF2", "Q10", "Q2", "RF1"], key=in_order) == ["RF1", "Q2", "Q10", "RF2"]
+
+
+@pytest.mark.parametrize(
+    ("wait", "io"),
+    [("data file read", True), ("temporary file write", True), ("PAGEIOLATCH_SH", True), ("IO_COMPLETION", True),
+     ("CXPACKET", False), ("SOS_SCHEDULER_YIELD", False), ("LCK_M_S", False)],
+)  # fmt: skip
+def test_which_waits_are_for_io(wait, io):
+    assert is_io(wait) is io

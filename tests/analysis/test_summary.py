@@ -1,0 +1,361 @@
+"""Whole records of known truth through `summarise`."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
+
+from stallmark.analysis.experiment import summarise
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record, find_records
+
+STEADY = Truth(noise=0.0, extends_per_second=0.0)
+
+
+def step_of(tmp_path, truth):
+    (run,) = summarise([Record(make_run(tmp_path / "run", truth))]).runs
+    return run.steps[0]
+
+
+def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):
+    device = EMULATED | {"spindles": 16}
+    step = step_of(tmp_path, replace(STEADY, tps=500, think_ms=20, read_ms=12.5, device=device))
+    assert (step.committed, step.tps, step.measured_s, step.warm_up_s) == (15_000, 500, 30, 5)
+    assert step.latency_mean_ms == pytest.approx(30 / 500 * 1000 * 0.99 - 20, rel=1e-3)
+    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
+    io = step.data_io
+    assert io.seconds == pytest.approx(28.4)  # the last sample is 0.7 s before the end and shows 0.9 s earlier
+    assert io.read_ms == pytest.approx(12.5, rel=1e-3)
+    assert io.read_interval_mean_ms == pytest.approx(12.5, rel=5e-3)
+    assert io.iops == pytest.approx(500 * 2.2, rel=1e-3)
+    assert io.mb_per_s == pytest.approx(500 * 2.2 * 8192 / 1e6, rel=1e-3)
+    assert step.read_stall_ms_per_s == pytest.approx(500 * 2 * 12.5, rel=1e-3)
+    assert step.hit_share == pytest.approx(0.9, abs=1e-3)
+    assert step.cpu_busy_share == pytest.approx(0.35)
+    assert sum(step.wait_share.values()) == pytest.approx(1)
+    assert step.wait_share["io"] == pytest.approx(0.72, abs=0.02)
+    assert step.top_waits[0][0] == "IO:DataFileRead"
+    assert step.device_busy_share == pytest.approx(500 * (2 * 8 + 0.2 * 4) / 16_000, rel=2e-3)
+    assert step.wal_io.syncs == pytest.approx(500 * 0.3 * io.seconds, rel=1e-3)
+    assert step.wal_io.sync_ms == pytest.approx(2, rel=1e-2)
+    assert step.invalid == [] and step.driver_bound is None
+
+
+def test_extends_count_as_writes(tmp_path):
+    step = step_of(tmp_path, replace(STEADY, writes_per_transaction=0, extends_per_second=40, write_ms=3))
+    assert step.data_io.writes == pytest.approx(40 * step.data_io.seconds, rel=0.01)
+    assert step.data_io.write_bytes == step.data_io.writes * 8192
+    assert step.data_io.write_ms == pytest.approx(3)
+
+
+def test_the_mean_over_ios_and_the_mean_of_seconds_differ_where_volume_does(tmp_path):
+    """A second full of slow reads weighs more than an idle one; drawing tools would weigh them alike."""
+    folder = make_run(tmp_path / "run", replace(STEADY, measured_s=20, warm_up_s=0))
+    samples = [(t, 1000 * (t // 2), 1000 * (t // 2) * 20.0 + 10.0 * (t - t // 2)) for t in range(21)]
+    reads = [r + (t - t // 2) * 10 for t, r, _ in samples]
+    record = Rewritten(
+        folder, [{"t": float(t), "reads": n, "read_stall_ms": s} for (t, _, s), n in zip(samples, reads, strict=True)]
+    )
+    io = summarise([record]).steps[0].data_io
+    assert io.read_ms == pytest.approx((1000 * 20 + 10) / 1010, rel=1e-6)
+    assert io.read_interval_mean_ms == pytest.approx((20 + 1) / 2, rel=1e-6)
+
+
+class Rewritten(Record):
+    """A record whose server_io is replaced."""
+
+    def __init__(self, folder, rows):
+        super().__init__(folder)
+        self.manifest["server"]["product"] = "a server that reports at once"
+        self.rows = rows
+
+    def batches(self, name, columns):
+        if name != "server_io":
+            yield from super().batches(name, columns)
+            return
+        table = pa.Table.from_pylist([{"kind": "data", "entity": "e", "epoch": "x"} | row for row in self.rows])
+        yield from table.select([c for c in columns if c in table.column_names]).to_batches()
+
+
+@pytest.mark.parametrize("how", ["epoch_change_at", "falls_at"])
+def test_counters_that_begin_again_while_measured_are_not_used(tmp_path, how):
+    step = step_of(tmp_path, replace(STEADY, **{how: 20.0}))
+    assert step.data_io is None and step.wal_io is None
+    assert step.reads_per_transaction is None and step.read_stall_ms_per_s is None and step.hit_share is None
+    assert step.device_io is not None  # the device was not restarted
+    assert step.tps == 400
+    assert any("I/O of data files began again" in sentence for sentence in step.invalid)
+
+
+def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):
+    step = step_of(tmp_path, replace(STEADY, epoch_change_at=2.0))
+    assert step.invalid == []
+    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
+
+
+def test_a_restart_leaves_a_gap_in_the_lines(tmp_path):
+    series = summarise([Record(make_run(tmp_path / "run", replace(STEADY, epoch_change_at=20.0)))]).runs[0].series
+    unknown = [18, 19, 20]  # from what the last sample before it showed to the first one after it
+    assert np.flatnonzero(np.isnan(series.read_ms)).tolist() == [*unknown, 33, 34]
+    assert (series.tps == 400).all()
+
+
+def test_lines_have_one_value_a_second(tmp_path):
+    (run,) = summarise([Record(make_run(tmp_path / "run", STEADY))]).runs
+    lengths = {len(line) for line in vars(run.series).values() if line is not None}
+    assert lengths == {35}
+    known = ~np.isnan(run.series.read_stall_ms_per_s)
+    known[0] = False
+    assert known.sum() == 32
+    assert run.series.read_stall_ms_per_s[known] == pytest.approx(400 * 2 * 8, rel=1e-3)
+    assert run.series.users == pytest.approx(30)
+    assert run.series.data_mb_per_s[known] == pytest.approx(400 * 2.2 * 8192 / 1e6, rel=0.02)
+
+
+@pytest.mark.parametrize("cut_at", [3, 5, 12, 34])
+def test_a_killed_run_keeps_the_seconds_there_are(tmp_path, cut_at):
+    (run,) = summarise([Record(make_run(tmp_path / "run", replace(STEADY, cut_at=cut_at)))]).runs
+    assert "killed" in run.incomplete_because
+    if cut_at <= 5:
+        assert run.steps == []
+        return
+    (step,) = run.steps
+    assert step.cut
+    assert step.tps == 400
+    assert 0 < step.measured_s < 30 and step.measured_s >= cut_at - 5 - 1
+    assert any("ended early" in sentence for sentence in step.invalid)
+    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-2)
+
+
+def test_nothing_at_all_measured_is_said(tmp_path):
+    summary = summarise([Record(make_run(tmp_path / "run", replace(STEADY, cut_at=2)))])
+    assert summary.steps == []
+    assert summary.findings == ["Nothing was measured: no run reached the end of its warm-up."]
+    json.dumps(summary.as_json())
+
+
+@pytest.mark.parametrize("off", ["server_io", "waits", "device", "host", "database", "wal", "checkpoints"])
+def test_a_collector_that_is_off_leaves_its_quantities_unknown(tmp_path, off):
+    (run,) = summarise([Record(make_run(tmp_path / "run", replace(STEADY, off=(off,))))]).runs
+    (step,) = run.steps
+    assert len(run.collectors_off) == 1
+    assert step.tps == 400 and step.invalid == []
+    missing = {
+        "server_io": ("data_io", "reads_per_transaction", "read_stall_ms_per_s"),
+        "waits": ("wait_share",),
+        "device": ("device_io", "wal_device_io", "device_busy_share"),
+        "host": ("cpu_busy_share",),
+        "database": ("hit_share", "foreign_io_share"),
+    }
+    assert all(getattr(step, name) is None for name in missing.get(off, ()))
+
+
+def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
+    much = step_of(tmp_path / "much", replace(STEADY, foreign_reads_per_second=80))
+    assert much.foreign_io_share == pytest.approx(80 / 880, rel=1e-2)
+    assert any(sentence.startswith("Somebody else") for sentence in much.invalid)
+    little = step_of(tmp_path / "little", replace(STEADY, foreign_reads_per_second=20))
+    assert little.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.invalid
+    cached = step_of(tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1))
+    assert cached.foreign_io_share is None and not cached.invalid
+
+
+def test_littles_law_that_does_not_close_is_said(tmp_path):
+    folder = make_run(tmp_path / "run", STEADY)
+
+    class Missing(Record):
+        """One transaction in ten is not in the record."""
+
+        def batches(self, name, columns):
+            for batch in super().batches(name, columns):
+                if name == "transactions" and "latency_us" in batch.schema.names:
+                    at = batch.schema.get_field_index("latency_us")
+                    batch = batch.set_column(at, "latency_us", (batch.column(at).to_numpy() * 0.9).astype(int))
+                yield batch
+
+    assert not summarise([Record(folder)]).steps[0].invalid
+    (sentence,) = summarise([Missing(folder)]).steps[0].invalid
+    assert sentence.startswith("Little's law does not close: 30.0 users were running")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"overhead_share": 0.09}, "9 % of their time neither thinking nor in a call"),
+        ({"executor_cpu": 0.95}, "an executor used 95 % of a CPU core"),
+        ({"lag_ms": 6.0}, "transactions started 6.00 ms late"),
+    ],
+)
+def test_a_driver_that_holds_the_load_back_is_said(tmp_path, change, reason):
+    step = step_of(tmp_path, replace(STEADY, **change))
+    assert reason in step.driver_bound
+    assert step.invalid == []  # the same users are not said to be missing as well
+
+
+def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
+    class OfTwoMachines(Record):
+        """Executor 1 is the only one of machine 2, and has no time to give away."""
+
+        def batches(self, name, columns):
+            for batch in super().batches(name, columns):
+                if "executor" not in columns:
+                    yield batch
+                    continue
+                rows = [row | {"machine": row["executor"] + 1} for row in batch.to_pylist()]
+                for row in rows:
+                    if row["executor"] == 1:
+                        row["busy_us"], row["think_us"] = (int(row["busy_us"] * 0.9), int(row["think_us"] * 0.9))
+                        row["cpu_us"] = 970_000
+                yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
+
+    folder = make_run(tmp_path / "run", STEADY)
+    (step,) = summarise([OfTwoMachines(folder)]).steps
+    assert "users on load machine 2 spent 11 % of their time" in step.driver_bound
+    assert "an executor on load machine 2 used 97 % of a CPU core" in step.driver_bound
+    assert "load machine 1" not in step.driver_bound
+
+
+def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):
+    truth = replace(STEADY, overhead_share=0.6, arrivals="poisson")
+    step = step_of(tmp_path, truth)
+    assert step.driver_bound is None and step.invalid == []
+    late = step_of(tmp_path / "late", replace(truth, lag_ms=4.0))
+    assert "late on average" in late.driver_bound
+
+
+def test_errors_are_kept_and_many_failures_invalidate(tmp_path):
+    step = step_of(tmp_path, replace(STEADY, failed_per_second=8))
+    (error,) = step.errors
+    assert (error.error_class, error.attempts, error.given_up) == ("deadlock", 8 * 4 * 30, 8 * 30)
+    assert step.failed == 240 and step.retries == 720
+    assert any("2 % of the transactions failed" in sentence for sentence in step.invalid)
+
+
+def test_a_buffer_pool_sweep(tmp_path):
+    make_experiment(tmp_path)
+    summary = summarise(find_records([tmp_path]))
+    assert summary.axis == "buffer_pool" and summary.emulated
+    first = summary.findings[0]
+    assert "from 16 MiB (5 % of the data) to 320 MiB (all of the data) raised committed" in first
+    assert "(7.6×); physical reads per transaction fell from 2.1 to 0.0." in first
+    [said] = [f for f in summary.findings if f.startswith("With the same buffer pool of 64 MiB")]
+    assert said.endswith("are not compared: an emulated device says nothing of a real one.")
+    assert "Storage is the bottleneck in “cap 5%”, “cap 20%” and “cap 50%”." in summary.findings
+    assert any(f.startswith("“bare device, cap 20%”: the device is not the bottleneck") for f in summary.findings)
+    assert summary.findings[-1] == "With one run per variant this is indicative only."
+    verdicts = [step.device_is_bottleneck for step in summary.steps]
+    assert verdicts == [True, True, True, None, False]
+    assert len({step.key for step in summary.steps}) == 5
+    json.dumps(summary.as_json())
+
+
+def test_a_user_ramp(tmp_path):
+    make_experiment(tmp_path, "user-ramp")
+    summary = summarise(find_records([tmp_path]))
+    assert summary.axis == "users"
+    assert [step.users for step in summary.steps] == [1, 10, 20, 50, 100]
+    assert all(not step.invalid for step in summary.steps)
+    assert summary.findings[0].startswith("1 user committed 45.0/s; the most was 615/s with 100 users")
+    assert summary.findings[1].startswith("50 users already reached 99 % of the most")
+
+
+def test_repeats_are_one_point_and_their_spread_is_said(tmp_path):
+    make_experiment(tmp_path, repeats=2, measured_s=10)
+    summary = summarise(find_records([tmp_path]))
+    assert [run.title for run in summary.runs][:2] == ["cap 5%, repeat 1", "cap 20%, repeat 1"]
+    assert summary.findings[-1].startswith("Runs of the same variant differed by up to")
+    assert any(caution.startswith("2 runs per variant are indicative") for caution in summary.cautions)
+
+
+def test_invalid_steps_are_not_compared(tmp_path):
+    make_experiment(tmp_path, measured_s=10, foreign_reads_per_second=2000)
+    summary = summarise(find_records([tmp_path]))
+    assert summary.findings == ["5 of 5 measured steps are not compared; each says why."]
+
+
+def test_broken_data_are_the_first_finding(tmp_path):
+    folder = make_run(tmp_path / "run", STEADY)
+    record = Record(folder)
+    record.manifest["conditions"][0] |= {"holds": False, "offending": 3}
+    summary = summarise([record])
+    assert summary.findings[0].startswith("The data were wrong after cap 64 MiB")
+    assert any("balances agree" in sentence for sentence in summary.steps[0].invalid)
+
+
+def test_cautions_apply_only_where_they_do(tmp_path):
+    real = {"name": "sda", "model": "Disk", "rotational": True}
+    remote = replace(STEADY, emulated=False, device=real, off=("host", "checkpoints"), growth_share=0.08)
+    said = " ".join(summarise([Record(make_run(tmp_path / "a", remote))]).cautions)
+    assert "emulated" not in said and "server's machine" not in said and "checkpoints" not in said
+    assert "grew by up to 8 %" in said and "restored" in said and "indicative" not in said
+    assert "waiting for a CPU" not in said
+    local = replace(STEADY, host_cpu=0.8, growth_share=0.0)
+    said = " ".join(summarise([Record(make_run(tmp_path / "b", local))]).cautions)
+    assert "EMULATED 8 spindles, 8 ms" in said and "server's machine" in said and "waiting for a CPU" in said
+    assert "grew" not in said and "restored" not in said
+
+
+def test_no_transaction_at_all_is_a_result(tmp_path):
+    step = step_of(tmp_path, replace(STEADY, steps=(Step(30, 0.4, 0.0, "stuck"),), host_cpu=0.01))
+    assert step.tps == 0 and step.latency_mean_ms is None and step.reads_per_transaction is None
+    assert set(step.latency_ms.values()) == {None}
+
+
+def test_growth_cost_and_pool(tmp_path):
+    (run,) = summarise([Record(make_run(tmp_path / "run", replace(STEADY, growth_share=0.02)))]).runs
+    assert run.growth_share == pytest.approx(0.02, abs=1e-6)
+    assert run.collector_cost_share == pytest.approx(7 * 400e-6, rel=1e-3)
+    assert run.steps[0].buffer_pool_bytes == 64 * MIB
+    assert run.steps[0].buffer_pool_share == pytest.approx(0.2)
+    assert math.isclose(run.steps[0].device_late_share or 0, 0)
+
+
+def test_no_record_is_an_error():
+    with pytest.raises(StallmarkError):
+        summarise([])
+
+
+def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
+    """The server's stall is ten times the device's: its sessions waited for a CPU."""
+    waits = {"io": 0.4, "wal": 0.2, "lock": 0.1, "client": 0.05, "other": 0.02}
+    real = {"name": "vda", "model": None, "rotational": True}
+    truth = replace(STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78)
+    assert step_of(tmp_path / "slow", truth).device_is_bottleneck is True
+    step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))
+    assert step.device_is_bottleneck is False
+    assert "of that was the device itself" in step.device_verdict
+
+
+def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path):
+    waits = {"io": 0.6, "wal": 0.1, "lock": 0.02, "client": 0.02, "other": 0.02}
+    busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94))
+    found = summarise([Record(busy)]).findings
+    assert any("the device and the CPUs are limits together" in text for text in found)
+    assert not any("Storage is the bottleneck" in text for text in found)
+
+
+def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):
+    """Throughput doubles within the interval, and the server's counters end before it does."""
+    steps = (Step(30, 200, 0.0, "low"), Step(30, 2000, 0.0, "high"))
+    folder = make_run(tmp_path / "run", replace(STEADY, steps=steps, warm_up_s=0, measured_s=4))
+    record = Record(folder)
+    record.manifest["steps"] = [record.manifest["steps"][0] | {"end_s": 8.0}]
+    (step,) = summarise([record]).steps
+    assert step.data_io.seconds == pytest.approx(6.4)
+    assert step.reads_per_transaction == pytest.approx(2.0, rel=0.02)
+
+
+def test_correlations_are_with_the_device_where_it_is_known(tmp_path):
+    truth = Truth(noise=0.1, coupling=1.0, measured_s=60, tps=500)
+    device = {c.right_unit: c for c in step_of(tmp_path / "device", truth).correlations}
+    assert device["ms per I/O"].right == "mean read time (device)"
+    assert device["ms per I/O"].high < -0.5
+    server = step_of(tmp_path / "server", replace(truth, off=("device",))).correlations
+    assert {c.right for c in server} == {"mean read time (server)", "read stall (server)"}
+    independent = step_of(tmp_path / "free", replace(truth, coupling=0.0)).correlations
+    (found,) = [c for c in independent if c.right_unit == "ms per I/O"]
+    assert found.low < 0 < found.high

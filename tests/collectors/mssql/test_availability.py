@@ -1,0 +1,125 @@
+"""Collectors that may not see what they read, or whose server has not got it: sentences."""
+
+from collections.abc import Callable
+
+import pytest
+from support import published_waits as published
+from support.collecting import read
+from support.scripted_server import TYPES, Server
+from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
+from support.tds.answers import Error, Rows
+from support.tds.tokens import Column
+
+from stallmark.collectors import collectors_for
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import Procedures, ServerIO, TempDb
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.moments import PendingIO
+from stallmark.collectors.mssql.query_store import QueryStore
+from stallmark.collectors.mssql.waits import Waits
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ANSWERS if kind is not ErrorLog])
+@pytest.mark.parametrize(("version", "permission"), [("15.0.4430.1", "VIEW SERVER STATE"),
+                                                     ("16.0.4105.2", "VIEW SERVER PERFORMANCE STATE")])  # fmt: skip
+def test_without_permission_it_is_off_and_says_what_to_grant(
+    new_server: Callable[..., Server], kind: type[MssqlCollector], version: str, permission: str
+) -> None:
+    server = new_server(version=version)
+    sentence = answered(
+        server, kind, lambda request: [Error(n, text, s) for n, s, text in published.DENIED]
+    ).unavailable()
+    who, place = "login", "USE master; "
+    if issubclass(kind, QueryStore):  # which belongs to the database
+        who, place, permission = "user", "", permission.replace("SERVER", "DATABASE")
+    assert sentence == (
+        f"The {who} [watcher] may not see this (VIEW SERVER STATE permission was denied on object 'server', database "
+        f"'master'): run {place}GRANT {permission} TO [watcher];"
+    )
+
+
+def test_a_login_that_comes_in_by_a_windows_group_has_no_name_to_grant_to(new_server: Callable[..., Server]) -> None:
+    server = new_server(login="CORP\\ann")
+    sentence = answered(server, ErrorLog, Error(297, published.DENIED[1][2])).unavailable()
+    assert sentence is not None and sentence.endswith(
+        "run USE master; GRANT VIEW ANY ERROR LOG TO [CORP\\ann]; (or TO the Windows group that lets it in)"
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Error(297, published.DENIED[1][2]),
+        Error(300, published.DENIED_2022, severity=14),
+        Error(371, published.DENIED_2022, severity=14),
+        Error(262, "VIEW DATABASE STATE permission denied in database 'master'.", severity=14),
+        Error(229, "The EXECUTE permission was denied on the object 'sp_readerrorlog'.", severity=14),
+        Error(27219, "This login may not read the error log."),
+    ],
+)
+def test_every_way_to_be_refused(server: Server, error: Error) -> None:
+    sentence = answered(server, ErrorLog, error).unavailable()
+    assert sentence is not None and sentence.endswith("run USE master; GRANT VIEW ANY ERROR LOG TO [watcher];")
+    assert error.text.rstrip(".") in sentence
+
+
+def test_a_view_that_is_missing(server: Server) -> None:
+    sentence = answered(
+        server, PendingIO, Error(208, "Invalid object name 'sys.dm_io_pending_io_requests'.")
+    ).unavailable()
+    assert sentence == (
+        "This server does not have the view it needs (Invalid object name 'sys.dm_io_pending_io_requests')."
+    )
+
+
+def test_another_error_is_told_as_it_is(server: Server) -> None:
+    sentence = answered(server, TempDb, Error(8134, "Divide by zero error encountered.")).unavailable()
+    assert sentence == "The server refused its query (Divide by zero error encountered, error 8134)."
+
+
+@pytest.mark.parametrize("may", [0, None])
+def test_users_hidden_from_the_login_turn_their_waits_off(server: Server, may: int | None) -> None:
+    server.script.sql("HAS_PERMS_BY_NAME", Rows([Column("may", TYPES[int])], [(may,)]))
+    sentence = answered(server, Waits).unavailable()
+    assert sentence == (
+        "The login [watcher] may not see this (the sessions of the virtual users are hidden from it): run USE master; "
+        "GRANT VIEW SERVER PERFORMANCE STATE TO [watcher];"
+    )
+
+
+def test_babelfish_has_none(new_server: Callable[..., Server]) -> None:
+    server = new_server(version="12.0.2000.8", banner="Babelfish for PostgreSQL with SQL Server Compatibility - 4.4.0")
+    for collector in collectors_for(server.engine(), REQUESTS):
+        if isinstance(collector, MssqlCollector):
+            assert collector.unavailable() == "Babelfish has none of SQL Server's management views."
+
+
+def test_azure_sql_database_has_some(new_server: Callable[..., Server]) -> None:
+    server = new_server(version="12.0.2000.8", edition=5)
+    answer_all(server)
+    reasons = {
+        c.name: c.unavailable() for c in collectors_for(server.engine(), REQUESTS) if isinstance(c, MssqlCollector)
+    }
+    assert {name for name, why in reasons.items() if why} == {"tempdb", "cpu", "error_log", "io_latency"}
+    assert "Azure SQL Database" in str(reasons["tempdb"])
+    assert server.asked("dm_db_wait_stats") and not server.asked("dm_os_wait_stats")
+    assert not server.asked("master_files")
+    assert server.asked("total_spills")  # as new as any server
+
+
+def test_azure_sql_database_grants_by_database(new_server: Callable[..., Server]) -> None:
+    server = new_server(version="12.0.2000.8", edition=5)
+    denied = Error(262, "VIEW DATABASE STATE permission denied in database 'bank'.", severity=14)
+    assert answered(server, ServerIO, denied).unavailable() == (
+        "The user [watcher] may not see this (VIEW DATABASE STATE permission denied in database 'bank'): run GRANT "
+        "VIEW DATABASE STATE TO [watcher];"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "has_spills"), [("14.0.3456.2", False), ("15.0.4430.1", True), ("17.0.700.9", True)]
+)
+def test_the_query_is_the_versions(new_server: Callable[..., Server], version: str, has_spills: bool) -> None:
+    server = new_server(version=version)
+    read(answered(server, Procedures))
+    assert bool(server.asked("cached.total_spills")) is has_spills

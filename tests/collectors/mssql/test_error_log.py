@@ -1,0 +1,99 @@
+"""The watch on the server's error log."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from support import published_waits as published
+from support.collecting import opened
+from support.scripted_server import Server, rows
+from support.scripted_views import answered, words_of
+from support.waiting import eventually
+
+from stallmark.collectors import collectors_for, storage_alarm
+from stallmark.collectors.base import Collector
+from stallmark.collectors.mssql import error_log
+from stallmark.collectors.mssql.counters import ServerIO
+from stallmark.collectors.mssql.error_log import ErrorLog, storage_error
+from stallmark.errors import StallmarkError
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (published.HARD_ERROR, 823),
+        (published.CORRUPT_PAGE, 824),
+        (published.READ_RETRIED, 825),
+        (published.LONG_IO, 833),
+        ("Recovery of database 'bank' (7) is 50% complete, at offset 12", None),
+    ],
+)
+def test_storage_errors_are_told_by_their_words(text: str, number: int | None) -> None:
+    assert storage_error(text) == number
+    assert "offset" in text  # what the query searches for
+
+
+LOG = ["LogDate", "ProcessInfo", "Text"]
+
+
+def watching(server: Server, *answers: Sequence[tuple]) -> ErrorLog:
+    """The watch on a log that reads so, one answer after the other, the last one again and again."""
+    for lines in answers[:-1]:
+        server.script.sql(words_of(ErrorLog), rows(LOG, *lines), times=1)
+    collector = answered(server, ErrorLog, rows(LOG, *answers[-1]))
+    assert isinstance(collector, ErrorLog)
+    return collector
+
+
+@pytest.mark.parametrize("text", [published.HARD_ERROR, published.READ_RETRIED, published.LONG_IO])
+def test_a_storage_error_raises_the_alarm(server: Server, text: str) -> None:
+    old = ("2026-03-02 09:00:00.000", "spid9s", published.LONG_IO)
+    new = ("2026-03-02 09:10:00.000", "spid9s", text)
+    collector = watching(server, [old], [old], [old], [old, new])
+    assert collector.unavailable() is None  # reads it twice: what was there before is not ours
+    others: list[Collector] = [ServerIO(collector.engine), collector]
+    with opened(collector):
+        assert collector.sample(15.0) == [] and storage_alarm(others) is None
+        [row] = collector.sample(30.0)
+        assert row == {"log_time": new[0], "number": storage_error(text), "text": text}
+        assert collector.sample(45.0) == []
+        alarm = storage_alarm(others)
+    assert alarm is not None and text in alarm and alarm.endswith(f"(error {storage_error(text)}); check the storage")
+    assert pa.RecordBatch.from_pylist([row], schema=collector.columns).to_pylist() == [row]
+
+
+def test_the_same_line_again_is_another_error(server: Server) -> None:
+    line = ("2026-03-02 09:00:00.000", "spid9s", published.LONG_IO)
+    collector = watching(server, [line], [line], [line, line])
+    assert collector.unavailable() is None
+    with opened(collector):
+        assert len(collector.sample(15.0)) == 1
+
+
+def test_what_is_logged_before_the_first_turn_or_in_an_outage_or_at_the_end_counts(server: Server) -> None:
+    first, second, third = (
+        (f"2026-03-02 09:0{n}:00.000", "s", text)
+        for n, text in enumerate([published.LONG_IO, published.CORRUPT_PAGE, published.READ_RETRIED])
+    )
+    collector = watching(server, [], [], [first], [first, second], [first, second, third])
+    assert collector.unavailable() is None
+    with opened(collector):
+        assert [row["number"] for row in collector.sample(15.0)] == [833]
+    with opened(collector):
+        assert [row["number"] for row in collector.sample(60.0)] == [824]
+        server.responder.cut_all()
+        with pytest.raises(StallmarkError):
+            collector.sample(75.0)
+    assert [row["number"] for row in collector.finish()] == [825]
+    eventually(lambda: server.responder.open_connections == 0)  # the look at the end leaves none behind
+
+
+def test_a_log_that_takes_long_to_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = watching(server, [])
+    assert collector.unavailable() is None and collector.limited() is None
+    monkeypatch.setattr(error_log, "LONG_READ_S", 0.0)
+    assert "to read its error log, and does so every 60 s: EXEC sp_cycle_errorlog" in str(collector.limited())
+
+
+def test_no_log_no_alarm(server: Server) -> None:
+    assert storage_alarm(collectors_for(server.engine())) is None

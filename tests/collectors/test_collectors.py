@@ -1,0 +1,338 @@
+"""The collectors against real servers, and what they make of machines that are not here."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import psutil
+import psycopg
+import pyarrow as pa
+import pytest
+from support.clusters import Cluster, ClusterEngine, one
+from support.collecting import opened, read
+from support.waiting import eventually
+
+from stallmark.collectors import REGISTRY, collectors_for
+from stallmark.collectors.base import Row
+from stallmark.collectors.device import EMULATED_ONLY, Device
+from stallmark.collectors.host import Host
+from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
+from stallmark.collectors.postgres.waits import Waits
+
+BLOCK = 8192
+
+
+def flush(user: psycopg.Connection) -> None:
+    """A session keeps its counts to itself for up to a second otherwise."""
+    user.execute("SELECT pg_stat_force_next_flush()")
+    user.execute("SELECT 1")
+
+
+@pytest.fixture
+def table(cluster: Cluster, engine: ClusterEngine) -> Iterator[tuple[str, int]]:
+    """A table of four times the pool, frozen, none of it in the pool; and its bytes."""
+    engine.execute("CREATE TABLE big AS SELECT i, repeat('x', 1000) AS filler FROM generate_series(1, 16000) i")
+    engine.execute("VACUUM (FREEZE) big")
+    engine.execute("CHECKPOINT")
+    cluster.restart()
+    [(size,)] = engine.query("SELECT pg_relation_size('big')")
+    yield "big", size
+    engine.execute("DROP TABLE big")
+
+
+# What they say of themselves
+
+
+def test_every_collector_describes_itself(engine: ClusterEngine) -> None:
+    collectors = collectors_for(engine)
+    assert [collector.name for collector in collectors] == [kind.name for kind in REGISTRY["postgresql"]]
+    assert len({collector.name for collector in collectors}) == len(collectors)
+    for collector in collectors:
+        assert collector.title and collector.help.endswith(".") and collector.interval_s > 0
+
+
+# A table for `relations` and a user for `user_io` are needed to have a row at all. The table comes first: it
+# restarts the server.
+def test_rows_have_the_columns_they_declare(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
+    for collector in collectors_for(engine):
+        if collector.unavailable():
+            continue
+        with opened(collector):
+            rows = collector.sample(0.0) + collector.finish()
+        assert rows, collector.name
+        for row in rows:
+            assert list(row) == collector.columns.names
+        batch = pa.RecordBatch.from_pylist(rows, schema=collector.columns)
+        assert batch.to_pylist() == rows
+
+
+def filled(rows: list[Row]) -> set[str]:
+    return {name for row in rows for name, value in row.items() if value is not None}
+
+
+def test_columns_are_empty_only_where_the_version_has_none(
+    cluster: Cluster, engine: ClusterEngine, table, user: psycopg.Connection
+) -> None:
+    absent: dict[str, set[str]] = {
+        "wal": {"writes", "syncs", "write_ms", "sync_ms"} if cluster.major >= 18 else set(),
+        "checkpoints": {"done"} if cluster.major < 18 else set(),
+        "device": {*EMULATED_ONLY},
+    }
+    for collector in collectors_for(engine):
+        if collector.unavailable() is None and collector.name not in ("waits", "row_locks"):
+            columns = set(collector.columns.names)
+            assert columns - filled(read(collector)) == absent.get(collector.name, set()), collector.name
+
+
+def test_wal_io_is_in_server_io_from_18_on(cluster: Cluster, engine: ClusterEngine) -> None:
+    kinds = {row["kind"] for row in read(ServerIO(engine))}
+    assert kinds == ({"data", "temp", "wal"} if cluster.major >= 18 else {"data", "temp"})
+
+
+def test_user_io_needs_18(cluster: Cluster, engine: ClusterEngine) -> None:
+    sentence = UserIO(engine).unavailable()
+    if cluster.major >= 18:
+        assert sentence is None
+    else:
+        assert sentence == "PostgreSQL 16 does not count I/O per session: that needs PostgreSQL 18."
+
+
+# Counters rise by what was done
+
+
+def test_server_io_counts_the_blocks_of_a_scan(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
+    name, size = table
+    with opened(ServerIO(engine)) as collector:
+        before = one(collector.sample(0.0), entity="client backend/relation/bulkread")
+        user.execute(f"SELECT count(*) FROM {name}")
+        flush(user)
+        after = one(collector.sample(1.0), entity="client backend/relation/bulkread")
+    assert after["read_bytes"] - before["read_bytes"] == size
+    assert 0 < after["reads"] - before["reads"] <= size // BLOCK
+    assert after["read_stall_ms"] > before["read_stall_ms"]
+    assert after["server_time"] > before["server_time"]
+
+
+def test_server_io_leaves_out_rows_of_zeros_after_the_first_sample(engine: ClusterEngine) -> None:
+    counts = ("reads", "writes", "extends", "syncs", "hits", "evictions")
+    with opened(ServerIO(engine)) as collector:
+        first, second = collector.sample(0.0), collector.sample(1.0)
+    idle = {row["entity"] for row in first if not any(row[count] for count in counts)}
+    assert idle
+    assert {row["entity"] for row in second} >= {row["entity"] for row in first} - idle
+    assert all(any(row[count] for count in counts) for row in second)
+
+
+def test_relations_count_the_blocks_of_a_scan(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
+    name, size = table
+    with opened(Relations(engine)) as collector:
+        before = one(collector.sample(0.0), relation=f"public.{name}")
+        user.execute(f"SELECT count(*) FROM {name}")
+        flush(user)
+        after = one(collector.sample(1.0), relation=f"public.{name}")
+    assert after["heap_reads"] - before["heap_reads"] == size // BLOCK
+    assert after["index_reads"] == before["index_reads"]
+
+
+def test_user_io_is_the_scan_of_that_user(engine: ClusterEngine, table, user: psycopg.Connection) -> None:
+    if UserIO(engine).unavailable():
+        pytest.skip("this version has no I/O per session")
+    name, size = table
+    user.execute(f"EXPLAIN SELECT count(*) FROM {name}")  # reads the catalogue
+    flush(user)
+    other = engine.connect("stallmark-user")
+    with opened(UserIO(engine)) as collector:
+        before = one(collector.sample(0.0), pid=user.info.backend_pid)
+        user.execute(f"SELECT count(*) FROM {name}")
+        flush(user)
+        rows = collector.sample(5.0)
+    after = one(rows, pid=user.info.backend_pid)
+    assert {row["pid"] for row in rows} == {user.info.backend_pid, other.info.backend_pid}
+    assert after["read_bytes"] - before["read_bytes"] == size
+    assert after["epoch"] == before["epoch"]
+    assert len({row["epoch"] for row in rows}) == 2  # a session that gets a known pid is not taken for the old one
+    other.close()
+
+
+def test_user_io_leaves_wal_to_others(engine: ClusterEngine, user: psycopg.Connection) -> None:
+    if UserIO(engine).unavailable():
+        pytest.skip("this version has no I/O per session")
+
+    def wal_writes() -> int:
+        return one(read(ServerIO(engine)), entity="client backend/wal/normal")["writes"]
+
+    flush(user)
+    before, wal_before = one(read(UserIO(engine)), pid=user.info.backend_pid), wal_writes()
+    for _ in range(5):
+        user.execute("SELECT pg_logical_emit_message(true, 'test', 'x')")  # each commit writes WAL
+    flush(user)
+    after = one(read(UserIO(engine)), pid=user.info.backend_pid)
+    assert wal_writes() > wal_before
+    assert after["writes"] == before["writes"] and after["write_bytes"] == before["write_bytes"]
+
+
+def test_database_counts_rollbacks_and_knows_its_own(engine: ClusterEngine, user: psycopg.Connection) -> None:
+    with opened(Database(engine)) as collector:
+        before = one(collector.sample(0.0), own=True)
+        for _ in range(7):
+            user.execute("BEGIN")
+            user.execute("ROLLBACK")
+        flush(user)
+        rows = collector.sample(1.0)
+    after = one(rows, own=True)
+    assert after["database"] == "postgres"
+    assert after["rollbacks"] - before["rollbacks"] == 7
+    assert {row["database"] for row in rows} >= {"postgres", "template1", "(shared by all)"}
+
+
+def test_checkpoints_and_wal(cluster: Cluster, engine: ClusterEngine, user: psycopg.Connection) -> None:
+    with opened(Checkpoints(engine)) as checkpoints, opened(Wal(engine)) as wal:
+        [before], [wal_before] = checkpoints.sample(0.0), wal.sample(0.0)
+        user.execute("SELECT pg_logical_emit_message(false, 'test', repeat('x', 100000)) FROM generate_series(1, 20)")
+        flush(user)
+        user.execute("CHECKPOINT")
+        eventually(lambda: checkpoints.sample(1.0)[0]["requested"] > before["requested"])
+        [after], [wal_after] = checkpoints.sample(1.0), wal.sample(1.0)
+    assert after["requested"] - before["requested"] == 1
+    assert after["done"] is None if cluster.major < 18 else after["done"] - before["done"] == 1
+    assert wal_after["bytes"] - wal_before["bytes"] > 2_000_000
+    assert wal_after["records"] - wal_before["records"] >= 20
+
+
+def test_host_is_what_the_kernel_says(engine: ClusterEngine) -> None:
+    before, [row], after = psutil.cpu_times(), read(Host(engine)), psutil.cpu_times()
+    assert before.user + before.nice <= row["user_s"] <= after.user + after.nice
+    assert before.idle <= row["idle_s"] <= after.idle
+    assert before.iowait <= row["iowait_s"] <= after.iowait
+    assert row["cores"] == psutil.cpu_count()
+    assert 0 < row["available_bytes"] < psutil.virtual_memory().total
+
+
+# Epochs
+
+
+def epochs(engine: ClusterEngine) -> dict[str, str]:
+    kinds = (ServerIO, Wal, Checkpoints, Database, Relations)
+    rows = {kind.name: read(kind(engine)) for kind in kinds}
+    rows["database"] = [one(rows["database"], own=True)]
+    rows["relations"] = [row for row in rows["relations"] if row["relation"] == "public.big"]
+    return {name: rows[0]["epoch"] for name, rows in rows.items()}
+
+
+def changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    return {name for name in before if before[name] != after[name]}
+
+
+def test_a_reset_begins_an_epoch_of_what_was_reset(engine: ClusterEngine, table) -> None:
+    before = epochs(engine)
+    assert changed(before, epochs(engine)) == set()
+    engine.execute("SELECT pg_stat_reset_shared('io')")
+    assert changed(before, epochs(engine)) == {"server_io"}
+    before = epochs(engine)
+    engine.execute("SELECT pg_stat_reset()")
+    assert changed(before, epochs(engine)) == {"database", "relations"}
+
+
+def test_a_table_made_anew_begins_an_epoch(engine: ClusterEngine, table) -> None:
+    before = epochs(engine)
+    engine.execute("DROP TABLE big; CREATE TABLE big (i int)")
+    assert changed(before, epochs(engine)) == {"relations"}
+
+
+def test_a_restart_begins_an_epoch_of_everything(cluster: Cluster, engine: ClusterEngine, table) -> None:
+    before = epochs(engine)
+    cluster.restart()
+    assert changed(before, epochs(engine)) == set(before)
+
+
+def is_alive(connection: psycopg.Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_every_crash_begins_an_epoch_of_everything(cluster: Cluster, engine: ClusterEngine, table) -> None:
+    for _ in range(2):  # before the second, a database has never been reset and the postmaster is the same
+        before = epochs(engine)
+        victim, witness = engine.connect("stallmark-user"), engine.connect("witness")
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        # the postmaster lives on, ends everybody and starts anew
+        eventually(lambda witness=witness: not is_alive(witness))
+        eventually(cluster.answers)
+        assert changed(before, epochs(engine)) == set(before)
+
+
+def test_after_a_reset_rows_of_zeros_are_stored_once_more(engine: ClusterEngine) -> None:
+    with opened(ServerIO(engine)) as collector:
+        everything = len(collector.sample(0.0))
+        assert len(collector.sample(1.0)) < everything
+        engine.execute("SELECT pg_stat_reset_shared('io')")
+        assert len(collector.sample(2.0)) == everything
+
+
+# What cannot be measured is said
+
+
+@pytest.fixture
+def stranger(engine: ClusterEngine) -> Iterator[str]:
+    engine.execute("CREATE ROLE stranger LOGIN")
+    yield "stranger"
+    engine.execute("DROP OWNED BY stranger; DROP ROLE stranger")
+
+
+class UsersOfAnotherRole(ClusterEngine):
+    def session(self, call_timeout_s: float):
+        return ClusterEngine(self.cluster).session(call_timeout_s)
+
+
+def test_waits_of_another_role_need_a_privilege(cluster: Cluster, engine: ClusterEngine, stranger: str) -> None:
+    assert Waits(ClusterEngine(cluster, stranger)).unavailable() is None  # its own sessions everybody may see
+    waits = Waits(UsersOfAnotherRole(cluster, stranger))
+    sentence = waits.unavailable()
+    assert sentence is not None and "GRANT pg_monitor TO stranger" in sentence and "\n" not in sentence
+    engine.execute("GRANT pg_monitor TO stranger")
+    assert waits.unavailable() is None
+
+
+def test_waits_never_take_hidden_sessions_for_busy_ones(
+    cluster: Cluster, user: psycopg.Connection, stranger: str
+) -> None:
+    with opened(Waits(ClusterEngine(cluster, stranger))) as waits:
+        with pytest.raises(Exception, match="GRANT pg_monitor"):
+            waits.sample(0.0)
+        assert waits.finish() == []
+
+
+def test_a_view_taken_away_is_named(cluster: Cluster, engine: ClusterEngine, stranger: str) -> None:
+    engine.execute("REVOKE SELECT ON pg_stat_io FROM PUBLIC")
+    try:
+        sentence = ServerIO(ClusterEngine(cluster, stranger)).unavailable()
+    finally:
+        engine.execute("GRANT SELECT ON pg_stat_io TO PUBLIC")
+    assert sentence is not None and "pg_stat_io" in sentence and "GRANT pg_monitor TO stranger" in sentence
+    assert ServerIO(ClusterEngine(cluster, stranger)).unavailable() is None
+
+
+def test_without_timing_there_are_counts_and_no_times(engine: ClusterEngine) -> None:
+    assert ServerIO(engine).limited() is None
+    engine.execute("ALTER DATABASE postgres SET track_io_timing = off")
+    try:
+        collector = ServerIO(engine)
+        sentence = collector.limited()
+        rows = [row for row in read(collector) if row["kind"] == "data"]
+        assert collector.unavailable() is None
+    finally:
+        engine.execute("ALTER DATABASE postgres RESET track_io_timing")
+    assert sentence is not None and "track_io_timing is off" in sentence and "counted" in sentence
+    assert "reads" in filled(rows)
+    assert not {name for name in filled(rows) if name.endswith("_stall_ms")}
+
+
+def test_a_remote_servers_machine_is_not_this_one(engine: ClusterEngine) -> None:
+    engine.is_local = False
+    for kind in (Host, Device):
+        sentence = kind(engine).unavailable()
+        assert sentence is not None and "another machine" in sentence
+    assert ServerIO(engine).unavailable() is None

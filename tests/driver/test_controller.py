@@ -1,0 +1,143 @@
+"""A run's load from end to end: Locust, executors, native threads, a real server, and what the record says of it."""
+
+import os
+import socket
+import sys
+from types import SimpleNamespace
+
+import pytest
+from support.driving import Load, attended, history_rows, order, plan, total
+
+from stallmark.driver.executor import Executor
+from stallmark.driver.messages import Channel
+from stallmark.driver.pacing import Arrivals
+from stallmark.record import histogram as hdr
+
+
+def executors_are_plain_processes(running: Load) -> None:
+    """Though their parent is patched by gevent."""
+    executors = running.executors()
+    assert len(executors) == min(2, os.cpu_count() or 1)
+    if sys.platform == "linux":  # what a process has loaded stands in /proc
+        assert any("gevent" in region.path for region in running.conductor.memory_maps())
+        for executor in executors:
+            assert not any("gevent" in region.path for region in executor.memory_maps())
+            assert executor.num_threads() > 1
+
+
+@pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
+def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
+    before = history_rows(bank)
+    running = load(plan([20, 2], 0.7, arrivals))
+    record = running.run(executors_are_plain_processes)
+    assert record.manifest["status"] == "complete"
+
+    committed = total(record, "transactions", "committed")
+    assert committed == history_rows(bank) - before > 0
+    assert total(record, "transactions", "failed") == total(record, "errors", "given_up")
+    assert total(record, "transactions", "retries") + total(record, "errors", "given_up") == total(
+        record, "errors", "attempts"
+    )
+    rows = record.table("transactions").to_pylist()
+    assert {row["transaction"] for row in rows} == {"transfer"}
+    for kind in ("latency", "service"):
+        assert sum(int(hdr.counts(row[kind]).sum()) for row in rows) == committed
+    assert total(record, "transactions", "latency_us") >= total(record, "transactions", "service_us") > 0
+    # What users were busy with is the time of their transactions, executor by executor.
+    busy, service = total(record, "users", "busy_us"), total(record, "transactions", "service_us")
+    assert busy == pytest.approx(service, abs=committed)
+    assert set(record.table("users")["executor"].to_pylist()) == {0, 1}
+    assert total(record, "users", "cpu_us") > 0
+    assert sum(progress.errors for progress in running.progress[-1:]) == total(record, "errors", "attempts")
+
+
+def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
+    running = load(plan([20, 1], 2, Arrivals("fixed", rate=100)))
+    record = running.run()
+    rows = record.table("transactions").to_pylist()
+    second_step = running.drive._plan.steps[1]
+    offered = sum(row["committed"] for row in rows if row["second"] >= second_step.begin_s)
+    offered += running.drive._left["unserved"]
+    assert offered >= 0.9 * 100 * (running.drive._plan.end_s - second_step.begin_s)
+
+
+def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(bank, load, market):
+    before = history_rows(bank)
+    running = load(attended(20, 1.5), **market)
+    record = running.run()
+    assert record.manifest["status"] == "complete"
+    rows = record.table("transactions").to_pylist()
+    committed = {
+        name: sum(r["committed"] for r in rows if r["transaction"] == name) for name in ("pay", "echo", "sweep")
+    }
+    assert {row["transaction"] for row in rows} == set(committed)  # none of the card that the deck has none of
+    assert sum(committed.values()) == history_rows(bank) - before
+    # Each payment was echoed, or is left over, which is said.
+    left = running.drive._left["pending"]
+    given_up = sum(row["failed"] for row in rows if row["transaction"] == "echo")
+    assert committed["pay"] == committed["echo"] + given_up + left and left > 0
+    assert any(f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes())
+    assert committed["sweep"] >= 2
+    agenda = record.table("agenda").to_pylist()
+    assert sum(row["taken"] for row in agenda) == committed["echo"] + given_up + committed["sweep"]
+    assert {row["executor"] for row in agenda} == {0, 1}
+    # Who executes them is no user: neither the users' time nor their number has anything of it.
+    users = record.table("users").to_pylist()
+    busy, pays = sum(row["busy_us"] for row in users), [r for r in rows if r["transaction"] == "pay"]
+    assert busy == pytest.approx(sum(row["service_us"] for row in pays), abs=committed["pay"])
+    assert max(row["running"] for row in users) <= 10.001
+
+
+def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
+    here, _ = pair = socket.socketpair()
+    seen: dict[tuple[int, int], float] = {}
+
+    class Noted:
+        """Draws once, as the user with this number would."""
+
+        def __init__(self, number, pacing, cards, engine, workload, shared, timeout, rng, *reports):
+            seen[executor.number, number] = rng.random()
+            self.start = lambda: None
+
+    monkeypatch.setattr("stallmark.driver.executor.VirtualUser", Noted)
+    for number in (0, 3):
+        numbers = {
+            "number": number,
+            "processes": 4,
+            "machine": 0,
+            "machines": 1,
+            "attendants": 0,
+            "seed": 1,
+            "arrivals": vars(Arrivals()),
+        }
+        executor = SimpleNamespace(number=number, it=Executor(Channel(here), order(bank) | numbers))
+        for user in (0, 5):
+            executor.it._start(user)
+    assert seen[0, 0] == seen[3, 0] != seen[0, 5] == seen[3, 5]
+    for each in pair:
+        each.close()
+
+
+def test_transactions_know_where_they_are(bank, market):
+    """Which part of the customers is theirs, and which numbers nobody else gives."""
+    here, there = socket.socketpair()
+    place = {"number": 3, "processes": 4, "machine": 2, "machines": 2}
+    rest = {"attendants": 1, "seed": 7, "arrivals": vars(Arrivals())}
+    executor = Executor(Channel(here), order(bank) | market | place | rest | {"locality": 0.5})
+    around = executor._shared
+    assert (around.process, around.processes, around.machine, around.machines) == (3, 4, 2, 2)
+    assert (around.locality, around.seed, around.scale) == (0.5, 7, {"branches": 1})
+    assert around.query("SELECT 1") == [(1,)]
+    here.close()
+    there.close()
+
+
+def test_every_repeat_draws_its_own_and_all_variants_of_it_the_same(bank, market):
+    here, there = socket.socketpair()
+    numbers = {"number": 0, "processes": 1, "machine": 0, "machines": 1, "attendants": 0, "seed": 1}
+    fixed = order(bank) | market | numbers | {"arrivals": vars(Arrivals())}
+    executors = [Executor(Channel(here), fixed | {"repeat": repeat}) for repeat in (1, 1, 2)]
+    first, again, other = (executor._random("deck").random() for executor in executors)
+    assert first == again != other
+    here.close()
+    there.close()

@@ -1,0 +1,163 @@
+"""What ends a run's load before its time: a sentence, no process left, and what was measured kept."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import psutil
+import pytest
+from support.driving import Load, attended, history_rows, order, plan, total
+from support.waiting import eventually
+
+from stallmark.driver.controller import Drive
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import Record
+from stallmark.record.writer import RecordWriter
+
+
+def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load):
+    before = history_rows(bank)
+
+    def kill(running: Load) -> None:
+        running.executors()[0].send_signal(signal.SIGKILL)
+
+    record = load(plan([20], 600)).run(kill)
+    assert "executor process" in record.incomplete_because and "was killed" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
+    record = load(attended(20, 600), **market).run(lambda running: running.executors()[0].kill())
+    assert "and its users and its part of the market with it" in record.incomplete_because
+
+
+def test_an_agenda_that_passes_on_nothing_ends_the_run(bank, load, market, tmp_path, monkeypatch):
+    """The users would go on, and the load would not be the workload's any more."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import threading, time\n"
+        "def breaking(run):\n"
+        "    def broken(self):\n"
+        "        if self.name == 'agenda':\n"
+        "            return time.sleep(2)\n"
+        "        return run(self)\n"
+        "    return broken\n"
+        "threading.Thread.run = breaking(threading.Thread.run)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
+    record = load(attended(2, 600), **market).run()
+    assert "ended by a fault of its own" in record.incomplete_because
+    assert "its users and its part of the market" in record.incomplete_because
+
+
+def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executors(bank, load):
+    before = history_rows(bank)
+
+    def kill(running: Load) -> None:
+        running.conductor.send_signal(signal.SIGKILL)
+
+    record = load(plan([20], 600)).run(kill)
+    assert "conductor was killed" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
+    def part(running: Load) -> None:
+        admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS false")
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
+        )
+
+    admin = EmbeddedEngine(bank.server, "postgres")
+    try:
+        record = load(plan([2], 600)).run(part)
+    finally:
+        admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
+    assert "lost the server" in record.incomplete_because
+    # Met at a commit, or by one that had nothing under way.
+    assert set(record.table("errors")["error_class"].to_pylist()) <= {"unknown outcome", "connection lost"}
+    assert total(record, "transactions", "committed") > 0
+
+
+def test_a_server_that_lost_data_ends_the_run(bank, load):
+    def break_it(running: Load) -> None:
+        bank.execute(
+            "CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'invalid page' USING ERRCODE = 'XX001'; END$$;"
+            "CREATE TRIGGER lose BEFORE INSERT ON bank.history EXECUTE FUNCTION lose()"
+        )
+
+    try:
+        record = load(plan([2], 600)).run(break_it)
+    finally:
+        bank.execute("DROP FUNCTION IF EXISTS lose CASCADE")
+    assert "lost data" in record.incomplete_because and "XX001" in record.incomplete_because
+
+
+def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
+    writer = RecordWriter(tmp_path / "run", {"started": "now"})
+    elsewhere = order(bank) | {"engine": "no such engine"}
+    drive = Drive(plan([2], 600), elsewhere, writer)
+    try:
+        with pytest.raises(StallmarkError, match="could not start"):
+            drive.start()
+    finally:
+        drive.finish()
+
+
+SCRIPT = """
+    import select, sys, time
+    from pathlib import Path
+    from stallmark.driver.drive import Drive
+    from stallmark.driver.pacing import Arrivals
+    from stallmark.driver.plan import Plan, timeline
+    from stallmark.driver.record import RecordWriter
+
+    plan = Plan(timeline([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
+    drive = Drive(plan, {order!r}, RecordWriter(Path(sys.argv[1]), {{"started": "now"}}))
+    print(drive._process.pid, flush=True)
+"""
+
+
+def script(bank: EmbeddedEngine, rest: str) -> list[str]:
+    text = textwrap.dedent(SCRIPT).format(order=order(bank)) + textwrap.dedent(rest)
+    return [sys.executable, "-c", text]
+
+
+def test_a_tool_that_is_killed_leaves_no_process_and_a_record_that_can_be_read(bank, tmp_path):
+    before = history_rows(bank)
+    rest = """
+        drive.start()
+        said = []
+        def show(progress):
+            if progress.elapsed_s > 3 and not said:
+                said.append(print("running", flush=True))
+        drive.follow(show, lambda: None)
+    """
+    argv = [*script(bank, rest), str(tmp_path / "run")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as tool:
+        assert tool.stdout
+        conductor = psutil.Process(int(tool.stdout.readline()))
+        assert tool.stdout.readline() == "running\n"
+        family = [conductor, *conductor.children(recursive=True)]
+        assert len(family) == 1 + min(2, os.cpu_count() or 1)
+        tool.kill()
+        eventually(lambda: not any(process.is_running() for process in family))
+    record = Record(tmp_path / "run")
+    assert "was cut" in record.incomplete_because
+    assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
+
+
+def test_stopped_before_the_load_has_begun_it_ends_quietly(bank, tmp_path):
+    rest = """
+        select.select([drive._channel], [], [], 60)  # everybody is ready, nobody was told to go
+        drive.finish()
+    """
+    argv = [*script(bank, rest), str(tmp_path / "run")]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    conductor = int(done.stdout)
+    assert not psutil.pid_exists(conductor)

@@ -1,0 +1,6 @@
+"""Servers of a test's own to kill, and sessions on PostgreSQL."""
+
+from support.clusters import cluster, engine, user
+from support.embedded_servers import aside, make_server, server, sessions, table, template
+
+__all__ = ["aside", "cluster", "engine", "make_server", "server", "sessions", "table", "template", "user"]

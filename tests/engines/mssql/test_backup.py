@@ -1,0 +1,228 @@
+"""The copy that every run starts from, and a restore that was cut."""
+
+import re
+
+import pytest
+from support.tds.answers import Count, Error, Rows
+from support.tds.datatypes import INT, nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+
+from stallmark.engines.mssql import backup
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError, in_words
+
+from .conftest import LOCK
+
+
+def test_a_backup_says_what_it_is_of(engine, server, script):
+    label = '{"workload": "bank", "note": "' + "it's long " * 30 + '"}'
+    script.sql("BACKUP DATABASE", Count(0))
+    engine.keep_for_restore(label)
+    taken = server.requests[-1].text
+    described = re.search(r" DESCRIPTION = N'((?:[^']|'')*)', MEDIADESCRIPTION = N'((?:[^']|'')*)'", taken)
+    first, second = (part.replace("''", "'") for part in described.groups())
+    assert first + second == label and len(first) == 255
+    text = nvarchar(255)
+    script.sql(
+        "RESTORE HEADERONLY", Rows([Column("BackupDescription", text), Column("DatabaseName", text)], [(first, "bank")])
+    )
+    script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [(second,)]))
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
+    assert engine.kept_for_restore() == label
+
+
+def test_capitals_of_the_url_are_of_no_meaning_where_the_server_has_none(engine, script):
+    text = nvarchar(255)
+    columns = [Column("BackupDescription", text), Column("DatabaseName", text)]
+    script.sql("RESTORE HEADERONLY", Rows(columns, [("as loaded", "Bank")]))
+    script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [("-",)]))
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("Bank",)]), times=1)
+    assert engine.kept_for_restore() == "as loaded"
+    script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
+    assert engine.kept_for_restore() is None  # of another one, where capitals count
+
+
+def test_without_a_backup_there_is_none(engine, script):
+    script.sql("RESTORE HEADERONLY", Error(3201, "Cannot open backup device.", severity=16))
+    assert engine.kept_for_restore() is None
+
+
+def test_a_backup_that_this_login_may_not_read_is_not_taken_for_none(engine, script):
+    script.sql("RESTORE HEADERONLY", Error(3110, "User does not have permission to RESTORE.", severity=14))
+    with pytest.raises(CallFailed, match="permission"):
+        engine.kept_for_restore()
+
+
+# Restore
+
+
+class Database:
+    """`bank` as the server has it: its state decides who may open it, and statements change it as they do there."""
+
+    def __init__(self, script: Script):
+        self.script = script
+        self.access = "MULTI_USER"
+        self.state: str | None = "ONLINE"
+        self.fails_by: Error | None = None
+        self.begins = True
+        """A restore that fails does so after it has begun."""
+        self.may_open = True
+        """Whether this login may say SET ONLINE."""
+        columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60))]
+        script.sql("FROM sys.databases", lambda _: [Rows(columns, [(self.state, self.access)] if self.state else [])])
+        script.sql("SET OFFLINE WITH ROLLBACK IMMEDIATE$", lambda _: self._set("OFFLINE"))
+        script.sql("SET ONLINE$", lambda _: self._set("ONLINE"))
+        script.sql("^RESTORE DATABASE", self._restore)
+
+    def become(self, state: str | None, access: str = "MULTI_USER") -> None:
+        assert self.script.databases
+        self.state, self.access = state, access
+        if (state, access) == ("ONLINE", "MULTI_USER"):
+            self.script.databases.add("bank")
+        else:
+            self.script.databases.discard("bank")
+
+    def _set(self, state: str) -> list:
+        if state == "ONLINE" and not self.may_open:
+            return [Error(5011, "User does not have permission to alter database 'bank'.", severity=14)]
+        if self.state == "RESTORING":
+            return [Error(5052, "ALTER DATABASE is not permitted while a database is in the Restoring state.")]
+        self.become(state)
+        return [Count(0)]
+
+    def _restore(self, _) -> list:
+        if self.fails_by:
+            self.become("RESTORING" if self.begins else self.state)
+            return [self.fails_by]
+        self.become("ONLINE")
+        return [Count(0)]
+
+
+@pytest.fixture
+def bank(script: Script) -> Database:
+    return Database(script)
+
+
+def restores(server: Responder) -> list[str]:
+    return [it.text for it in server.requests if it.text.startswith(("RESTORE", "ALTER"))]
+
+
+RESTORE = "RESTORE DATABASE [bank] FROM DISK = N'stallmark-bank.bak' WITH REPLACE, RECOVERY, CHECKSUM"
+OFFLINE, ONLINE = (f"ALTER DATABASE [bank] SET {to}" for to in ("OFFLINE WITH ROLLBACK IMMEDIATE", "ONLINE"))
+FULL = Error(3257, "There is insufficient free space.", severity=16)
+
+
+def test_a_restore_leaves_the_database_open_and_no_note(engine, server, script, bank):
+    engine.restore()
+    assert restores(server) == [OFFLINE, RESTORE]
+    assert bank.state == "ONLINE" and not script.properties.values
+
+
+def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_again(engine, server, script, bank):
+    bank.fails_by, bank.begins = FULL, False
+    with pytest.raises(StallmarkError, match="failed: There is insufficient free space"):
+        engine.restore()
+    assert restores(server) == [OFFLINE, RESTORE, ONLINE]
+    assert bank.state == "ONLINE" and not script.properties.values
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_database_that_stays_closed_is_said_with_the_statements_that_open_it(engine, script, bank, begins):
+    bank.fails_by, bank.begins, bank.may_open = FULL, begins, False
+    with pytest.raises(StallmarkError) as failed:
+        engine.restore()
+    said = in_words(failed.value)
+    assert "failed: There is insufficient free space" in said and "The database is left closed" in said
+    assert ONLINE in said and RESTORE in said
+    assert bank.state == ("RESTORING" if begins else "OFFLINE")
+    assert list(script.properties.values) == ["stallmark.restore.bank"]  # so that the next run finishes it
+
+
+def test_ctrl_c_between_offline_and_restore_opens_it_again(engine, server, script, bank, monkeypatch):
+    run = backup._run
+
+    def stop_before_restore(engine, statement, what):
+        if statement.startswith("RESTORE"):
+            raise KeyboardInterrupt
+        run(engine, statement, what)
+
+    monkeypatch.setattr(backup, "_run", stop_before_restore)
+    with pytest.raises(KeyboardInterrupt):
+        engine.restore()
+    assert restores(server) == [OFFLINE, ONLINE]
+    assert bank.state == "ONLINE" and not script.properties.values
+
+
+RIGHTS = [
+    "the right BACKUP DATABASE",
+    "the right VIEW DEFINITION in the database",
+    "the right CREATE ANY DATABASE",
+    "the right ALTER ANY DATABASE",
+    "the role dbcreator or the database itself",
+]
+
+
+@pytest.mark.parametrize("lacking", [[], *([right] for right in RIGHTS), RIGHTS[2:4]])
+def test_what_a_restore_needs_is_asked_before_anything_is_closed(engine, server, script, lacking):
+    row = tuple(int(right not in lacking) for right in RIGHTS)
+    script.sql("BACKUP DATABASE'", Rows([Column(right, INT) for right in RIGHTS], [row]))
+    why = engine.cannot("restore")
+    if lacking:
+        assert why and all((right in why) == (right in lacking) for right in RIGHTS)
+    else:
+        assert why is None
+    assert not restores(server)
+
+
+@pytest.mark.parametrize("left", ["RESTORING", "OFFLINE", "SINGLE_USER"])
+def test_a_restore_that_was_cut_is_finished_by_the_next_run(engine, server, script, bank, left):
+    bank.fails_by = Error(3013, "RESTORE DATABASE is terminating abnormally.")
+    with pytest.raises(StallmarkError):
+        engine.restore()
+    assert bank.state == "RESTORING" and list(script.properties.values) == ["stallmark.restore.bank"]
+    bank.become(*(("ONLINE", left) if left == "SINGLE_USER" else (left,)))
+    bank.fails_by = None
+    again = MssqlEngine(engine.spec())  # another process, on whatever machine
+    with pytest.raises(StallmarkError, match=re.escape(f"`reset: restore` finishes that, and so does {RESTORE}")):
+        again.identity()
+    server.forget()
+    again.finish_restore()
+    assert restores(server) == [OFFLINE, RESTORE][left != "SINGLE_USER" :]
+    assert bank.state == "ONLINE" and not script.properties.values
+    assert again.identity()
+
+
+@pytest.mark.parametrize(
+    ("state", "access", "expected"),
+    [
+        ("RESTORING", "MULTI_USER", "RESTORE DATABASE [bank] WITH RECOVERY."),
+        ("OFFLINE", "MULTI_USER", "OFFLINE: ALTER DATABASE [bank] SET ONLINE."),
+        ("ONLINE", "SINGLE_USER", "session that is in it say ALTER DATABASE [bank] SET MULTI_USER."),
+        ("SUSPECT", "MULTI_USER", "the database is SUSPECT: see the error log of the server."),
+    ],
+)
+def test_a_database_that_others_have_closed_is_theirs_to_open(engine, server, bank, state, access, expected):
+    bank.become(state, access)
+    engine.finish_restore()
+    assert not restores(server)
+    with pytest.raises(StallmarkError, match=re.escape(expected)):
+        engine.identity()
+
+
+def test_a_note_of_a_restore_is_of_no_meaning_once_the_database_is_open_or_gone(engine, server, script, bank):
+    for state in ("ONLINE", None):
+        script.properties.values["stallmark.restore.bank"] = '{"was": "ONLINE"}'
+        bank.become(state)
+        engine.finish_restore()
+        assert not restores(server) and not script.properties.values
+
+
+def test_a_restore_under_way_elsewhere_is_not_disturbed(engine, server, script, bank, monkeypatch):
+    script.properties.values["stallmark.restore.bank"] = '{"was": "ONLINE"}'
+    bank.become("RESTORING")
+    monkeypatch.setitem(LOCK, "taken", -1)
+    with pytest.raises(StallmarkError, match="Another Stallmark drives"):
+        engine.finish_restore()
+    assert not restores(server) and script.properties.values

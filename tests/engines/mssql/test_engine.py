@@ -1,0 +1,151 @@
+"""Connecting, and what the server says of itself."""
+
+import pytest
+from support.tds import odbc
+from support.tds.answers import Count, Error, Rows
+from support.tds.datatypes import BIGINT, INT, nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+
+from stallmark.engines.mssql import execute as module
+from stallmark.engines.mssql import lock
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.errors import CallFailed, StallmarkError
+
+from .conftest import LOCK, PASSWORD
+
+
+def test_login_by_password_from_the_environment_over_tls(engine: MssqlEngine, server: Responder):
+    assert str(engine.identity()) == "SQL Server 16.0.4085.2 RTM Developer Edition (64-bit)"
+    [login] = server.logins
+    assert login.encrypted and login.user == "boss" and login.has_password(PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(18456, "the login was refused"), (4060, "the database cannot be opened")]
+)
+def test_a_login_that_fails_is_one_sentence(engine: MssqlEngine, script: Script, number, expected):
+    script.login(Error(number, "Login failed for user 'boss'.", severity=14))
+    with pytest.raises(StallmarkError, match=expected) as refused:
+        engine.identity()
+    assert PASSWORD not in str(refused.value)
+
+
+@pytest.mark.parametrize("refused", ["master", "bank"])
+def test_the_database_that_was_refused_is_the_one_that_is_named(engine, script, refused):
+    script.databases.discard(refused)
+    with pytest.raises(StallmarkError, match=rf"No connection to 127\.0\.0\.1:\d+/{refused}: "), engine.hold():
+        engine.identity()
+
+
+def test_nobody_there(monkeypatch):
+    if reason := odbc.missing():
+        pytest.skip(reason)
+    monkeypatch.setattr("stallmark.engines.mssql.engine.LOGIN_TIMEOUT_S", 1)
+    with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
+        MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        (-1, "Another Stallmark drives"),
+        (-2, "cancelled: run again"),
+        (-3, "victim of a deadlock: run again"),
+        (-999, r"cannot be asked for \(sp_getapplock returns -999\)"),
+    ],
+)
+def test_a_run_that_does_not_get_the_lock_says_why(engine, monkeypatch, taken, expected):
+    monkeypatch.setitem(LOCK, "taken", taken)
+    with pytest.raises(StallmarkError, match=expected), engine.hold():
+        pass
+
+
+def test_a_lock_that_was_waited_for_is_held(engine, monkeypatch):
+    monkeypatch.setitem(LOCK, "taken", 1)
+    with engine.hold():
+        pass
+
+
+def test_a_lock_that_is_held_is_looked_at_in_its_own_session(engine, server):
+    with engine.hold() as look:
+        [taken] = [it for it in server.requests if "sp_getapplock" in it.text]
+        look()
+        assert [it.connection for it in server.requests if "APPLOCK_MODE" in it.text] == [taken.connection]
+
+
+def test_a_lock_that_went_with_its_session_is_said(engine, server):
+    with engine.hold() as look:
+        server.cut_all()
+        with pytest.raises(StallmarkError, match=r"The lock on 127.*is gone.*this one ends: run again"):
+            look()
+
+
+def test_a_session_that_the_driver_has_replaced_has_no_lock(engine, monkeypatch):
+    monkeypatch.setitem(LOCK, "mode", "NoLock")
+    with engine.hold() as look, pytest.raises(StallmarkError, match="its session was replaced"):
+        look()
+
+
+def test_a_server_too_busy_to_say_has_not_lost_it(engine, monkeypatch):
+    monkeypatch.setattr(lock, "LOOK_WITHIN_S", 1)
+    monkeypatch.setitem(LOCK, "mode", None)
+    with engine.hold() as look:
+        look()
+
+
+def test_schemas_in_use(engine, script):
+    columns = [Column("schema_name", nvarchar(128)), Column("one", nvarchar(128))]
+    script.sql("FROM sys.objects", Rows(columns, [("bank", "accounts"), ("dbo", "thesis")]))
+    assert engine.schemas_in_use() == {"bank": "accounts", "dbo": "thesis"}
+
+
+MODEL = Error(1807, "Could not obtain exclusive lock on database 'model'. Retry the operation later.", severity=16)
+CREATE_FAILED = Error(1802, "CREATE DATABASE failed. Some file names listed could not be created.", severity=16)
+
+
+def tries(server: Responder) -> int:
+    return sum(request.text.startswith("CREATE DATABASE") for request in server.requests)
+
+
+def test_a_database_is_made_as_soon_as_its_model_is_free(engine, server, script, monkeypatch):
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    script.sql("CREATE DATABASE", MODEL, CREATE_FAILED, times=2)
+    script.sql("CREATE DATABASE", Count(0))
+    engine.execute("CREATE DATABASE other")
+    assert tries(server) == 3
+
+
+def test_a_model_that_is_never_free_is_an_error_in_the_end(engine, server, script, monkeypatch):
+    monkeypatch.setattr(module, "MODEL_IS_FREE_WITHIN_S", -1)
+    script.sql("CREATE DATABASE", MODEL, CREATE_FAILED)
+    with pytest.raises(CallFailed, match="exclusive lock on database 'model'"):
+        engine.execute("CREATE DATABASE other")
+    assert tries(server) == 1
+
+
+def test_another_error_is_not_tried_again(engine, server, script):
+    script.sql("CREATE DATABASE", Error(1801, "Database 'other' already exists.", severity=16))
+    with pytest.raises(CallFailed, match="already exists"):
+        engine.execute("CREATE DATABASE other")
+    assert tries(server) == 1
+
+
+def test_an_error_of_a_later_statement_is_not_lost(engine, script):
+    script.sql("two statements", Count(1), Error(9002, "The transaction log is full.", severity=17))
+    with pytest.raises(CallFailed, match="log is full"):
+        engine.execute("two statements")
+
+
+def test_settings_come_as_they_are_and_what_cannot_be_read_is_said(engine, script):
+    columns = [Column("recovery_model", nvarchar(60)), Column("compatibility_level", INT)]
+    script.sql("recovery_model_desc", Rows(columns, [("SIMPLE", 160)]))
+    names = ["database_name", "name", "type_desc", "physical_name"]
+    kinds = [*[Column(name, nvarchar(260)) for name in names], *[Column(n, BIGINT) for n in ("pages", "growth", "p")]]
+    script.sql("sys.master_files", Rows(kinds, [("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, 0)]))
+    script.sql("dm_os_sys_info", Error(300, "VIEW SERVER STATE permission was denied.", severity=14))
+    found = engine.settings()
+    assert found["database recovery model"] == "SIMPLE" and found["database compatibility level"] == "160"
+    assert found["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
+    assert "permission was denied" in found["not readable: settings_server"]

@@ -1,0 +1,113 @@
+"""Every T-SQL text of the product parses, and the two parsers, and the finding of the texts, are not blind."""
+
+import re
+
+import pytest
+from support.tsql import parsers, texts
+
+TEXTS = texts.all_texts()
+
+# Strings that look like a statement and are none, by the name `texts` gives them.
+NO_STATEMENTS = {
+    "src/stallmark/collectors/mssql/io_latency.py: ALTER ANY EVENT SESSION": "a permission",
+    "src/stallmark/engines/mssql/bulk.py: INSERT INTO x (a, b) VALUES": "the rows follow it",
+    # tests/schema/test_tempdb.py and test_placement.py parse what these become.
+    "schema/placement/mssql.py: WITH (DATA_COMPRESSION = x)": "the end of a statement",
+}
+# T-SQL that sqlfluff 4.5 does not know. Microsoft's parser takes all of it.
+UNKNOWN_TO_SQLFLUFF = {
+    r"\bCHECKPOINT\b": "no CHECKPOINT",
+    r"\b(BACKUP|RESTORE) ": "no BACKUP to a file, no RESTORE",
+    r"\b(CREATE|DROP) EVENT SESSION\b": "no event sessions",
+}
+STATEMENTS = [name for name in TEXTS if name not in NO_STATEMENTS]
+KNOWN_TO_SQLFLUFF = [
+    name for name in STATEMENTS if not any(re.search(known, TEXTS[name]) for known in UNKNOWN_TO_SQLFLUFF)
+]
+
+
+@pytest.mark.parametrize("name", KNOWN_TO_SQLFLUFF)
+def test_sqlfluff_parses(name):
+    assert not parsers.sqlfluff(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_microsoft_s_parser_parses(name):
+    assert not parsers.microsoft(TEXTS[name])
+
+
+@pytest.mark.parametrize("name", NO_STATEMENTS)
+def test_what_is_no_statement_is_there_and_is_none(name):
+    assert parsers.sqlfluff(TEXTS[name]), "take the entry out"
+
+
+@pytest.mark.parametrize("pattern", UNKNOWN_TO_SQLFLUFF)
+def test_what_sqlfluff_does_not_know_is_there_and_unknown(pattern):
+    matching = [TEXTS[name] for name in STATEMENTS if re.search(pattern, TEXTS[name])]
+    assert any(parsers.sqlfluff(text) for text in matching), "take the entry out"
+
+
+# What is no T-SQL, and whether sqlfluff sees it. Those it does not see are why there is a second parser.
+BROKEN = {
+    "SELECT a FROM t WHERE": True,
+    "SELEC a FROM t": True,
+    "CREATE PROCEDURE p AS BEGIN SELECT 1;": True,
+    "BEGIN TRY SELECT 1; END TRY": False,
+    "SELECT a FROM t LIMIT 1": False,
+    "SELECT a FROM t; CREATE PROCEDURE p AS SELECT 1": False,
+    "INSERT INTO t (a) VALUES (1) ON CONFLICT DO NOTHING": True,
+    "CREATE TABLE t (a integer": True,
+    "UPDATE t SET a = '": True,
+}
+
+
+@pytest.mark.parametrize("text", [text for text, seen in BROKEN.items() if seen])
+def test_sqlfluff_refuses(text):
+    assert parsers.sqlfluff(text)
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_microsoft_s_parser_refuses(text):
+    assert parsers.microsoft(text)
+
+
+def test_parameters_as_the_driver_sends_them():
+    text = "EXEC p ?, ?; -- why?\nSELECT '?''?', [a?]]?], \"?\" /* ? */ WHERE a = ?"
+    assert parsers.with_parameters(text) == (
+        "EXEC p @P1, @P2; -- why?\nSELECT '?''?', [a?]]?], \"?\" /* ? */ WHERE a = @P3"
+    )
+
+
+def test_texts_are_found_in_every_place():
+    for name in (
+        "transactions/bank/transfer.mssql.sql",
+        "transactions/bank/conditions/rows.sql",
+        "transactions/warehouse/rf2_orders.sql",
+        "src/stallmark/engines/mssql/settings.sql",
+        "schema/placement/existing_files.mssql.sql",
+        "schema, bank, statement 0",
+        "schema, stallmark, statement 0",
+        "src/stallmark/engines/mssql/engine.py: SELECT @@MAX_CONNECTIONS",
+        "schema/build_lock.mssql.sql",
+    ):
+        assert name in TEXTS
+    assert not any("postgresql" in name for name in TEXTS)
+
+
+MODULE = '''
+"""SELECT this is the docstring"""
+NAME = "max"
+QUERY = "SELECT 1"
+def f(engine, n):
+    """EXEC is another"""
+    engine.execute(f"EXEC p '{NAME}', {n + 1}")
+    engine.execute("UPDATE STATISTICS {table} " "WITH FULLSCAN")
+    raise Error("The server does not SELECT.")
+STEPS = {"postgresql": "VACUUM", "mssql": "DBCC HELP"}
+'''
+
+
+def test_strings_of_a_module():
+    found = ["SELECT 1", "EXEC p 'max', x", "UPDATE STATISTICS x WITH FULLSCAN", "DBCC HELP"]
+    assert list(texts.strings(MODULE, "src/stallmark/engines/mssql/a.py")) == found
+    assert list(texts.strings(MODULE, "schema/a.py")) == ["DBCC HELP"]

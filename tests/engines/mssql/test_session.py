@@ -1,0 +1,282 @@
+"""Calls and transactions of a virtual user, counted in round trips, and what their errors mean."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.tds.answers import Cut, Error, Hold, Rows
+from support.tds.datatypes import INT, nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+from support.waiting import eventually
+
+from stallmark.engines.base import Isolation
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.errors import failed, sentence
+from stallmark.engines.mssql.session import MssqlSession, as_exec
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.transactions import find_workload
+
+THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
+TRANSFER = find_workload("bank").call("transfer", 4, "mssql")
+
+
+def test_a_transaction_is_one_round_trip(engine: MssqlEngine, server: Responder, script: Script):
+    script.procedure("bank.transfer", Rows([Column("abalance", INT)], [(41,)]))
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    server.forget()
+    assert [session.call("transfer", (1, 2, 3, n)) for n in range(20)] == [[(41,)]] * 20
+    assert server.round_trips == 20
+    assert [request.values for request in server.requests] == [(1, 2, 3, n) for n in range(20)]
+    assert all("COMMIT TRANSACTION" in request.text for request in server.requests)
+    assert session.server_pid == 57
+    session.close()
+
+
+def test_procedures_keep_their_prepared_statements_beside_each_other(engine, server, script):
+    for name in ("a", "b"):
+        script.procedure(name, Rows([Column("x", nvarchar(10))], [(name,)]))
+    session = engine.session(10)
+    for name in ("a", "b"):
+        session.prepare(name, f"{{CALL {name}(?)}}")
+    server.forget()
+    assert [session.call(name, (1,)) for name in "abab"] == [[("a",)], [("b",)]] * 2
+    assert server.round_trips == 4
+    session.close()
+
+
+def test_the_rows_of_all_results_come_one_after_the_other(engine, server, script):
+    one, two = [Column("x", INT)], [Column("y", nvarchar(10)), Column("z", INT)]
+    script.procedure("detail", Rows(one, [(5,)]), Rows(one, []), Rows(two, [("a", 6), (None, 7)]))
+    session = engine.session(10)
+    session.prepare("detail", "{CALL detail(?)}")
+    server.forget()
+    assert [session.call("detail", (1,)) for _ in range(2)] == [[(5,), ("a", 6), (None, 7)]] * 2
+    assert server.round_trips == 2
+    session.close()
+
+
+# Transactions of several calls
+
+BEGIN = "SET XACT_ABORT ON; SET TRANSACTION ISOLATION LEVEL {}; BEGIN TRANSACTION"
+COMMIT = "COMMIT TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+@pytest.fixture
+def framed(engine: MssqlEngine, server: Responder, script: Script) -> Iterator[MssqlSession]:
+    """A session that has two frames prepared; `one` returns a row, how `two` answers is up to the test."""
+    script.procedure("order_frame1", Rows([Column("x", INT)], [(5,)]))
+    session = engine.session(10)
+    session.prepare("one", "{CALL order_frame1(?)}")
+    session.prepare("two", "{CALL order_frame2(?, ?)}")
+    server.forget()
+    yield session
+    session.close()
+
+
+def said(server: Responder) -> list[str]:
+    return [" ".join(request.text.split()) for request in server.requests]
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_a_transaction_of_several_calls_costs_two_round_trips_more_than_they_do(framed, server, script, isolation):
+    script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    for _ in range(3):
+        with framed.transaction(isolation):
+            assert framed.call("one", (1,)) == [(5,)]
+            assert framed.call("two", (2, 3)) == [(6,)]
+    assert server.round_trips == 3 * 4
+    assert [request.kind for request in server.requests] == ["batch", "rpc", "rpc", "batch"] * 3
+    assert [said(server)[0], said(server)[3]] == [BEGIN.format(isolation), COMMIT]
+    assert {request.procedure for request in server.requests} == {"", "sp_prepexecrpc"}
+
+
+@pytest.mark.parametrize("text", ["BEGIN TRANSACTION; EXEC order_frame1 ?", "EXEC order_frame1 ?; COMMIT"])
+def test_which_a_statement_with_parameters_cannot_spare(framed, server, text):
+    """Why the transaction begins and ends with batches of their own: error 266."""
+    framed.prepare("both", text)
+    framed.begin(Isolation.SERIALIZABLE) if "COMMIT" in text else None
+    with pytest.raises(CallFailed, match="mismatching number of BEGIN and COMMIT") as refused:
+        framed.call("both", (1,))
+    assert refused.value.code == "266" and said(server)[-1] == ROLL_BACK
+
+
+@pytest.mark.parametrize(
+    ("said_by_babelfish", "kind"),
+    [
+        ("could not serialize access due to concurrent update", ErrorClass.SERIALIZATION),
+        ("canceling statement due to lock timeout", ErrorClass.LOCK_TIMEOUT),
+        ("cannot be null", ErrorClass.OTHER),
+    ],
+)
+def test_babelfish_s_one_number_is_told_apart_by_its_words(framed, script, said_by_babelfish, kind):
+    script.procedure("order_frame2", Error(33557097, said_by_babelfish), times=1)
+    with pytest.raises(CallFailed) as raised:
+        framed.call("two", (2, 3))
+    assert raised.value.kind is kind and raised.value.code == "33557097"
+
+
+def test_a_transaction_may_decide_to_roll_back(framed, server):
+    with framed.transaction(Isolation.SERIALIZABLE):
+        framed.call("one", (1,))
+        framed.roll_back()
+    assert said(server)[2:] == [ROLL_BACK] and server.round_trips == 3
+
+
+def test_a_fault_between_the_calls_rolls_back(framed, server):
+    with pytest.raises(ZeroDivisionError), framed.transaction(Isolation.REPEATABLE_READ):
+        framed.call("one", (1,))
+        1 / 0  # noqa: B018
+    assert said(server)[2:] == [ROLL_BACK]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(1205, ErrorClass.DEADLOCK), (547, ErrorClass.OTHER), (1222, ErrorClass.LOCK_TIMEOUT)]
+)
+def test_after_an_error_between_the_calls_the_session_is_clean(framed, server, script, number, kind):
+    """1205 has ended the transaction already, the others have not; in neither case is it rolled back twice."""
+    script.procedure("order_frame2", Error(number, "it failed."), times=1)
+    script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    with pytest.raises(CallFailed) as raised, framed.transaction(Isolation.SERIALIZABLE):
+        framed.call("one", (1,))
+        framed.call("two", (2, 3))
+    assert raised.value.kind is kind
+    assert said(server)[3:] == [ROLL_BACK]
+    server.forget()
+    with framed.transaction(Isolation.READ_COMMITTED):
+        framed.call("two", (2, 3))
+    assert [said(server)[0], said(server)[2]] == [BEGIN.format("READ COMMITTED"), COMMIT]
+
+
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        ("SERIALIZABLE", ErrorClass.CONNECTION_LOST),
+        ("order_frame2", ErrorClass.CONNECTION_LOST),
+        ("COMMIT", ErrorClass.UNKNOWN_OUTCOME),
+        ("ROLLBACK", ErrorClass.CONNECTION_LOST),
+    ],
+)
+def test_a_connection_cut_is_of_unknown_outcome_at_the_commit_alone(framed, script, at, kind):
+    if at == "order_frame2":
+        script.procedure(at, Cut())
+    else:
+        script.sql(rf"\b{at}\b.*(BEGIN|READ COMMITTED$)", Cut())
+        script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    with pytest.raises(CallFailed) as raised, framed.transaction(Isolation.SERIALIZABLE):
+        framed.call("two", (2, 3))
+        if at == "ROLLBACK":
+            framed.roll_back()
+    assert raised.value.kind is kind
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (1205, ErrorClass.DEADLOCK),
+        (1222, ErrorClass.LOCK_TIMEOUT),
+        (3960, ErrorClass.SERIALIZATION),
+        (9002, ErrorClass.OUT_OF_SPACE),
+        (1105, ErrorClass.OUT_OF_SPACE),
+        (824, ErrorClass.STORAGE),
+        (2627, ErrorClass.OTHER),
+    ],
+)
+def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server, script, number, kind):
+    script.procedure("bank.transfer", Error(number, "it failed.", severity=16))
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4))
+    assert (raised.value.kind, raised.value.code, raised.value.message) == (kind, str(number), "it failed")
+    assert "ROLLBACK" in server.requests[-1].text
+    session.close()
+
+
+@pytest.mark.parametrize(("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)])
+def test_a_connection_cut_under_a_call(engine, script, commits, kind):
+    script.procedure("bank.transfer", Cut())
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4), commits=commits)
+    assert raised.value.kind is kind and session.is_lost
+    session.close()
+
+
+@pytest.mark.parametrize(("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.TIMEOUT)])
+def test_a_slow_answer_is_given_up(engine, server, script, commits, kind):
+    """Whether the attention comes before the commit is on disk, nobody knows; the session goes on."""
+    script.procedure("bank.transfer", Hold(), times=1)
+    script.procedure("bank.transfer", Rows([Column("abalance", INT)], [(41,)]))
+    session = engine.session(1)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4), commits=commits)
+    assert (raised.value.kind, raised.value.code) == (kind, "HYT00")
+    assert "attention" in [request.kind for request in server.requests]
+    assert "ROLLBACK" in server.requests[-1].text and not session.is_lost
+    assert session.call("transfer", (1, 2, 3, 4)) == [(41,)]
+    session.close()
+
+
+def test_a_commit_that_is_cancelled_may_have_been_one(framed, server, script):
+    script.sql(r"^COMMIT", Hold())
+    script.procedure("order_frame2", Rows([Column("y", INT)], [(6,)]))
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(lambda: transaction_of(framed))
+        eventually(lambda: any(request.text.startswith("COMMIT") for request in server.requests))
+        framed.cancel()
+        error = ended.exception()
+    assert isinstance(error, CallFailed) and not framed.is_lost
+    assert (error.kind, error.code) == (ErrorClass.UNKNOWN_OUTCOME, "HY008")
+
+
+def transaction_of(session: MssqlSession) -> None:
+    with session.transaction(Isolation.SERIALIZABLE):
+        session.call("two", (2, 3))
+
+
+def test_what_the_server_says_it_gave_up_has_not_committed(engine, script):
+    script.procedure("bank.transfer", Error(8645, "A timeout occurred while waiting for memory resources."))
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4))
+    assert raised.value.kind is ErrorClass.TIMEOUT
+    session.close()
+
+
+def test_a_session_that_cannot_roll_back_is_of_no_more_use(framed, script):
+    script.procedure("order_frame2", Error(547, "it failed."))
+    script.sql(r"\bROLLBACK\b", Error(50001, "no."))
+    with pytest.raises(CallFailed, match="it failed"), framed.transaction(Isolation.SERIALIZABLE):
+        framed.call("two", (2, 3))
+    assert framed.is_lost
+
+
+def test_what_was_said_is_told_without_where_it_came_through():
+    text = f"[40001] {THROUGH}Deadlock [on x]. Rerun. (1205) (SQLExecDirectW)"
+    assert sentence(text) == "Deadlock [on x]. Rerun"
+
+
+def test_an_error_below_another_is_found():
+    text = (
+        f"[42000] {THROUGH}The statement has been terminated. (3621) (SQLExecDirectW); "
+        f"[42000] {THROUGH}I/O error. (823)"
+    )
+    assert failed(Exception("42000", text + " (SQLExecDirectW)")).kind is ErrorClass.STORAGE
+
+
+@pytest.mark.parametrize(
+    ("call", "batch"),
+    [("{CALL bank.transfer(?, ?)}", "EXEC bank.transfer ?, ?"), ("{call p}", "EXEC p"), ("SELECT 1", "SELECT 1")],
+)
+def test_calls_for_servers_without_remote_procedures(call, batch):
+    assert as_exec(call) == batch

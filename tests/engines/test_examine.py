@@ -1,0 +1,252 @@
+"""What the doctor hears of a SQL Server: its edition, each right of the login, and what then is not done; and the
+settings that the manifest takes from it."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from support.mssql_server import (
+    AZURE_DATABASE,
+    ENTERPRISE,
+    EXPRESS,
+    MANAGED_INSTANCE,
+    STANDARD,
+    answering,
+    engine_at,
+    says_it_is,
+)
+from support.tds.answers import Error, Rows
+from support.tds.datatypes import BIGINT, INT, nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+
+from stallmark.engines.mssql import settings
+from stallmark.engines.mssql.editions import limits
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.examine import examine
+
+BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
+
+
+@pytest.fixture
+def script() -> Script:
+    script = Script(databases=["bank", "master"])
+    script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
+    script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
+    script.sql("Updateability", Rows([Column("is", nvarchar(60))], [("READ_WRITE",)]), times=1)
+    return script
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[Responder]:
+    with answering(script) as server:
+        yield server
+
+
+@pytest.fixture
+def engine(server: Responder) -> MssqlEngine:
+    return engine_at(server)
+
+
+def may(script: Script, *denied: str) -> None:
+    """Every right that is asked for is granted, but those."""
+
+    def answer(request) -> list:
+        rights = re.findall(r"AS \[(.+?)\]", request.text)
+        return [Rows([Column(right, INT) for right in rights], [[int(it not in denied) for it in rights]])]
+
+    script.sql("'CREATE SCHEMA'", answer)
+
+
+def found(engine: MssqlEngine) -> dict[str, tuple[str, str]]:
+    return {what: (state, sentence) for what, state, sentence in examine(engine)}
+
+
+# Rights
+
+
+def test_a_login_that_may_everything_hears_nothing_of_it(script, engine):
+    says_it_is(script)
+    may(script)
+    assert found(engine).keys() == {"ODBC driver", "bulk copy", "encryption"}
+
+
+@pytest.mark.parametrize(
+    ("version", "edition", "right"),
+    [
+        ("14.0.3465.1", ENTERPRISE, "VIEW SERVER STATE"),
+        ("15.0.4430.1", ENTERPRISE, "VIEW SERVER STATE"),
+        ("16.0.4085.2", ENTERPRISE, "VIEW SERVER PERFORMANCE STATE"),
+        ("17.0.1000.7", ENTERPRISE, "VIEW SERVER PERFORMANCE STATE"),
+        ("12.0.2000.8", MANAGED_INSTANCE, "VIEW SERVER PERFORMANCE STATE"),
+        ("12.0.2000.8", AZURE_DATABASE, "VIEW DATABASE STATE"),
+    ],
+)
+def test_the_state_is_read_by_the_smallest_right_there_is(script, engine, server, version, edition, right):
+    says_it_is(script, version, edition)
+    may(script, right)
+    scope = "" if edition == AZURE_DATABASE else "in master, "
+    assert found(engine)[right] == (
+        "limited",
+        f"this login has no {right}, so nothing of waits, memory and stalls can be measured: {scope}GRANT {right} TO "
+        "it.",
+    )
+    [asked] = {request.text for request in server.requests if "'CREATE SCHEMA'" in (request.text or "")}
+    assert f"'{right}'" in asked
+
+
+@pytest.mark.parametrize(
+    ("right", "state", "consequence"),
+    [
+        (
+            "VIEW ANY DEFINITION",
+            "limited",
+            "files are known by number and not by name: in master, GRANT VIEW ANY DEFINITION",
+        ),
+        ("CREATE TABLE", "missing", "no database can be built: make it a member of db_owner."),
+        ("CREATE SCHEMA", "missing", "no database can be built"),
+        ("CREATE PROCEDURE", "missing", "no database can be built"),
+    ],
+)
+def test_each_right_and_what_is_not_done_without_it(script, engine, right, state, consequence):
+    says_it_is(script)
+    may(script, right)
+    said = found(engine)[right]
+    assert said[0] == state and f"this login has no {right}, so {consequence}" in said[1]
+
+
+def test_a_read_only_database_cannot_be_driven(script, engine):
+    says_it_is(script)
+    may(script)
+    assert "database" not in found(engine)
+    script.sql("Updateability", Rows([Column("is", nvarchar(60))], [("READ_ONLY",)]))
+    state, sentence = found(engine)["database"]
+    assert state == "missing" and "SET READ_WRITE" in sentence
+
+
+def test_a_server_that_does_not_tell_its_rights(script, engine):
+    says_it_is(script)
+    script.sql("'CREATE SCHEMA'", Error(297, "The user does not have permission to perform this action."))
+    state, sentence = found(engine)["rights"]
+    assert state == "limited" and "does not have permission to perform this action" in sentence
+
+
+# What a run may ask for besides
+
+
+def answer_may(script: Script, question: str, answer: int) -> None:
+    script.sql(question, Rows([Column("may", INT)], [(answer,)]))
+
+
+@pytest.mark.parametrize(
+    ("edition", "banner", "permitted", "why"),
+    [
+        (ENTERPRISE, "Microsoft SQL Server 2022", 1, None),
+        (ENTERPRISE, "Microsoft SQL Server 2022", 0, "may not create a database: in master, GRANT CREATE ANY DATABASE"),
+        (AZURE_DATABASE, "Microsoft SQL Azure", 1, "Azure SQL puts a database's files where it wants them"),
+        (MANAGED_INSTANCE, "Microsoft SQL Azure", 1, "Azure SQL puts"),
+        (STANDARD, BABELFISH, 1, "Babelfish ignores"),
+    ],
+)
+def test_where_nothing_can_be_placed(script, engine, edition, banner, permitted, why):
+    says_it_is(script, edition=edition, banner=banner)
+    answer_may(script, "'CREATE ANY DATABASE'", permitted)
+    said = engine.cannot("place_files")
+    assert (said is None) if why is None else (said and why in said)
+
+
+@pytest.mark.parametrize(
+    ("version", "question", "needed"),
+    [
+        ("15.0.4430.1", r"IS_SRVROLEMEMBER\('sysadmin'\)", "the role sysadmin"),
+        ("16.0.4085.2", "'ALTER SERVER STATE'", "the right ALTER SERVER STATE"),
+    ],
+)
+def test_who_may_empty_the_caches(script, engine, version, question, needed):
+    says_it_is(script, version)
+    answer_may(script, question, 0)
+    engine.may_drop_caches = True
+    assert needed in str(engine.cannot("cold_cache"))
+
+
+def test_babelfish_cannot_be_prefilled(script, engine):
+    says_it_is(script, banner=BABELFISH)
+    assert "Babelfish does not tell" in str(engine.cannot("prefill"))
+
+
+# Editions
+
+
+@pytest.mark.parametrize(
+    ("edition", "major", "name", "words"),
+    [
+        (EXPRESS, 16, "Express Edition (64-bit)", "1,410 MB of buffer pool, 4 cores and 10 GB per database"),
+        (EXPRESS, 17, "Express Edition (64-bit)", "50 GB per database"),
+        (STANDARD, 16, "Web Edition (64-bit)", "64 GB of buffer pool and 16 cores"),
+        (STANDARD, 16, "Standard Edition (64-bit)", "128 GB of buffer pool and 24 cores"),
+        (STANDARD, 17, "Standard Developer Edition (64-bit)", "256 GB of buffer pool and 32 cores"),
+    ],
+)
+def test_what_an_edition_uses_at_most(edition, major, name, words):
+    assert words in str(limits(edition, major, name))
+
+
+def test_editions_without_a_limit_of_their_own():
+    assert limits(ENTERPRISE, 16, "Developer Edition (64-bit)") is None
+    assert limits(AZURE_DATABASE, 12, "SQL Azure") is None
+
+
+def test_an_edition_s_limits_are_told_as_such(script, engine):
+    says_it_is(script, edition=EXPRESS)
+    may(script)
+    state, sentence = found(engine)["edition"]
+    assert state == "limited" and sentence.startswith("Express uses")
+
+
+# Settings
+
+
+@pytest.mark.parametrize(("platform", "hidden"), [("Windows", 1), ("Linux", 3)])
+def test_what_no_statement_tells_is_said(script, engine, platform, hidden):
+    says_it_is(script)
+    columns = [Column(name, nvarchar(60)) for name in ("platform", "distribution", "release")]
+    script.sql("dm_os_host_info", Rows(columns, [(platform, "some", "1")]))
+    read = settings.read(engine)
+    unseen = [name for name, value in read.items() if value == settings.NOT_VISIBLE]
+    assert len(unseen) == hidden and "sector size of the volumes" in unseen
+    assert ("mssql.conf control.writethrough" in unseen) == (platform == "Linux")
+
+
+def test_trace_flags_are_named_and_their_absence_too(script, engine):
+    says_it_is(script)
+    columns = [Column("TraceFlag", INT), *(Column(name, INT) for name in ("Status", "Global", "Session"))]
+    script.sql("TRACESTATUS", Rows(columns, [(3979, 1, 1, 0), (3982, 1, 1, 0)]), times=1)
+    assert settings.read(engine)["trace flags"] == "3979, 3982"
+    script.sql("TRACESTATUS", Rows(columns, []), times=1)
+    assert settings.read(engine)["trace flags"] == "none"
+    assert "the script has no answer" in settings.read(engine)["not readable: trace flags"]
+
+
+def test_what_came_later_is_not_asked_of_an_older_version(script, engine, server):
+    says_it_is(script, "14.0.3465.1")
+    read = settings.read(engine)
+    assert not any("accelerated" in name for name in read)
+    assert not any("accelerated" in (request.text or "") for request in server.requests)
+
+
+def test_volumes_are_in_the_settings(script, engine):
+    says_it_is(script)
+    columns = [Column("volume_mount_point", nvarchar(512)), Column("file_system_type", nvarchar(512))]
+    columns += [Column("total_bytes", INT), Column("is_compressed", INT)]
+    script.sql("dm_os_volume_stats", Rows(columns, [("D:\\", "NTFS", 64 << 20, 1), ("", "", 1 << 20, 0)]))
+    read = settings.read(engine)
+    assert read["volume D:\\"] == "NTFS, 64 MiB, compressed" and read["volume -"] == "unknown, 1 MiB"
+
+
+def test_space_is_free_where_data_lies_and_not_where_the_log_does(script, engine):
+    says_it_is(script)
+    volumes = r"MIN\(v.available_bytes\)\s+FROM sys.database_files AS f\s+CROSS APPLY sys.dm_os_volume_stats\(.*\) AS v"
+    assert engine.free_bytes() is None  # a server that does not tell
+    script.sql(volumes + r"\s+WHERE f.type_desc = 'ROWS'\)", Rows([Column("free_bytes", BIGINT)], [(7 << 30,)]))
+    assert engine.free_bytes() == 7 << 30

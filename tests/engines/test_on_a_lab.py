@@ -1,0 +1,52 @@
+"""A database on a block device of the lab: it lives there, is EMULATED, and what it does is what the array counts."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.collecting import read
+from support.embedded_servers import Make, filled
+
+from stallmark.collectors.device import Device
+from stallmark.experiment.manifest import device_facts
+from stallmark.storage.block_device import LabError, needs
+from stallmark.storage.block_device.lifecycle import Lab
+from stallmark.storage.emulator import DeviceModel, FlashCache
+
+WHY_NOT = needs.missing()
+MODEL = DeviceModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))
+
+
+@contextmanager
+def mounted(device: str, place: Path) -> Iterator[None]:
+    place.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", device], check=True)
+    subprocess.run(["mount", device, place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
+def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
+    lab, place = Lab(tmp_path / "labs", "array"), tmp_path / "array"
+    device = lab.create(700 << 20, MODEL).loop
+    assert device
+    try:
+        with mounted(device, place):
+            server = make_server("array/server")
+            engine = filled(server)
+            engine.execute("CHECKPOINT")
+            described = device_facts(engine)
+            assert described["emulated"] and described["data"]["lab"]["name"] == "array"
+            [row] = read(Device(engine))
+            assert (row["emulated"], row["role"]) == (True, "data+wal")
+            assert row["writes"] > 0 and row["syncs"] > 0 and row["spindle_writes"] == row["writes"]
+            with pytest.raises(LabError, match=rf"is in use \({place}\)"):
+                lab.destroy()
+            server.close()
+    finally:
+        lab.destroy()

@@ -1,0 +1,168 @@
+"""Transactions of several calls on PostgreSQL; SQL Server's are in mssql/test_session.py."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.waiting import eventually
+
+from stallmark.engines.base import Isolation
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.session import PostgresSession
+from stallmark.errors import CallFailed, ErrorClass
+
+STATEMENTS = {
+    "level": "SELECT current_setting('transaction_isolation')",
+    "add": "UPDATE t SET n = n + $2::int WHERE id = $1::int RETURNING n",
+    "total": "SELECT sum(n)::int FROM t",
+    "divide": "SELECT 1 / $1::int",
+    "end": "SELECT pg_terminate_backend(pg_backend_pid())",
+}
+SLOW_COMMIT = """
+CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sleep()
+"""
+
+
+@pytest.fixture
+def sessions(database: EmbeddedEngine) -> Iterator[Callable[[], PostgresSession]]:
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)")
+    opened: list[PostgresSession] = []
+
+    def make() -> PostgresSession:
+        opened.append(database.session(60))
+        for name, sql in STATEMENTS.items():
+            opened[-1].prepare(name, sql)
+        return opened[-1]
+
+    yield make
+    for session in opened:
+        session.close()
+
+
+def numbers(database: EmbeddedEngine) -> list[int]:
+    return [n for (n,) in database.query("SELECT n FROM t ORDER BY id")]
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_calls_inside_are_one_transaction_at_its_isolation(database, sessions, isolation):
+    session = sessions()
+    with session.transaction(isolation):
+        assert session.call("level", []) == [(isolation.lower(),)]
+        session.call("add", [1, 5])
+        assert numbers(database) == [0, 0]
+        session.call("add", [2, 6])
+    assert numbers(database) == [5, 6]
+    assert session.call("level", []) == [("read committed",)]
+
+
+def test_a_single_call_may_have_its_own_isolation(database, sessions):
+    """As transactions/workload.py says: in one round trip."""
+    database.execute("""
+        CREATE PROCEDURE alone(INOUT level text) LANGUAGE plpgsql AS $$
+        BEGIN
+            ROLLBACK;
+            SET TRANSACTION ISOLATION LEVEL SERIALIZABLE;
+            level := current_setting('transaction_isolation');
+        END $$""")
+    session = sessions()
+    session.prepare("alone", "CALL alone(NULL)")
+    assert session.call("alone", []) == [("serializable",)]
+    assert session.call("level", []) == [("read committed",)]
+
+
+def test_a_transaction_may_decide_to_roll_back(database, sessions):
+    session = sessions()
+    with session.transaction(Isolation.SERIALIZABLE):
+        session.call("add", [1, 5])
+        session.roll_back()
+    assert numbers(database) == [0, 0]
+
+
+def test_a_fault_between_the_calls_rolls_back(database, sessions):
+    session = sessions()
+    with pytest.raises(ZeroDivisionError), session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [1, 5])
+        1 / 0  # noqa: B018
+    assert numbers(database) == [0, 0]
+    session.call("add", [1, 7])
+    assert numbers(database) == [7, 0]
+
+
+def test_after_an_error_between_the_calls_the_session_is_clean(database, sessions):
+    session = sessions()
+    with pytest.raises(CallFailed, match="division by zero"), session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [1, 5])
+        session.call("divide", [0])
+    sessions().call("add", [1, 1])  # its locks are gone, too
+    with session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [2, 6])
+    assert numbers(database) == [1, 6]
+
+
+def test_of_two_that_read_what_the_other_writes_one_is_refused_at_its_commit(database, sessions):
+    one, two = sessions(), sessions()
+    with pytest.raises(CallFailed) as raised, one.transaction(Isolation.SERIALIZABLE):
+        one.call("total", [])
+        with two.transaction(Isolation.SERIALIZABLE):
+            two.call("total", [])
+            two.call("add", [2, 1])
+            one.call("add", [1, 1])
+    assert raised.value.kind is ErrorClass.SERIALIZATION and raised.value.kind.retryable
+    assert numbers(database) == [0, 1]
+    with one.transaction(Isolation.SERIALIZABLE):
+        one.call("add", [1, 1])
+    assert numbers(database) == [1, 1]
+
+
+def test_a_deadlock_between_the_calls_leaves_both_sessions_clean(database, sessions):
+    one, two = sessions(), sessions()
+
+    def add(session: PostgresSession, *ids: int) -> None:
+        with session.transaction(Isolation.READ_COMMITTED):
+            session.call("add", [ids[0], 1])
+            if session is one:
+                other.append(pool.submit(add, two, 2, 1))
+                eventually(lambda: bool(database.query("SELECT FROM pg_locks WHERE NOT granted")))
+            session.call("add", [ids[1], 1])
+
+    other: list = []
+    with ThreadPoolExecutor() as pool:
+        mine = pool.submit(add, one, 1, 2)
+        failures = [f for f in (mine.exception(), other[0].exception()) if f]
+    [failure] = failures
+    assert isinstance(failure, CallFailed) and failure.kind is ErrorClass.DEADLOCK
+    assert numbers(database) == [1, 1]
+    for session in (one, two):
+        with session.transaction(Isolation.READ_COMMITTED):
+            session.call("add", [1, 1])
+    assert numbers(database) == [3, 1]
+
+
+def test_a_connection_lost_between_the_calls_has_committed_nothing(database, sessions):
+    session = sessions()
+    with pytest.raises(CallFailed) as raised, session.transaction(Isolation.READ_COMMITTED):
+        session.call("add", [1, 5])
+        session.call("end", [])
+    assert raised.value.kind is ErrorClass.CONNECTION_LOST
+    assert numbers(database) == [0, 0]
+
+
+def test_a_connection_lost_at_the_commit_is_of_unknown_outcome(database, sessions):
+    database.execute(SLOW_COMMIT)
+    session = sessions()
+
+    def add() -> None:
+        with session.transaction(Isolation.READ_COMMITTED):
+            session.call("add", [1, 5])
+
+    with ThreadPoolExecutor() as pool:
+        failure = pool.submit(add)
+        eventually(
+            lambda: bool(
+                database.query("SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query = 'COMMIT'")
+            )
+        )
+        database.query("SELECT pg_terminate_backend(%s, 60000)", [session.server_pid])
+        error = failure.exception()
+    assert isinstance(error, CallFailed) and error.kind is ErrorClass.UNKNOWN_OUTCOME

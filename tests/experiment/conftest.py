@@ -1,0 +1,5 @@
+"""A small scenario that is right."""
+
+from support.small_scenario import path, read
+
+__all__ = ["path", "read"]

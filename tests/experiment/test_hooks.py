@@ -1,0 +1,167 @@
+"""What is done to an array before a variant: by a command, whose output is kept, or by the operator."""
+
+import io
+import os
+import signal
+import sys
+from typing import Any
+
+import psutil
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+from support.waiting import eventually
+
+from stallmark import redact as hook_secrets
+from stallmark.errors import StallmarkError
+from stallmark.experiment import hooks
+from stallmark.experiment.hooks import HookFailed, carry_out, refuse_impossible
+from stallmark.experiment.progress import Show
+from stallmark.scenarios.hook import Hook
+
+SHOW = Show(Console(file=io.StringIO()))
+
+
+def python(text: str, **more: Any) -> Hook:
+    return Hook(command=[sys.executable, "-c", text], **more)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_command_is_run_without_a_shell_and_its_output_is_kept():
+    done = carry_out("HDD", Hook(command=[sys.executable, "-c", "import sys; print(sys.argv[1])", "$HOME; *"]), SHOW)
+    assert done["output"] == "$HOME; *" and done["seconds"] >= 0
+
+
+def test_one_that_fails_shows_what_it_said():
+    with pytest.raises(HookFailed, match=r"before 'HDD' failed \(exit code 7\); it said: no such pool"):
+        carry_out("HDD", python("import sys; print('no such pool', file=sys.stderr); sys.exit(7)"), SHOW)
+
+
+def test_of_much_output_the_end_is_kept():
+    said = carry_out("HDD", python("print('x' * 100_000 + 'the end')"), SHOW)["output"]
+    assert len(said) == hooks.MOST_OUTPUT and said.endswith("the end")
+
+
+def test_one_that_hangs_is_stopped_with_what_it_started():
+    child = "import subprocess; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
+    with pytest.raises(HookFailed, match=r"had not ended after 1 s and was stopped; it said: \d+") as stopped:
+        carry_out("HDD", python(child, timeout="1s"), SHOW)
+    pid = int(str(stopped.value).split()[-1])
+    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_what_it_leaves_running_is_not_waited_for():
+    left = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
+    done = carry_out("HDD", python(left, timeout="30s"), SHOW)
+    os.kill(int(done["output"]), signal.SIGKILL)  # which fails, had it ended
+    assert done["seconds"] < 30
+
+
+def test_it_is_given_no_password(monkeypatch):
+    names = ("SQLCMDPASSWORD", "PGPASSWORD", "STALLMARK_SERVER", "ARRAY_API_TOKEN", "SSHPASS", "DB_PASS", "MY_PASS_1")
+    for name in (*names, "AZURE_STORAGE_KEY"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("DATABASE", "Server=array;Password=hunter2")
+    kept = {"STALLMARK_HOME": "/home/of/databases", "SSH_ASKPASS": "/bin/ask", "SSH_AUTH_SOCK": "/run/agent"}
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    given = hook_secrets.environment()
+    assert "hunter2" not in str(given) and kept.items() <= given.items()
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
+
+
+@pytest.mark.parametrize(
+    "argument", ["--password=hunter2", "--password", "https://admin:hunter2@array/api", "PWD=hunter2"]
+)
+def test_a_password_in_it_is_refused(argument):
+    with pytest.raises(ValidationError, match="would be in every record"):
+        Hook(command=["set-cache", argument])
+
+
+@pytest.mark.parametrize(
+    ("before", "sentence"),
+    [
+        ("{cmd: x}", "unknown key variants.0.before.cmd: did you mean command?"),
+        ("{}", "variants.0.before: write either a command"),
+        ("{ask: Ready?, command: [x]}", "variants.0.before: write either a command"),
+        ("{ask: Ready?, timeout: 5s}", "timeout is of a command"),
+        ("{command: [x], timeout: 5}", "variants.0.before.timeout: 5 has no unit: write 5s or 5min"),
+        ("{command: []}", "variants.0.before.command must have at least one item"),
+        ("ls", "variants.0.before must be written as {command: …, timeout: …, ask: …}, not 'ls'"),
+    ],
+)
+def test_what_is_wrong_with_one_is_one_sentence(read, before, sentence):
+    with pytest.raises(StallmarkError) as refused:
+        read(sets=("device=null", f"variants.0.before={before}"))
+    assert sentence in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_command_that_is_not_there_is_refused_before_anything_is_loaded():
+    with pytest.raises(HookFailed, match=r"'HDD': the command 'no-such-program' \(before\) is not there"):
+        refuse_impossible("HDD", Hook(command=["no-such-program"]))
+    refuse_impossible("HDD", python("pass"))
+
+
+@pytest.mark.parametrize("answer", ["\n", "y\n", "Done\n"])
+def test_an_operator_who_has_done_it(monkeypatch, answer):
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    refuse_impossible("HDD", Hook(ask="Take the flash out."))
+    done = carry_out("HDD", Hook(ask="Take the flash out."), SHOW)
+    assert done["ask"] == "Take the flash out." and done["answer"] == (answer.strip() or "Enter")
+
+
+@pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator said 'no'"), ("", "Nobody answered")])
+def test_an_operator_who_has_not(monkeypatch, answer, said):
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    with pytest.raises(HookFailed, match=f"{said}.*the array is ready for 'HDD'"):
+        carry_out("HDD", Hook(ask="Take the flash out."), SHOW)
+
+
+def test_without_a_terminal_nobody_can_be_asked(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    with pytest.raises(HookFailed, match=r"nobody is at a terminal here: run it in one, or write a command"):
+        refuse_impossible("HDD", Hook(ask="Take the flash out."))
+
+
+def test_an_operator_is_asked_until_it_is_yes_or_no(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", Terminal("doen\n\n"))
+    assert carry_out("HDD", Hook(ask="Take the flash out."), SHOW)["answer"] == "Enter"
+
+
+def test_what_is_stopped_may_close_its_session_with_the_array(tmp_path):
+    left = tmp_path / "closed"
+    text = f"import signal, sys, time; signal.signal(15, lambda *_: (open({str(left)!r}, 'w').close(), sys.exit()))"
+    with pytest.raises(HookFailed, match="was stopped"):
+        carry_out("HDD", python(f"{text}; time.sleep(60)", timeout="1s"), SHOW)
+    assert left.exists()
+
+
+def test_no_password_gets_into_a_record_by_what_a_command_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("PGPASSWORD", "correct horse")
+    monkeypatch.setenv("STALLMARK_SERVER", "mssql://sa:battery%20staple@db/tpce")
+    (tmp_path / "script.py").write_text(
+        "print('correct horse; battery staple; https://admin:hunter2@array/api; password: hunter2, pool=fast')\n"
+        "print('pwd=\\nok')"
+    )
+    said = carry_out("HDD", Hook(command=[sys.executable, str(tmp_path / "script.py")]), SHOW)["output"]
+    assert said == "(hidden); (hidden); https://admin:(hidden)@array/api; password: (hidden), pool=fast\npwd=\nok"
+
+
+def test_a_url_with_a_password_is_not_passed_on(monkeypatch):
+    monkeypatch.setenv("WAREHOUSE", "postgresql://me:hunter2@db/warehouse")
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
+    assert "WAREHOUSE" not in hook_secrets.environment()
+
+
+@pytest.mark.parametrize("order", ["blocks", "alternating"])
+def test_there_must_be_a_way_back_to_every_array(read, order):
+    changes = "variants=[{name: HDD}, {name: cached, before: {ask: Ready?}}]"
+    sets = ("device=null", changes, f"order={order}", "repeats=2")
+    with pytest.raises(StallmarkError, match=r"'HDD' comes after one that changes the array .* write one"):
+        read(sets=sets)
+    read(sets=(*sets[:2], "repeats=1"))  # each once, as it is and then changed
+    read(sets=(*sets, "variants.0.before={ask: As it was?}"))

@@ -1,0 +1,104 @@
+"""What is done in the database once before a run, and what the run is held against."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from support.market_workload import WORKLOAD as MARKET
+
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.manifest import _transactions
+from stallmark.experiment.opening import counted, open_run
+from stallmark.experiment.progress import Show
+from stallmark.experiment.runner import Runner
+from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.transactions import find_workload
+from stallmark.transactions.mix import deck_of
+
+SCALE = {"branches": 1}
+
+
+def test_a_run_begins_with_what_opens_it_and_then_is_counted(bank: EmbeddedEngine):
+    [(before,)] = bank.query("SELECT COUNT(*) FROM bank.history")
+    [(balance,)] = bank.query("SELECT abalance FROM bank.accounts WHERE aid = 1")
+    assert open_run(bank, MARKET, SCALE, 1) == {"name": "settle", "done": {"balance": balance + 100}}
+    assert counted(bank, MARKET) == {"echo": before + 1}
+
+
+def test_nothing_opens_the_bank(bank: EmbeddedEngine):
+    assert open_run(bank, find_workload("bank"), SCALE, 1) is None
+
+
+def test_what_cannot_open_is_said(bank: EmbeddedEngine):
+    broken = replace(MARKET, package="stallmark.transactions.brokerage")  # where there is no such call
+    elsewhere = replace(broken, schema="brokerage", tables="stallmark.schema.brokerage.tables")
+    with pytest.raises(
+        StallmarkError, match=r"settle, which a run of workloads.market begins with, failed: .*brokerage"
+    ):
+        open_run(bank, elsewhere, SCALE, 1)
+
+
+def test_a_number_that_is_not_there_yet_is_none_at_all(bank: EmbeddedEngine):
+    nothing = replace(
+        MARKET, counted={kind: "SELECT SUM(delta) FROM bank.history WHERE aid < 0" for kind in MARKET.counted}
+    )
+    assert counted(bank, nothing) == {"echo": 0}
+
+
+def test_the_record_tells_what_may_happen_and_how_often():
+    deck = deck_of(MARKET, {"pay": 3, "look": 1})
+    assert _transactions(MARKET, deck) == [
+        {"name": "pay", "cards": 3, "source": "users", "limit_s": None, "reads_only": False},
+        {"name": "look", "cards": 1, "source": "users", "limit_s": None, "reads_only": True},
+        {
+            "name": "echo", "cards": 3.0, "source": "followers", "limit_s": 1.0, "reads_only": False,
+            "follows": {"transaction": "pay", "each": 1.0},
+        },
+        {"name": "sweep", "cards": 0, "source": "timer", "limit_s": None, "reads_only": False, "every_s": 0.2},
+    ]  # fmt: skip
+
+
+def test_of_the_brokerage_as_well():
+    brokerage = find_workload("brokerage")
+    told = {one["name"]: one for one in _transactions(brokerage, deck_of(brokerage, None))}
+    assert told.keys() == {kind.name for kind in brokerage.transactions} - {"trade_cleanup"}
+    assert (told["trade_result"]["cards"], told["market_feed"]["cards"]) == (100, 10)
+    assert told["data_maintenance"]["source"] == "timer"
+
+
+SCENARIO = {
+    "name": "small", "title": "", "answers": "", "needs": "", "takes": "",
+    "workload": {"name": "bank", "scale": SCALE}, "users": 2, "warm_up": "0s", "measure": "1s", "reset": "continue",
+    "variants": [{"name": "only"}],
+}  # fmt: skip
+
+
+def test_the_record_of_a_run(database: EmbeddedEngine, tmp_path: Path):
+    runner = Runner(Scenario.model_validate(SCENARIO), database, tmp_path, Show(Console(file=io.StringIO())))
+    assert runner.run().incomplete_because is None
+    [path] = runner.folder.glob("*/manifest.json")
+    told = json.loads(path.read_text())["workload"]
+    [(rows,)] = database.query("SELECT COUNT(*) FROM bank.history")
+    assert told == {
+        "name": "bank",
+        "scale": SCALE,
+        "seed": 1,
+        "version": find_workload("bank").version,
+        "transactions": [{"name": "transfer", "cards": 1, "source": "users", "limit_s": None, "reads_only": False}],
+        "primary": None,
+        "nominal_rate": None,
+        "attendants": 0,
+        "opening": None,
+        "counted": {"transfer": {"before": 0, "after": rows}},
+    }
+    assert rows > 0
+
+
+def test_a_mix_and_a_locality_are_in_it_when_they_were_asked_for():
+    choice = WorkloadChoice(name="brokerage", mix={"read_share": 0.9}, locality=0.5)
+    assert sum(choice.deck().values()) <= 1_000
+    assert choice.model_dump(mode="json")["mix"] == {"read_share": 0.9}

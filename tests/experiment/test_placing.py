@@ -1,0 +1,116 @@
+"""A scenario's database on SQL Server is made while nobody else drives the server; on PostgreSQL it lies in tablespaces
+that are there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.mssql_server import MANAGED_INSTANCE, answering, engine_at, says_it_is
+from support.tds.answers import Count, Rows
+from support.tds.datatypes import INT, nvarchar
+from support.tds.responder import Responder
+from support.tds.script import Script
+from support.tds.tokens import Column
+
+from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.placing import arrangement, place
+from stallmark.schema import deploy
+from stallmark.schema.bank import tables as bank
+
+
+@pytest.fixture
+def script() -> Script:
+    """A server without the database "bank"."""
+    script = Script(databases=["master"])
+    says_it_is(script)
+    script.sql("'CREATE ANY DATABASE'", Rows([Column("may", INT)], [(1,)]))
+    script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
+    script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
+    script.sql(r"SELECT DB_ID\(", Rows([Column("id", INT)], [(None,)]))
+    script.sql("CREATE DATABASE", Count(0))
+    return script
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[Responder]:
+    with answering(script) as server:
+        yield server
+
+
+@pytest.fixture
+def engine(server: Responder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MssqlEngine:
+    monkeypatch.setenv("STALLMARK_STATE", str(tmp_path))
+    return engine_at(server)
+
+
+def placed(read, database="{files: [{path: /data/bank.mdf}]}"):
+    device = "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
+    return read(device, f"database: {database}\n", "    device: bare\n", "    buffer_pool: 16MiB\n")
+
+
+def locked(script: Script, taken: int) -> None:
+    script.sql("'stallmark.run'", Rows([Column("taken", INT)], [(taken,)]))
+
+
+def words(server: Responder) -> list[str]:
+    found = [(word, it.text) for it in server.requests for word in ("stallmark.run", "CREATE DATABASE")]
+    return [word for word, text in found if word in (text or "")]
+
+
+def test_the_server_is_ours_alone_before_anything_is_made(script, server, engine, read):
+    locked(script, 0)
+    with pytest.raises(StallmarkError, match="cannot be opened"):  # the responder has not really made it
+        place(engine, placed(read))
+    assert words(server) == ["stallmark.run", "CREATE DATABASE"]
+
+
+def test_a_second_run_makes_nothing(script, server, engine, read):
+    locked(script, -1)
+    with pytest.raises(StallmarkError, match="Another Stallmark drives"):
+        place(engine, placed(read))
+    assert words(server) == ["stallmark.run"]
+
+
+def test_where_files_cannot_be_placed_the_lock_is_not_even_taken(read):
+    azure = Script(databases=["master"])
+    says_it_is(azure, "12.0.2000.8", MANAGED_INSTANCE)
+    with answering(azure) as managed:
+        with pytest.raises(StallmarkError, match="asks for `database`, but Azure SQL puts"):
+            place(engine_at(managed), placed(read))
+        assert words(managed) == []
+
+
+TABLESPACES = "{tables: [{names: [growing], tablespace: pg_default, index_tablespace: %s}]}"
+
+
+def test_on_postgresql_tables_lie_in_tablespaces_of_the_server(database: EmbeddedEngine, read):
+    engine = PostgresEngine(database.spec())
+    with pytest.raises(StallmarkError, match=r'no tablespace fast for tables.* CREATE TABLESPACE "fast" LOCATION'):
+        place(engine, placed(read, TABLESPACES % "fast"))
+    scenario = placed(read, TABLESPACES % "pg_default")
+    place(engine, scenario)
+    parts = arrangement(engine, scenario)(deploy.take_apart(bank.METADATA))
+    asked = {name: table.dialect_options["postgresql"]["tablespace"] for name, table in parts.tables.tables.items()}
+    assert asked == {
+        "bank.history": "pg_default", "bank.accounts": None, "bank.tellers": None, "bank.branches": None,
+    }  # fmt: skip
+    with pytest.raises(StallmarkError, match="asks for files, but PostgreSQL makes its files itself"):
+        place(engine, placed(read))
+
+
+def test_the_embedded_server_is_placed_by_its_folders(database: EmbeddedEngine, read):
+    with pytest.raises(StallmarkError, match=r"asks for `database`.* placed with --data-dir and --wal-dir"):
+        place(database, placed(read, TABLESPACES % "pg_default"))
+
+
+def test_the_other_server_s_word_is_refused_with_the_right_one(script, server, engine, read):
+    with pytest.raises(StallmarkError, match="SQL Server has filegroups: write `filegroup` and `indexes`"):
+        place(engine, placed(read, TABLESPACES % "fast"))
+    assert words(server) == []
+    with pytest.raises(StallmarkError, match=r"no filegroup has that name .of PostgreSQL, name a `tablespace`"):
+        placed(read, "{tables: [{names: [growing], filegroup: fast}]}")
+    with pytest.raises(StallmarkError, match="tablespace must not be empty"):
+        placed(read, "{tables: [{names: [growing], tablespace: ''}]}")

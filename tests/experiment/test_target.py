@@ -1,0 +1,110 @@
+"""What a refused command leaves behind: nothing of its own, and everything of others."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support.mssql_server import answering, says_it_is
+from support.tds.script import Script
+
+from stallmark.cli.main import main
+from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
+from stallmark.loaders.load import build
+from stallmark.loaders.plan import LARGEST_SEED
+from stallmark.scenarios.model import WorkloadChoice
+from stallmark.transactions.bank import WORKLOAD
+
+BANK = ("bank", "--scale", "branches=1")
+TOO_LARGE = ("brokerage", "--scale", "customers=10000000,days=300")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    return tmp_path / "home"
+
+
+def refused(*arguments: str) -> str:
+    result: Result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 3 and result.stdout == "", result.output
+    return " ".join(result.stderr.split())
+
+
+def test_a_check_of_what_was_never_built_makes_nothing(home: Path, tmp_path: Path):
+    assert "bank (branches 1) is absent: run `stallmark build` first." in refused("check", *BANK)
+    assert "is absent" in refused("check", *BANK, "--data-dir", str(tmp_path / "there"))
+    assert not home.exists() and not (tmp_path / "there").exists()
+
+
+@pytest.mark.parametrize("command", ["build", "check"])
+def test_an_impossible_seed_makes_nothing(home: Path, command: str):
+    said = refused(command, *BANK, "--seed", str(LARGEST_SEED + 1))
+    assert f"The seed is a whole number from 0 to {LARGEST_SEED}, not" in said
+    assert not home.exists()
+
+
+def test_a_build_that_the_disk_cannot_take_leaves_no_server(home: Path, tmp_path: Path):
+    wal = tmp_path / "wal"
+    wal.mkdir()
+    (wal / "lost+found").mkdir()
+    assert "The disk is too small" in refused("build", *TOO_LARGE, "--wal-dir", str(wal))
+    assert list((home / "embedded").iterdir()) == []
+    assert [path.name for path in wal.iterdir()] == ["lost+found"]
+
+
+def test_a_folder_that_was_there_before_stays(tmp_path: Path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    assert "The disk is too small" in refused("build", *TOO_LARGE, "--data-dir", str(folder))
+    assert (folder / "data").exists()
+    refused("check", *BANK, "--data-dir", str(folder))
+    assert (folder / "data").exists()
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["in it", "perhaps in it"])
+def test_a_database_in_which_something_is_stays(tmp_path: Path, stopped: bool):
+    target = Target(data_dir=tmp_path / "database")
+    choice = WorkloadChoice(name="bank", scale={"branches": 1})
+    with pytest.raises(StallmarkError, match="no more"), target.engine(choice) as engine:
+        assert isinstance(engine, EmbeddedEngine)
+        if stopped:
+            engine.server.stop()
+        else:
+            build(engine, WORKLOAD, choice.scale, choice.seed, workers=1)
+        raise StallmarkError("no more")
+    with target.engine(choice) as engine:
+        assert engine.bytes_used() > 0
+
+
+def test_too_old_a_sql_server_is_named_before_a_build(monkeypatch):
+    monkeypatch.setenv("SQLCMDPASSWORD", "secret")
+    script = Script(databases=["bank"])
+    says_it_is(script, "13.0.7000.253")
+    with answering(script) as server:
+        url = f"mssql://tester@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes"
+        said = refused("build", *BANK, "--server", url)
+        texts = [request.text for request in server.requests if request.text]
+    assert "runs SQL Server 13.0.7000.253; Stallmark needs 2017 (14.0) or later." in said
+    assert not any("CREATE" in text for text in texts)
+
+
+def test_too_old_a_postgresql_is_named_before_a_build(database: EmbeddedEngine):
+    database.execute("CREATE SCHEMA old")
+    database.execute(
+        "CREATE FUNCTION old.current_setting(text) RETURNS text LANGUAGE sql "
+        "RETURN CASE $1 WHEN 'server_version_num' THEN '150004' ELSE '15.4' END"
+    )
+    url = f"{database.spec()}&options=-c%20search_path%3Dold%2Cpg_catalog"
+    assert "runs PostgreSQL 15.4; Stallmark needs 16 or later" in refused("build", *BANK, "--server", url)
+    assert database.schemas_in_use() == {"old": "current_setting"}
+
+
+def test_data_that_no_seed_decides_has_one_folder() -> None:
+    folders = {
+        name: {Target().folder(WorkloadChoice(name=name, scale=scale, seed=seed)) for seed in (1, 2)}
+        for name, scale in {"warehouse": {"factor": 0.01}, "bank": {"branches": 1}}.items()
+    }
+    assert (len(folders["warehouse"]), len(folders["bank"])) == (1, 2)

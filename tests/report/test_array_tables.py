@@ -1,0 +1,127 @@
+"""What the report says of the storage itself: arrays side by side, their flash, what was active, what was done."""
+
+import pytest
+from support.flash_records import REAL, changed, on_array, probe_result, with_flash
+from support.synthetic import MIB, Truth, make_run
+
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import find_records
+from stallmark.report.page import render
+from stallmark.report.sections import array as array_tables
+from stallmark.report.sections import raw_storage as raw
+from stallmark.report.sections.active_set import active_figures
+from stallmark.report.sections.timeline import time_figures
+
+RAW_IOPS = 5000.0
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """An emulated array without flash and with it, probed before and after."""
+    folder = tmp_path_factory.mktemp("lab")
+    for number, name in enumerate(("HDD", "cached"), 1):
+        run = make_run(folder / f"{number}", Truth(variant=name, sequence=number, measured_s=20))
+        probes = {when: probe_result(RAW_IOPS).as_json() for when in ("before", "after")}
+        changed(run, probe=probes)
+    with_flash(folder / "2", hit_share=0.5, active_extents=500)
+    return summarise(find_records([folder]))
+
+
+@pytest.fixture(scope="module")
+def array(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("array")
+    hdd, cached = (
+        make_run(folder / name, Truth(variant=name, sequence=number, measured_s=20, **REAL))
+        for number, name in enumerate(("HDD", "cached"), 1)
+    )
+    on_array(hdd, raid="RAID 10", dram_bytes=MIB)
+    on_array(cached, raid="RAID 10", dram_bytes=MIB, flash_cache_bytes=4096 * MIB)
+    changed(hdd, before={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
+    changed(cached, before={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
+    changed(cached, precondition={"steady": True, "sentence": "A file of 1 GiB was filled."})
+    return summarise(find_records([folder]))
+
+
+def test_arrays_stand_side_by_side(array):
+    table = array_tables.described(array)
+    assert table and table.header == ["", "HDD", "cached"]
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["device", "sdb MSA 2040", "sdb MSA 2040"],
+        ["raid", "RAID 10", "RAID 10"],
+        ["dram", "1\u00a0MiB", "1\u00a0MiB"],
+        ["flash cache", "–", "4\u00a0GiB"],
+    ]
+
+
+def test_what_was_done_to_an_array_is_told_with_the_output_of_commands(array):
+    assert array_tables.done(array) == [
+        ("HDD", "The operator was asked: Take the flash out. Answer: Enter (90\u00a0s).", ""),
+        ("cached", "set-cache <on> (2\u00a0s)", "pool <A>: cache on"),
+        ("cached", "A file of 1 GiB was filled.", ""),
+    ]
+    page = render(array)
+    assert "<pre>pool &lt;A&gt;: cache on</pre>" in page and "The storage itself" in page
+
+
+def test_what_is_only_bounded_says_so_and_what_holds_it_is_marked(array):
+    table = array_tables.active(array)
+    assert table
+    [hdd, cached] = table.rows
+    assert str(hdd[1]).startswith("at most ") and str(cached[1]).startswith("at most ")
+    assert [cell.kind for cell in (hdd[4], cached[4], hdd[5], cached[5])] == ["", "", "", "apart"]
+    [(steps, text)] = array_tables.warnings(array)
+    assert steps == "cached" and "fits wholly into the flash cache (4 GiB)" in text
+
+
+def test_flash_and_active_data_of_an_emulated_array(lab):
+    flash, active = array_tables.flash(lab), array_tables.active(lab)
+    assert flash and active and len(flash.rows) == len(active.rows) == 1
+    [row] = flash.rows
+    assert row[0] == "cached (EMULATED)" and row[1] == "64\u00a0MiB cache" and str(row[2]).startswith("50.")
+    assert array_tables.described(lab) is None
+
+
+def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(lab):
+    [figure] = time_figures(lab)
+    assert figure.header[-3:] == ["from flash", "read time", "read stall"]
+    drawn = [line for line in figure.plotly["data"] if line["yaxis"] == "y2"]
+    assert {line["name"] for line in drawn} >= {"HDD (warm-up)", "cached (warm-up)"}
+    known = {line["name"] for line in drawn if any(value is not None for value in line["y"])}
+    assert known == {"cached", "cached (warm-up)"}
+
+
+def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(lab):
+    [figure] = active_figures(lab)
+    assert figure.emulated and [line["name"] for line in figure.plotly["data"]] == ["cached", "cached (in a minute)"]
+    [held] = figure.plotly["layout"]["shapes"]
+    assert held["y0"] == 64 and "flash cache, 64" in figure.plotly["layout"]["annotations"][-1]["text"]
+    assert 'id="chart-active-emulated"' in render(lab)
+
+
+def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
+    [figure] = active_figures(array)
+    assert "at most" in figure.plotly["layout"]["annotations"][0]["text"] and "is a bound" in figure.method
+    assert [key.text for key in figure.key] == ["HDD", "cached"]
+    assert sorted(shape["y0"] for shape in figure.plotly["layout"]["shapes"]) == pytest.approx([1 / 1024, 4])
+
+
+def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
+    for number in range(3):
+        run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
+        changed(run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
+    told = array_tables.done(summarise(find_records([tmp_path])))
+    assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
+
+
+def test_the_database_beside_what_the_raw_storage_gives(lab):
+    table = raw.against_probe(lab)
+    assert table and [row[0] for row in table.rows] == ["HDD (EMULATED)", "cached (EMULATED)"]
+    drift = raw.drift_of_runs(lab)
+    assert drift and len(drift.rows) == 2 and {str(row[-1]) for row in drift.rows} == {"same"}
+
+
+def test_a_report_without_any_of_it_has_no_section(tmp_path):
+    make_run(tmp_path / "run", Truth(measured_s=20))
+    experiment = summarise(find_records([tmp_path]))
+    assert array_tables.described(experiment) is None and raw.drift_of_runs(experiment) is None
+    assert 'id="array"' not in render(experiment)

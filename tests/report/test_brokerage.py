@@ -1,0 +1,113 @@
+"""What a reader of a brokerage run sees: its result, its validity, its transactions."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from stallmark import format
+from stallmark.report import columns, table
+from stallmark.report.page import figure_groups, render
+from stallmark.report.sections import timeline, transactions, validity
+
+
+def text_of(html: str) -> str:
+    parser, words = HTMLParser(), []
+    parser.handle_data = words.append
+    parser.feed(re.sub(r"(?s)<(script|style)\b.*?</\1>", "", html))
+    return re.sub(r"\s+", " ", " ".join(words).replace(format.NBSP, " "))
+
+
+def shown(experiment, width: int) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table(experiment))
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_result_leads_at_every_width(brokerage_runs, width):
+    text = shown(brokerage_runs, width)
+    assert max(map(len, text.splitlines())) <= width
+    header = text.split("HDD")[0]
+    assert "Trade-Results/s" in header and "nominal 9.87" in header
+    assert "all tx" in header
+    for step in brokerage_runs.steps:
+        line = next(line for line in text.splitlines() if line.startswith(step.variant))
+        assert format.number(step.primary_tps) in line.split()
+
+
+def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
+    text = shown(brokerage_runs, 100)
+    for gate in brokerage_runs.steps[0].gates:
+        (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{gate.name} ", line)]
+        failed = gate.name in ("p90 limits", "market lag")
+        assert line.startswith("FAILED" if failed else "passed")
+    flat = " ".join(text.split())
+    assert "0.300 s late, 1.20 s at most, in SSD" in flat and "≤ 0.1 s" in flat
+    assert "The market fell behind: its transactions started 0.300 s late on average." in flat
+
+
+def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
+    bigger = replace(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
+    runs = [brokerage_runs.runs[0], replace(brokerage_runs.runs[1], steps=[bigger])]
+    several = columns.summary(replace(brokerage_runs, runs=runs))
+    (nominal,) = [column for column in several if column.title == "nominal"]
+    assert nominal.write(bigger) == "20.0"
+
+
+def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs):
+    text = text_of(render(brokerage_runs))
+    assert "tpse" not in text.lower()
+    for step in brokerage_runs.steps:
+        assert format.number(step.primary_tps) in text and format.number(step.tps) in text
+    ids = [figure.id for figure in figure_groups(brokerage_runs)["axis"]]
+    assert ids[:2] == ["primary", "tps"]
+    first = figure_groups(brokerage_runs)["axis"][0]
+    assert first.plotly["data"][0]["y"] == pytest.approx([s.primary_tps for s in brokerage_runs.steps], rel=1e-4)
+    assert [name for _, name, _ in timeline.lines(brokerage_runs.runs)][:2] == ["Trade-Results", "all tx"]
+
+
+def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
+    html = render(brokerage_runs)
+    slow, late = brokerage_runs.steps
+    words = {step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)}
+    assert "p90 limits" in words["HDD"] and "invalid" not in words["HDD"]
+    assert "invalid" in words["SSD"]
+    text = text_of(html)
+    for gate in (*slow.gates, *late.gates):
+        if gate.passed is False:
+            assert gate.sentence in text
+    verdicts = {str(row[0]): str(row[1]) for row in validity.gates(brokerage_runs).rows}
+    assert verdicts["market lag"] == "FAILED in SSD" and verdicts["mix"] == "passed"
+
+
+def test_each_step_has_its_transactions_with_shares_and_limits(brokerage_runs):
+    tables = transactions.by_step(brokerage_runs)
+    assert [name for name, _ in tables] == ["HDD", "SSD"]
+    for (_, found), step in zip(tables, brokerage_runs.steps, strict=True):
+        assert [str(row[0]) for row in found.rows] == [
+            *("Trade-Order", "Trade-Status", "Market-Watch", "Security-Detail", "Customer-Position"),
+            *("Trade-Lookup", "Broker-Volume", "Trade-Update", "Trade-Result", "Market-Feed"),
+            *("Data-Maintenance", "all"),
+        ]
+        assert all(len(row) == len(found.header) == sum(span for _, span in found.groups) for row in found.rows)
+        order = dict(zip(found.header, found.rows[0], strict=True))
+        one = step.transactions[0]
+        assert order["deck"] == "11.3" + format.NBSP + "%" and order["limit"] == "2,000"
+        assert order["count"] == format.count(one.done) and order["rolled back"] == format.count(one.rolled_back)
+    results = dict(zip(tables[0][1].header, tables[0][1].rows[8], strict=True))
+    assert results["p90"].kind == "bad"
+
+
+def test_the_limits_compare_the_steps(brokerage_runs):
+    found = transactions.limits(brokerage_runs)
+    assert found.header == ["transaction", "limit", "HDD", "SSD"]
+    row = next(row for row in found.rows if row[0] == "Trade-Result")
+    assert [str(cell) for cell in row[2:]] == [
+        format.number(next(t for t in s.transactions if t.name == "trade_result").latency_ms["p90"])
+        for s in brokerage_runs.steps
+    ]
+    assert row[2].kind == "bad" and not hasattr(row[3], "kind")
+    assert not any(row[0] == "Data-Maintenance" for row in found.rows)

@@ -1,0 +1,155 @@
+"""A comparison in HTML, in a terminal and in Markdown."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from support.comparisons import made, template, with_step
+
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.page import render_comparison, write_comparison
+from stallmark.report.comparison.terminal import planned, verdicts
+from stallmark.report.page import render
+from stallmark.report.terminal import table
+
+HURT = "<script>window.hurt=1</script>|`*"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return template(tmp_path_factory.mktemp("sound"))
+
+
+def experiment(runs, **more) -> ExperimentSummary:
+    return ExperimentSummary("s", "Which array?", "Which is faster.", True, "variant", runs, **more)
+
+
+def compared(sound, order="", **tps):
+    runs = made(sound, order, **(tps or {"HDD": [400.0, 404.0, 402.0], "SSD": [480.0, 478.0, 484.0]}))
+    return experiment(runs), compare_runs(runs)
+
+
+def show(what, width: int) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(what)
+    return console.export_text()
+
+
+def test_the_page_begins_with_the_verdict_and_holds_every_run_and_check(sound):
+    html = render_comparison(*compared(sound))
+    text = re.sub(r"<[^>]+>", " ", html)
+    assert html.index("SSD beats HDD by 20 % (17 to 22)") < html.index("Side by side")
+    for run in ("e1/01-HDD", "e1/06-SSD"):
+        assert run in text
+    for check in ("settings", "reads per transaction", "foreign I/O", "consistency"):
+        assert check in text
+    for word in ("paired by repeat, 3 pairs of runs", "2 degrees of freedom", "volume-weighted", "95 %"):
+        assert word in text
+
+
+def test_bars_hold_the_mean_of_runs_and_every_run(sound):
+    html = render_comparison(*compared(sound))
+    figures = json.loads(html.split('id="figures">')[1].split("</script>")[0])
+    assert set(figures) == {
+        "chart-compare-throughput", "chart-compare-io", "chart-compare-time", "chart-compare-ratio-0",
+    }  # fmt: skip
+    bars, points = figures["chart-compare-throughput"]["data"][:2]
+    assert bars["y"] == pytest.approx([402.0, 480.66], rel=1e-3)
+    assert points["y"] == [400.0, 404.0, 402.0, 480.0, 478.0, 484.0]
+    ratios = figures["chart-compare-ratio-0"]["data"][0]
+    assert ratios["x"][0] == pytest.approx(480.66 / 402, rel=1e-3)
+    assert ratios["error_x"]["array"][0] > 0 and ratios["marker"]["symbol"][0] == "circle"
+
+
+def test_runs_whose_folders_are_namesakes_stay_apart(sound):
+    runs = made(sound, HDD=[400.0, 404.0, 402.0]) + made(sound, experiment="e2", HDD=[480.0, 478.0, 484.0])
+    html = render_comparison(experiment(runs), compare_runs(runs))
+    figures = json.loads(html.split('id="figures">')[1].split("</script>")[0])
+    assert figures["chart-compare-throughput"]["data"][0]["y"] == pytest.approx([402.0, 480.66], rel=1e-3)
+    assert html.count('<td class="word"><span>e1/') == html.count('<td class="word"><span>e2/') == 3
+
+
+def test_an_emulated_side_is_labelled_in_every_figure(sound):
+    html = render_comparison(*compared(sound))
+    assert html.count("EMULATED") > 10 and "measure no product" in html
+
+
+def test_names_are_text_and_nothing_else(sound):
+    summary, found = compared(sound, **{HURT: [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]})
+    html = render_comparison(summary, found)
+    assert "<script>window" not in html and "&lt;script&gt;window" in html
+    assert "<script>" not in summary_for_a_ticket(found)
+    assert all(row.count(" | ") == 5 for row in summary_for_a_ticket(found).splitlines() if row.startswith("| **"))
+
+
+def test_the_file_is_written_whole_into_a_new_folder(sound, tmp_path):
+    target = tmp_path / "new" / "comparison.html"
+    assert write_comparison(*compared(sound), target) == target
+    assert target.read_text().endswith("</html>\n") or target.read_text().endswith("</html>")
+    assert [file.name for file in target.parent.iterdir()] == ["comparison.html"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal_of_any_width_has_the_verdict_and_whole_numbers(sound, width):
+    _, found = compared(sound)
+    text = show(verdicts(found), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.startswith("BETTER  SSD beats HDD by 20 % (17 to 22)")
+    assert re.search(r"402 +481 +\+20 % +\+17 to \+22", text)
+
+
+@pytest.mark.parametrize(
+    ("tps", "order", "words"),
+    [
+        ({"A": [400.0], "B": [480.0]}, "", ["INDICATIVE ONLY", "a verdict needs 3 runs of each", "–"]),
+        ({"A": [400.0] * 3, "B": [480.0] * 3}, "AAABBB", ["BETTER", "Order confounded"]),
+        ({"A": [400.0, 410.0, 390.0], "B": [401.0, 395.0, 405.0]}, "", ["NO DIFFERENCE SHOWN", "could have shown"]),
+    ],
+)
+def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
+    summary, found = compared(sound, order, **tps)
+    text = " ".join(show(verdicts(found), 80).split())
+    for word in words:
+        assert word in text
+    assert found.pairs[0].verdict in render_comparison(summary, found)
+
+
+def test_a_comparison_that_may_not_be_made_names_the_check(sound):
+    summary, found = compared(sound)
+    runs = [
+        replace(run, steps=[replace(run.steps[0], driver_bound="It was.")]) if run.steps[0].variant == "SSD" else run
+        for run in summary.runs
+    ]
+    found = compare_runs(runs)
+    for text in (show(verdicts(found), 100), summary_for_a_ticket(found), render_comparison(summary, found)):
+        assert "not comparable" in text.lower() and "the driver was the bottleneck" in " ".join(text.split())
+
+
+def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
+    summary, found = compared(sound)
+    with_verdict = replace(summary, comparison=found)
+    html = render(with_verdict)
+    assert html.index("SSD beats HDD by 20 %") < html.index('id="findings"')
+    assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
+    assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
+    assert with_verdict.as_json()["comparison"]["pairs"][0]["verdict"] == "better"
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_a_plan_says_what_runs_can_show(sound, width):
+    text = show(planned(plan_runs(made(sound, A=[400.0, 408.0, 392.0], B=[480.0, 470.0, 490.0]), 0.05)), width)
+    flat = " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= width
+    assert re.search(r"\d runs of each variant show a difference of 5 % \(power 80 %\)", flat)
+    assert "noncentral t" in flat and "pooled over 6 runs with 4 degrees of freedom" in flat
+
+
+def test_a_plan_says_which_runs_it_left_out(sound):
+    first, *good = made(sound, A=[100.0, 400.0, 408.0])
+    plan = plan_runs([with_step(first, invalid=["Somebody else used the storage."]), *good], 0.05)
+    assert "Left out of 3 runs: 1 invalid." in " ".join(show(planned(plan), 100).split())

@@ -1,0 +1,117 @@
+"""Every page is rendered from a record of every kind, in every form that it can take."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from support.flash_records import changed, on_array, with_flash
+from support.synthetic import Brokerage, Truth, make_experiment, make_run
+from support.synthetic_queries import make_query_run
+
+from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.experiment import summarise
+from stallmark.errors import StallmarkError
+from stallmark.record.reader import find_records
+from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.page import render_comparison
+from stallmark.report.comparison.terminal import verdicts
+from stallmark.report.page import render
+from stallmark.report.terminal import table
+
+REAL = {"emulated": False, "device": {"name": "sdb", "model": "MSA 2040", "rotational": True}}
+
+
+def pools(folder: Path) -> None:
+    make_experiment(folder)
+
+
+def ramp(folder: Path) -> None:
+    make_experiment(folder, kind="user-ramp", repeats=2)
+
+
+def _pair(folder: Path, **more) -> list[Path]:
+    return [
+        make_run(folder / name, Truth(variant=name, sequence=number, tps=300 + 100 * number, **more))
+        for number, name in enumerate(("HDD", "SSD"), 1)
+    ]
+
+
+def flash(folder: Path) -> None:
+    for run, kind in zip(_pair(folder), ("cache", "tier"), strict=True):
+        with_flash(run, kind)
+
+
+def array(folder: Path) -> None:
+    for run in _pair(folder, **REAL):
+        on_array(run, dram_bytes=8 << 30, flash_bytes=64 << 30)
+
+
+def brokerage(folder: Path) -> None:
+    _pair(folder, brokerage=Brokerage(late_s=0.3, nominal_rate=9.87))
+
+
+def cut(folder: Path) -> None:
+    _pair(folder, cut_at=20.0)
+
+
+def cut_in_warm_up(folder: Path) -> None:
+    _pair(folder, cut_at=2.0)
+
+
+def reset_while_measured(folder: Path) -> None:
+    _pair(folder, epoch_change_at=20.0)
+
+
+def nothing_collected(folder: Path) -> None:
+    off = ("server_io", "wal", "waits", "database", "checkpoints", "host", "device")
+    _pair(folder, off=off)
+
+
+def sql_server(folder: Path) -> None:
+    from support.mssql_records import run
+
+    for number, name in enumerate(("HDD", "SSD"), 1):
+        changed(run(folder / name), variant={"name": name}, sequence=number)
+
+
+def power(folder: Path) -> None:
+    for number, name in enumerate(("disks", "flash"), 1):
+        make_query_run(folder / name, variant=name, sequence=number)
+
+
+def each_query(folder: Path) -> None:
+    for number, name in enumerate(("disks", "flash"), 1):
+        make_query_run(folder / name, variant=name, sequence=number, run="each", dops=(1, 2), only=(1, 6))
+
+
+def throughput(folder: Path) -> None:
+    for number, name in enumerate(("disks", "flash"), 1):
+        make_query_run(folder / name, variant=name, sequence=number, run="throughput", streams=2)
+
+
+KINDS = (
+    pools, ramp, flash, array, brokerage, cut, cut_in_warm_up, reset_while_measured, nothing_collected, sql_server,
+    power, each_query, throughput,
+)  # fmt: skip
+NOT_COMPARED = (ramp, cut, cut_in_warm_up, power, each_query, throughput)
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
+def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
+    make(tmp_path)
+    summary = summarise(find_records([tmp_path]))
+    json.dumps(summary.as_json())
+    assert render(summary).rstrip().endswith("</html>")
+    console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))
+    console.print(table(summary))
+    assert console.export_text().strip()
+    if make in NOT_COMPARED:
+        with pytest.raises(StallmarkError):
+            compare_runs(summary.runs)
+        return
+    found = compare_runs(summary.runs)
+    html = render_comparison(summary, found)
+    assert html.rstrip().endswith("</html>") and ('id="array"' in html) is (make in (flash, array))
+    assert all(pair.b in summary_for_a_ticket(found) for pair in found.pairs)
+    console.print(verdicts(found))

@@ -1,0 +1,299 @@
+import re
+from dataclasses import replace
+from html import unescape
+
+import plotly.graph_objects as go
+import pytest
+from support import report_summaries as given
+from support.html_page import Page
+
+from stallmark import format
+from stallmark.analysis.summary import ErrorSummary
+from stallmark.report import table as tables
+from stallmark.report import write_report
+from stallmark.report.page import figure_groups, render
+
+HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
+
+
+def page(experiment) -> Page:
+    return Page(render(experiment))
+
+
+def rows_with(html: str, name: str) -> list[str]:
+    """Table rows that name the step or run `name`, as HTML."""
+    rows = re.findall(r"<tr>.*?</tr>", html, re.S)
+    return [row for row in rows if re.search(rf">\s*{re.escape(name)}\s*<", row)]
+
+
+@pytest.mark.parametrize("experiment", [given.buffer_pool(), given.user_ramp(), given.devices(transactions=3)])
+def test_every_number_a_reader_needs_is_in_the_text(experiment):
+    text = page(experiment).text
+    for step in experiment.steps:
+        shown = [
+            format.number(step.tps),
+            format.size(step.buffer_pool_bytes),
+            *(format.number(step.latency_ms[p]) for p in ("p50", "p95", "p99", "max")),
+            format.number(step.reads_per_transaction),
+            format.number(step.data_io.read_ms),
+            format.number(step.data_io.read_interval_mean_ms),
+            format.number(step.data_io.iops),
+            format.number(step.data_io.mb_per_s),
+            format.share(step.hit_share),
+            format.share(step.cpu_busy_share),
+            format.share(step.device_busy_share),
+            *(format.share(v) for v in step.wait_share.values()),
+            *(event for event, _ in step.top_waits),
+            format.number(step.data_io.reads / step.data_io.seconds),
+            format.number(step.device_io.reads / step.device_io.seconds),
+            format.number(step.device_io.read_ms),
+            format.number(step.wal_io.writes / step.wal_io.seconds),
+            *(f"{c.r:+.2f}".replace("-", "−") for c in step.correlations),
+            *(format.count(n) for t in step.transactions for n in (t.committed, t.failed, t.retries)),
+            *(format.number(v) for t in step.transactions for v in t.latency_ms.values()),
+            *(format.number(v) for t in step.transactions for v in t.service_ms.values()),
+            step.device_verdict,
+        ]
+        for words in shown:
+            assert words.replace(format.NBSP, " ") in text, words
+    for words in (experiment.title, experiment.answers, *experiment.findings, *experiment.cautions):
+        assert words in text
+
+
+def test_the_summary_row_holds_the_numbers_of_its_own_step():
+    experiment = given.buffer_pool()
+    table = render(experiment).split('<table class="summary">')[1].split("</table>")[0]
+    rows = [Page(row).text for row in re.findall(r"<tr>.*?</tr>", table.split("<tbody>")[1], re.S)]
+    assert len(rows) == len(experiment.steps)
+    for row, step in zip(rows, experiment.steps, strict=True):
+        assert step.variant in row
+        for value in (format.number(step.tps), format.number(step.latency_ms["p95"]), format.share(step.hit_share)):
+            assert f" {value.replace(format.NBSP, ' ')} " in row
+
+
+def test_emulated_is_said_wherever_an_emulated_run_shows():
+    experiment = given.buffer_pool()
+    html = render(experiment)
+    assert '<div class="banner" role="note"><strong>EMULATED</strong>' in html
+    assert "(EMULATED)" in html.split("</title>")[0]
+    for step in experiment.steps:
+        rows = rows_with(html, step.variant)
+        assert rows
+        for row in rows:
+            assert ("EMULATED" in row) == step.emulated, row
+    for group in figure_groups(experiment).values():
+        for figure in group:
+            heading = html.split(f'<figure id="figure-{figure.id}"')[1].split("</figcaption>")[0]
+            assert ('class="emulated"' in heading) == figure.emulated
+            words = [note["text"] for note in figure.plotly["layout"]["annotations"]]
+            assert any("EMULATED" in text for text in words) == figure.emulated
+            for row in figure.rows:
+                bare = "bare" in row[0]
+                assert ("EMULATED" in row[0]) != bare
+
+
+def test_emulated_is_never_said_of_real_devices():
+    for experiment in (given.user_ramp(emulated=False), given.devices()):
+        assert "EMULATED" not in render(experiment)
+
+
+def test_an_emulated_device_is_labelled_even_if_its_name_does_not_say_so():
+    step = given.step(device="slow disk")
+    assert "<b>EMULATED slow disk</b>" in str(figure_groups(given.experiment([given.run([step])])))
+
+
+def test_emulated_and_bare_devices_are_never_joined_by_a_line():
+    for figure in figure_groups(given.buffer_pool())["axis"]:
+        traces = figure.plotly["data"]
+        assert {t["xaxis"] for t in traces} == {"x", "x2"}
+        assert all(len(t["x"]) == (4 if t["xaxis"] == "x" else 1) for t in traces)
+
+
+def test_a_bare_device_far_from_the_emulated_one_has_a_scale_of_its_own_and_says_so():
+    by_id = {f.id: f for f in figure_groups(given.buffer_pool())["axis"]}
+    words = {id: [n["text"] for n in f.plotly["layout"]["annotations"]] for id, f in by_id.items()}
+    assert "own scale" in words["iops"] and "own scale" in by_id["iops"].summary
+    assert "same scale" in words["reads"]
+    reads = by_id["reads"].plotly["layout"]
+    assert reads["yaxis"]["range"] == reads["yaxis2"]["range"]
+
+
+@pytest.mark.parametrize("experiment", [given.buffer_pool(3), given.user_ramp(), given.devices(transactions=2)])
+def test_figures_are_valid_begin_at_zero_and_have_words(experiment):
+    for group in figure_groups(experiment).values():
+        for figure in group:
+            go.Figure(figure.plotly)  # raises on any property Plotly does not know
+            assert figure.summary and figure.method and figure.rows
+            assert all(len(row) == len(figure.header) for row in figure.rows)
+            if not figure.id.startswith("correlation") and figure.id != "waits":
+                axes = [v for k, v in figure.plotly["layout"].items() if k.startswith("yaxis")]
+                assert all(a["range"][0] == 0 for a in axes)
+
+
+def test_one_variant_has_one_colour_everywhere():
+    experiment = given.buffer_pool()
+    groups = figure_groups(experiment)
+    colours = {}
+    for trace in groups["axis"][0].plotly["data"]:
+        colours |= dict(zip((t.split("  ")[1] for t in trace["text"]), trace["marker"]["color"], strict=True))
+    assert len(set(colours.values())) == len(experiment.runs)
+    for figure in groups["time"]:
+        for trace in figure.plotly["data"]:
+            assert trace["line"]["color"] == colours[trace["name"].removesuffix(" (warm-up)")]
+
+
+def test_hostile_names_are_text_and_nothing_else():
+    step = given.step(
+        variant=HOSTILE,
+        device=HOSTILE,
+        errors=[ErrorSummary("deadlock", "40P01", 3, 1, HOSTILE)],
+        invalid=[HOSTILE],
+        top_waits=[(HOSTILE, 0.5)],
+    )
+    run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
+    run.manifest["machine"] = {HOSTILE: HOSTILE}
+    run.manifest["notes"] = [HOSTILE]
+    experiment = given.experiment([run], title=HOSTILE, answers=HOSTILE, findings=[HOSTILE], cautions=[HOSTILE])
+    html = render(experiment)
+    assert "<script>alert" not in html and "<img" not in html.replace(_plotly(html), "")
+    read = page(experiment)
+    assert [tag for tag, _ in read.tags].count("script") == 3
+    assert HOSTILE in unescape(read.text)
+    drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
+    assert "<script" not in drawn and "<img" not in drawn
+
+
+def test_nothing_is_loaded_from_anywhere():
+    html = render(given.buffer_pool())
+    assert "default-src 'none'" in html
+    for tag, attributes in Page(html).tags:
+        assert tag not in ("link", "img", "iframe", "object", "embed")
+        assert "src" not in attributes
+        assert tag != "a" or attributes["href"].startswith("#")
+    assert "url(" not in html.split("<style>")[1].split("</style>")[0]
+
+
+def test_a_percentile_without_samples_is_a_dash_with_its_footnote():
+    few = given.latencies(12.0) | {"p99": None, "p99.9": None}
+    step = given.step(latency_ms=few)
+    step = replace(step, transactions=[replace(step.transactions[0], latency_ms=few)])
+    text = page(given.experiment([given.run([step])])).text
+    assert "–*" in text and format.TOO_SMALL in text
+    assert format.TOO_SMALL not in page(given.buffer_pool()).text
+
+
+def test_what_was_not_measured_is_a_dash_and_no_zero():
+    nothing = dict.fromkeys(
+        ("data_io", "wal_io", "device_io", "wal_device_io", "reads_per_transaction", "hit_share")
+    ) | dict.fromkeys(("read_stall_ms_per_s", "wait_share", "cpu_busy_share", "latency_mean_ms", "device_verdict"))
+    nothing |= {"buffer_pool_bytes": None, "buffer_pool_share": None, "device_busy_share": None}
+    step = given.step(**nothing, correlations=[], top_waits=[], transactions=[])
+    experiment = given.experiment([given.run([step], collector_cost_share=None, growth_share=None, conditions=[])])
+    text = page(experiment).text
+    assert "No step has both counters" in text
+    assert "No condition was checked" in text
+    groups = figure_groups(experiment)
+    assert not groups["waits"] and not groups["correlation"]
+    iops = next(f for f in groups["axis"] if f.id == "iops")
+    assert iops.plotly["data"][0]["y"] == [None] and iops.rows[0][1] == format.NONE
+
+
+def test_an_incomplete_run_says_so_and_why():
+    runs = given.buffer_pool().runs
+    because = "the server was killed 12 s into the measured interval"
+    cut = replace(runs[1], incomplete_because=because, steps=[replace(runs[1].steps[0], cut=True)])
+    experiment = given.experiment([runs[0], cut])
+    html = render(experiment)
+    assert because in Page(html).text
+    assert any("incomplete" in row and "cut short" in row for row in rows_with(html, cut.steps[0].variant))
+    assert not any("incomplete" in row for row in rows_with(html, runs[0].steps[0].variant))
+    symbols = figure_groups(experiment)["axis"][0].plotly["data"][0]["marker"]["symbol"]
+    assert [s.endswith("-open") for s in symbols] == [False, True]
+
+
+def test_a_run_cut_before_its_first_step_still_reports():
+    run = replace(
+        given.run([given.step()]), steps=[], incomplete_because="Ctrl-C", series=given.series([given.step()], 0)
+    )
+    text = page(given.experiment([run], emulated=True)).text
+    assert "Ctrl-C" in text and "No finding" in text
+
+
+@pytest.mark.parametrize("field", ["driver_bound", "invalid"])
+def test_doubts_are_marked_and_explained(field):
+    doubt = "The driver was the bottleneck: 12 % of the users' time was its own."
+    step = given.step(**{field: [doubt] if field == "invalid" else doubt})
+    html = render(given.experiment([given.run([step])]))
+    assert doubt in Page(html).text.replace("’", "'")
+    assert {"driver_bound": "driver-bound", "invalid": "invalid"}[field] in rows_with(html, "cap 5%")[0]
+
+
+def test_counters_that_disagree_are_marked():
+    step = given.step(device_io=given.io(reads=50_000, source="device"))
+    html = render(given.experiment([given.run([step])]))
+    assert re.search(r'class="number apart">\+3\.9.%', html)
+    assert 'class="number apart"' not in render(given.buffer_pool())
+
+
+def test_counters_sampled_over_different_seconds_are_compared_per_second():
+    late = given.io(reads=48_113 // 60 * 58, source="device", seconds=58.0)
+    (row,) = tables.agreement(given.experiment([given.run([given.step(device_io=late)])]), writes=False).rows
+    assert str(row[4]) in ("0.0" + format.NBSP + "%", "−0.1" + format.NBSP + "%") and row[4].kind == ""
+
+
+def test_a_device_that_holds_data_and_log_is_compared_with_both():
+    """The bare demo device is one disk: its writes are those of data files and WAL together."""
+    written = given.io(writes=4_021 + 7_402, write_bytes=(4_021 + 4_021) * 8192, source="device")
+    step = given.step(emulated_roles=(), device="vda", device_io=written, wal_device_io=None)
+    (row,) = tables.agreement(given.experiment([given.run([step])]), writes=True).rows
+    assert row[1] == "data + WAL"
+    assert [str(cell) for cell in row[2:5]] == ["190", "190", "0.0" + format.NBSP + "%"]
+
+
+def test_errors_and_broken_conditions_are_listed():
+    deadlocks = ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected", "trade_result", 77)
+    burst = "Trade-Result failed in bursts."
+    step = given.step(errors=[deadlocks], bursts=[burst])
+    broken = [{"name": "balances", "holds": False, "offending": 7, "seconds": 0.2, "detail": "branch 3"}]
+    text = page(given.experiment([given.run([step], conditions=broken)])).text
+    assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
+    assert f"bursts of errors {burst}" in text or burst in text
+    assert "balances BROKEN 7" in text and "branch 3" in text
+    assert "No call failed" in page(given.buffer_pool()).text
+
+
+def test_the_environment_is_there_and_secrets_are_not():
+    experiment = given.buffer_pool()
+    experiment.runs[0].manifest["server"]["password"] = "hunter2"
+    experiment.runs[0].manifest["server"]["settings"]["primary_token"] = "hunter2"
+    html = render(experiment)
+    text = Page(html).text
+    for words in (
+        "AMD EPYC 7B13",
+        "debug_io_direct",
+        "prefilled",
+        "+0.9 %",
+        "0.6 %",
+        "has no I/O counters per session",
+    ):
+        assert words in text, words
+    assert "hunter2" not in html
+
+
+def test_a_cap_that_was_not_reached_is_marked():
+    experiment = given.buffer_pool()
+    experiment.runs[0].manifest["memory"]["reached_bytes"] //= 2
+    assert '<td class="number apart">8' not in render(given.buffer_pool())
+    assert re.search('<td class="(word|number) apart">(<span>)?8.MiB', render(experiment))
+
+
+def test_writing_replaces_the_target_whole_and_makes_its_folder(tmp_path):
+    target = tmp_path / "new" / "report.html"
+    assert write_report(given.buffer_pool(), target) == target
+    assert write_report(given.devices(), target) == target
+    assert "Which device?" in target.read_text() and "buffer pool does" not in target.read_text()
+    assert [p.name for p in target.parent.iterdir()] == ["report.html"]
+
+
+def _plotly(html: str) -> str:
+    return html.split('id="figures">')[1].split("</script>", 1)[1]

@@ -1,0 +1,130 @@
+"""What is shown of probes: figures as measured, marks where they belong, and EMULATED wherever it is."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from support.probes import NOISE, READ, STREAM, of_disks, probe, step
+
+from stallmark.analysis.probe.beside_database import Achieved, beside
+from stallmark.analysis.probe.drift import drift
+from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import ProbeResult
+from stallmark.record.reader import find_records
+from stallmark.record.schema import PROBE, PROBE_TABLES
+from stallmark.record.writer import RecordWriter
+from stallmark.report.probe import figures as probe_charts
+from stallmark.report.probe import tables as probe_tables
+from stallmark.report.probe.page import render_probes
+from stallmark.report.probe.terminal import probe_table
+from stallmark.storage.probe.recording import _append
+
+
+def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
+    """As a probe writes it."""
+    facts = {key: value for key, value in result.as_json().items() if key != "steps"}
+    place = {"experiment": "e", "sequence": sequence, "started": result.started, "variant": {"name": name}}
+    manifest = {"kind": PROBE, "probe": facts, "machine": {"cores": 2, "memory_bytes": 2**34}}
+    writer = RecordWriter(folder / f"{sequence:02d}", manifest | place, PROBE_TABLES)
+    for one in result.steps:
+        _append(writer, one)
+    writer.close()
+
+
+@pytest.fixture(scope="module")
+def results() -> list[ProbeResult]:
+    disks = [*of_disks(4, 5), step(1, 90, pattern=STREAM, scatter=NOISE)]
+    falling = [step(n, rate) for n, rate in ((1, 900), (2, 1500), (4, 800))]
+    return [probe(*disks, emulated=True), probe(*falling, emulated=True)]
+
+
+@pytest.fixture(scope="module")
+def experiment(results, tmp_path_factory) -> ProbeExperiment:
+    folder = tmp_path_factory.mktemp("probes")
+    record(folder, "disks", results[0], 1)
+    record(folder, "<flash>", results[1], 2)
+    return summarise_probes(find_records([folder]))
+
+
+def test_a_record_is_read_as_it_was_written(results, tmp_path):
+    record(tmp_path, "disks", results[0])
+    [found] = find_records([tmp_path])
+    assert read_probe(found) == results[0]
+
+
+def test_probes_of_one_place_are_told_apart(results, tmp_path):
+    for number, started in enumerate(("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1):
+        record(tmp_path, "/mnt/a", replace(results[0], started=started), number)
+    found = summarise_probes(find_records([tmp_path]))
+    assert not any("No probe was repeated" in text for text in found.cautions)
+    names = [run.variant for run in found.runs]
+    assert names == ["/mnt/a, 2026-11-22 08:00", "/mnt/a, 2026-11-22 09:00, 02", "/mnt/a, 2026-11-22 09:00, 03"]
+
+
+def test_it_says_first_what_one_has_of_the_other(experiment):
+    assert experiment.findings[0] == (
+        "8 KiB random read at 4 outstanding: 1.8× as many I/Os per second with <flash> as with disks (800 against 457, "
+        "5.00 ms against 8.75)."
+    )
+    assert any("<flash>: 8 KiB random read saturates at 2 outstanding" in text for text in experiment.findings)
+    assert any("No probe was repeated" in text for text in experiment.cautions)
+
+
+def test_the_page_is_labelled_and_needs_no_network(experiment):
+    page = render_probes(experiment)
+    assert "All probes were of a device whose service times Stallmark injected" in page
+    assert page.count("EMULATED") > 5
+    assert "<flash>" not in page and "&lt;flash&gt;" in page
+    assert not re.search(r'(src|href)="https?:', page[: page.index('id="figures"')])
+    figures = json.loads(re.search(r'id="figures">(.*?)</script>', page, re.S)[1])
+    assert set(figures) == {
+        "chart-probe-8k-random-read-rate", "chart-probe-8k-random-read-latency",
+        "chart-probe-8k-random-read-histogram-1", "chart-probe-8k-random-read-histogram-2",
+        "chart-probe-256k-sequential-read-rate", "chart-probe-256k-sequential-read-latency",
+        "chart-probe-256k-sequential-read-histogram-1",
+    }  # fmt: skip
+
+
+def test_charts_have_the_figures_and_mark_the_knee_and_the_collapse(experiment, results):
+    rate, latency, *histograms = probe_charts.figures(experiment)[READ.title]
+    lines = [trace for trace in rate.plotly["data"] if "line" in trace]
+    assert lines[1]["y"] == [step.iops for step in results[1].steps]
+    marks = {trace["marker"]["symbol"]: trace["x"] for trace in rate.plotly["data"] if trace["mode"] == "markers"}
+    assert marks == {"circle-open": [2], "x-open": [4]}
+    assert latency.plotly["layout"]["yaxis"]["type"] == "log"
+    for histogram in histograms:
+        assert all(sum(trace["y"]) == pytest.approx(100) for trace in histogram.plotly["data"])
+
+
+def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(probe_table(experiment))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text and "EMULATED" in text
+    for one in results[0].steps[:6]:
+        assert re.search(rf"^ +{one.outstanding} +{one.iops:.0f} .* {one.ios:,}", text, re.M)
+
+
+def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
+    record(tmp_path, "disks", results[0])
+    RecordWriter(tmp_path / "run", {"experiment": "e", "sequence": 2, "started": "2026-11-22T09"}).close()
+    with pytest.raises(StallmarkError, match="make a report of each by itself"):
+        summarise_probes(find_records([tmp_path]))
+
+
+def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
+    before = probe(step(1, 200, scatter=NOISE), step(8, 1000, scatter=NOISE))
+    found = drift(before, probe(step(1, 200, scatter=NOISE), step(8, 500, scatter=NOISE)))
+    table = probe_tables.drift_table([("disks", found), ("flash", drift(before, results[0]))])
+    assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
+    assert table.notes[0].startswith("disks: Raw storage is not as it was") and "mix up" in table.notes[1]
+    rows = [("a", beside(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)]
+    shown = probe_tables.beside_table(rows)
+    assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
+    assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
+    hidden = beside(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
+    assert probe_tables.beside_table([("a", hidden), ("b", hidden)]).notes == [hidden.caution]

@@ -1,0 +1,111 @@
+"""Runs of queries on paper and in a terminal: every figure in the text, what is emulated marked, nothing invented."""
+
+import re
+
+import plotly.graph_objects as go
+import pytest
+from rich.console import Console
+from support.html_page import Page
+from support.synthetic_queries import make_query_run
+
+from stallmark import format
+from stallmark.analysis.experiment import summarise
+from stallmark.record.reader import find_records
+from stallmark.report import table
+from stallmark.report.page import query_groups, render
+
+BARE = {"data": {"name": "nvme0n1"}}
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("queries")
+    make_query_run(folder / "1", variant="disks", seconds={f"Q{n}": n / 2 for n in range(1, 23)})
+    make_query_run(
+        folder / "2", variant="flash & <more>", sequence=2, seconds={f"Q{n}": n / 8 for n in range(1, 23)} | {"Q7": 20},
+        plans={"Q9": "other"}, failed={"Q11": "timeout"}, device=BARE,
+    )  # fmt: skip
+    return summarise(find_records([folder]))
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep")
+    make_query_run(folder / "1", run="each", dops=(1, 2, 4), only=(1, 6, 9))
+    return summarise(find_records([folder]))
+
+
+def show(experiment, width: int) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(table(experiment))
+    return console.export_text()
+
+
+def test_every_query_is_in_the_text_with_its_relative_run_time(compared):
+    text = Page(render(compared)).text
+    for variant in compared.queries.variants:
+        for cell in variant.cells:
+            assert cell.query in text and format.number(cell.seconds) in text
+    assert "0.250×" in text and "changed" in text and "failed" in text
+    assert "no QphH" in text and "not computed, because Q11 took longer than its timeout" in text
+    assert "usual" in text and "data file read" in text
+
+
+def test_what_is_emulated_is_marked_and_what_is_not_is_not(compared):
+    html = render(compared)
+    page = Page(html)
+    assert "1 of 2 runs used a device whose service times Stallmark injected" in page.text
+    cells = re.findall(r'<td class="word"><span>(.*?)</span></td>', html, re.S)
+    assert any("disks" in cell and "EMULATED" in cell for cell in cells)
+    assert not any("flash" in cell and "EMULATED" in cell for cell in cells)
+    assert "<more>" not in html and "&lt;more&gt;" in html
+
+
+def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compared):
+    groups = query_groups(compared)
+    relative = groups["bars"][0]
+    figure = go.Figure(relative.plotly)  # plotly itself finds nothing wrong with it
+    [bars] = figure.data
+    assert bars.base == 1 and len(bars.y) == 23
+    assert (
+        bars.y[0] == pytest.approx(-0.75) and bars.y[6] == pytest.approx(20 / 3.5 - 1, rel=1e-3) and bars.y[10] is None
+    )
+    assert [n + 1 for n, shape in enumerate(bars.marker.pattern.shape) if shape] == [9]
+    assert figure.layout.yaxis.type == "log" and relative.emulated
+    assert {"query-seconds", "query-reads", "query-stalls"} == {one.id for one in groups["bars"][1:]}
+    assert groups["curves"] == []
+    for one in groups["bars"]:
+        assert one.id in render(compared)
+
+
+def test_one_small_chart_for_each_query_over_parallelism(sweep):
+    groups = query_groups(sweep)
+    assert [one.title for one in groups["curves"]] == ["Q1", "Q6", "Q9"]
+    for one in groups["curves"]:
+        [line] = go.Figure(one.plotly).data
+        assert line.x == (1, 2, 4) and line.y == pytest.approx((1.0, 0.6, 0.36))
+    assert not [one for one in groups["bars"] if one.id == "query-relative"], "there is nothing to compare with"
+    assert "By degree of parallelism" in Page(render(sweep)).text
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_terminal_shows_every_query(compared, width):
+    text = show(compared, width)
+    assert max(map(len, text.splitlines())) <= width
+    rows = {line.split()[0]: line for line in text.splitlines() if re.match(r"(Q|RF)\d", line)}
+    assert list(rows) == compared.queries.names
+    assert rows["Q2"].split() == ["Q2", "1.00", "0.250", "0.250×"]
+    assert rows["Q9"].split()[-1] == "0.250×*" and rows["Q11"].split()[-1] == "failed"
+    flat = " ".join(text.split())
+    assert "EMULATED" in flat and "no QphH" in flat and "not computed" in flat
+
+
+def test_a_terminal_shows_each_degree_of_parallelism(sweep):
+    text = show(sweep, 80)
+    assert re.search(r"Q6, DOP 2 +0\.600", text) and re.search(r"Q6, DOP 4 +0\.360", text)
+
+
+def test_streams_of_a_throughput_run(tmp_path):
+    make_query_run(tmp_path / "1", run="throughput", streams=3)
+    text = Page(render(summarise(find_records([tmp_path])))).text
+    assert "Streams of the throughput runs" in text and re.search(r"disks\s+EMULATED\s+refresh\s+6 ", text)

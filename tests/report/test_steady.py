@@ -1,0 +1,108 @@
+"""What a reader learns of steadiness, checkpoint cycles and service levels, wherever they look."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+from support import report_summaries as given
+from support.synthetic_series import autoregressive
+
+from stallmark.analysis.cautions import cautions
+from stallmark.analysis.findings import findings
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.steady.cycles import Marks, over_whole_cycles
+from stallmark.analysis.steady.steadiness import judge
+from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.report import columns
+from stallmark.report.page import render
+from stallmark.report.sections import steadiness as steady
+from stallmark.report.terminal import table
+from stallmark.report.terminal_service_level import STYLES
+
+RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
+STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)
+LATE = np.where(np.arange(600) < 60, 0.5, 1.0) * STEADY
+WAITED = {"until": "steady", "at_least_s": 30.0, "at_most_s": 900.0, "seconds": 900.0, "steady": False}
+
+
+def cycles(every_s: float):
+    marks = Marks(np.arange(10.0, 700, every_s), "the server's count of checkpoints", 1.0)
+    return over_whole_cycles(Interval(0, 20, 620, 600.0, False), marks).cycles
+
+
+def one(**more):
+    return given.experiment([given.run([given.step(**more)])])
+
+
+def seen_in(experiment) -> str:
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(table(experiment))
+    return console.export_text()
+
+
+def text_of(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", page.split("<script")[0] + page.split("<body")[1]).split())
+
+
+def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
+    experiment = one(steadiness=judge(RISING))
+    (mark,) = [m for m in columns.marks(experiment, experiment.steps[0]) if m.word == "never steady"]
+    assert mark.serious and "rose by 1" in mark.sentence
+    assert "never steady: It never became steady: TPS rose by 1" in " ".join(seen_in(experiment).split())
+    assert any(s.startswith("No steady state was reached: TPS rose by 1") for s in findings("variant", experiment.runs))
+    assert any("other minutes would give others" in s for s in cautions(experiment.runs))
+    assert "never became steady" in render(experiment)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"steadiness": judge(LATE)}, "A part of the warm-up was measured in every step"),
+        ({"steadiness": judge(STEADY[:19])}, "Too little was measured to tell whether it was steady in every step"),
+        ({"waited": WAITED}, "not seen within 900 s in every step"),
+        ({"cycles": cycles(250)}, "held fewer than 3 whole checkpoint cycles"),
+    ],
+    ids=["late", "short", "impatient", "cycles"],
+)
+def test_what_must_not_be_concluded_is_said_where_it_applies(more, said):
+    assert any(said in sentence for sentence in cautions(one(**more).runs))
+    sound = one(steadiness=judge(STEADY), waited=WAITED | {"steady": True}, cycles=cycles(100))
+    assert not any(said in sentence for sentence in cautions(sound.runs))
+
+
+def test_a_steady_step_has_no_mark_and_all_its_figures_in_the_tables():
+    waited = WAITED | {"seconds": 47.0, "steady": True}
+    experiment = one(steadiness=judge(STEADY), cycles=cycles(100), waited=waited, begin_s=110, end_s=610)
+    assert not [m for m in columns.marks(experiment, experiment.steps[0]) if "steady" in m.word]
+    table = steady.steadiness(experiment)
+    (row,) = [[str(cell) for cell in row] for row in table.rows]
+    assert len(row) == len(table.header) and row[1:4] == ["steady", "TPS", "600"]
+    assert any("Mann-Kendall" in note and "30 batches" in note for note in table.notes)
+    seconds = steady.seconds(experiment)
+    (row,) = [[str(cell) for cell in row] for row in seconds.rows]
+    assert row[1:] == ["110 to 610 s", "500", "600", "5, and nothing else", "47 s, steady", "none seen"]
+    assert any("5 whole checkpoint cycles" in note for note in seconds.notes)
+    assert "110 to 610 s" in render(experiment)
+
+
+def test_records_from_before_there_was_any_of_it_still_report():
+    experiment = one()
+    assert steady.steadiness(experiment) is None and steady.service_levels(experiment) is None
+    assert "Was it steady?" not in render(experiment) and "SLO" not in seen_in(experiment)
+
+
+@pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
+def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
+    level = judge_reads({"slo": declared(None, limit_ms, "p95")}, [], given.io(read_ms=31.4))
+    experiment = one(slo=level)
+    terminal = " ".join(seen_in(experiment).split())
+    assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "mean only" in terminal
+    assert STYLES[outcome] != STYLES["met"], "what only the mean shows is not green"
+    page = text_of(render(experiment))
+    assert f"p95 ≤ {limit_ms:g} ms {outcome} mean only 31.4 48,113" in page
+    assert "a mean shows no percentile" in page
+    (step,) = json.loads(json.dumps(experiment.as_json()))["runs"][0]["steps"]
+    assert (step["slo"]["outcome"], step["slo"]["figure"], step["slo"]["figure_ms"]) == (outcome, "mean only", 31.4)

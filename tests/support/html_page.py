@@ -1,0 +1,31 @@
+"""A rendered page, taken apart."""
+
+import re
+from html.parser import HTMLParser
+
+from stallmark import format as units
+
+
+class Page(HTMLParser):
+    """The text, and every start tag, of a report without its scripts and styles."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._skip = False
+        self.feed(html)
+        self.text = re.sub(r"\s+", " ", "".join(self.words).replace(units.NBSP, " "))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._skip = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self._skip = False
+        if tag in ("td", "th", "p", "li", "dt", "dd", "span"):
+            self.words.append(" ")
+
+    def handle_data(self, data):
+        if not self._skip:
+            self.words.append(data)

@@ -1,0 +1,78 @@
+"""The bank with a market: each payment is echoed by another a little later, and a timer sweeps."""
+
+import random
+from typing import ClassVar
+
+from stallmark.engines.base import Session
+from stallmark.transactions.bank import WORKLOAD as BANK
+from stallmark.transactions.bank.transfer import Transfer
+from stallmark.transactions.workload import Opening, Outcome, Surroundings, Workload
+
+ECHO_AFTER_S = 0.1
+SWEEP_EVERY_S = 0.2
+
+
+class _Payment(Transfer):
+    def __init__(self, around: Surroundings):
+        super().__init__(around.scale)
+        self._post = around.post
+
+
+class Pay(_Payment):
+    name = "pay"
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        outcome = super().execute(session, inputs)
+        self._post(Echo, inputs, ECHO_AFTER_S)
+        return outcome
+
+
+class Look(_Payment):
+    """Reads, as far as a mix is concerned."""
+
+    name = "look"
+    reads_only = True
+
+
+class Echo(_Payment):
+    name = "echo"
+    limit_s = 1.0
+
+
+class Sweep(_Payment):
+    name = "sweep"
+
+
+class Settle(Opening):
+    """Pays so many times before a run."""
+
+    name = "settle"
+    frames: ClassVar = Transfer.frames
+
+    def inputs(self, rng: random.Random) -> tuple:
+        return (1, 1, 1, 100)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        [(balance,)] = session.call("transfer", inputs)
+        self.done = {"balance": balance}
+        return Outcome.COMMITTED
+
+
+WORKLOAD = Workload(
+    name="support.market_workload",
+    version=1,
+    schema=BANK.schema,
+    tables=BANK.tables,
+    deck={Pay: 1, Look: 1},
+    conditions=(),
+    package=BANK.package,
+    share=lambda around: around,
+    followers={Echo: (Pay, 1.0)},
+    attendants=0.5,
+    attended_by="the market",
+    timers={Sweep: SWEEP_EVERY_S},
+    opening=Settle,
+    primary=Echo,
+    nominal_rate=lambda scale: 2.0 * scale["branches"],
+    counted={Echo: "SELECT COUNT(*) FROM bank.history"},
+)

@@ -1,0 +1,136 @@
+"""What the tests' server answers each collector: published (`published`), or made up of the documented types."""
+
+from typing import Any
+
+from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.counters import (
+    LogSpace,
+    Performance,
+    Procedures,
+    RowLocks,
+    ServerIO,
+    ServerWaits,
+    SessionWaits,
+    TempDb,
+)
+from stallmark.collectors.mssql.error_log import ErrorLog
+from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
+from stallmark.collectors.mssql.waits import Waits
+from support import published_waits as published
+from support.collecting import opened
+from support.scripted_server import Server, rows
+from support.tds.answers import Rows
+
+START = "start 2026-03-01T10:00:00"
+HANDLE = "0x0000000000000B5C"
+
+# Made up, of the types that the views document.
+FILES = [
+    (1.5, f"{START} database 7 of 2026-03-02T08:00:00 handle {HANDLE}", "bank/bank", "data", 100, 819200, 700, 10,
+     81920, 0, 0, 0, 1 << 30, "/var/opt/mssql/data/bank.mdf", HANDLE),
+    (1.5, f"{START} database 7 of 2026-03-02T08:00:00 handle 0x01", "bank/bank_log", "wal", 0, 0, 0, 50, 204800, 45, 0,
+     0, 1 << 28, "/var/opt/mssql/data/bank_log.ldf", "0x01"),
+    (1.5, f"{START} database 2 of 2026-03-01T10:00:00 handle 0x02", "tempdb/tempdev", "temp", 5, 40960, 3, 5, 40960, 2,
+     0, 0, 8 << 20, "/var/opt/mssql/data/tempdb.mdf", "0x02"),
+    (1.5, f"{START} database 9 of  handle 0x03", "database 9/file 1", "foreign", 9, 73728, 1, 0, 0, 0, 0, 0, 1 << 20,
+     None, "0x03"),
+]  # fmt: skip
+WAITS = [
+    (1.5, START, "PAGEIOLATCH_SH", 120, 900, 30, 45),
+    (1.5, START, "LAZYWRITER_SLEEP", 60, 60000, 12, 1010),
+    (1.5, START, "WRITELOG", 50, 45, 4, 5),
+]
+ANSWERS: dict[type[MssqlCollector], Rows] = {
+    ServerIO: rows(ServerIO.columns.names, *FILES),
+    Waits: rows(["status", "wait_type", "users"], ("suspended", "PAGEIOLATCH_SH", 3), (None, None, 2)),
+    ServerWaits: rows(["server_time", "epoch", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"], *WAITS),
+    SessionWaits: rows(
+        ["server_time", "epoch", "session", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"],
+        *[(t, epoch, "57 since 2026-03-02T09:00:00", *rest) for t, epoch, *rest in WAITS],
+    ),
+    Performance: rows(
+        Performance.columns.names,
+        *[(1.5, START, object.partition(":")[2], counter, instance, kind, value)
+          for object, counter, instance, value, kind in published.COUNTERS],
+    ),
+    Procedures: rows(
+        Procedures.columns.names,
+        (1.5, "plan cache", "bank.transfer", "0x03 0x05 2026-03-02T09:00:00", 40, 9000, 60000, 130, 800, 200, 0),
+    ),
+    RowLocks: rows(
+        RowLocks.columns.names,
+        (1.5, f"{START} object 245575913", "bank.branch/pk_branch", "bank.branch", 120, 900, 3, 40, 11, 2, 5, 30),
+        (1.5, f"{START} object 245575913", "bank.branch/ix_branch", "bank.branch", 0, 0, 0, 0, 0, 0, 0, 0),
+    ),
+    PendingIO: rows(PendingIO.columns.names, (1.5, HANDLE, "disk", True, 3, 12), (1.5, HANDLE, "disk", False, 1, 2)),
+    Schedulers: rows(
+        Schedulers.columns.names,
+        (1.5, len(published.RUNNABLE_SCHEDULERS), *(
+            f(one[at] for one in published.RUNNABLE_SCHEDULERS) for f, at in [(sum, 0), (sum, 1), (max, 1), (sum, 2)]
+        ), 0),
+    ),
+    Cpu: rows(["server_time", "age_ms", "platform", "record"], (1.5, 20000, "Windows", published.CPU_RECORD)),
+    LogSpace: rows(LogSpace.columns.names, (1.5, 1 << 28, 1 << 20, 1 << 19, "LOG_BACKUP")),
+    TempDb: rows(TempDb.columns.names, (1.5, 1, 8 << 20, 4 << 20, 0, 1 << 20, 1 << 20, 1 << 20)),
+    BufferPool: rows(BufferPool.columns.names, (1.5, "bank", 1, "DATA_PAGE", 900, 40, 0, 850, 4_000_000)),
+    QueryStore: rows(
+        QueryStore.columns.names,
+        (1.5, "query store", "bank.transfer", "12 in 345 as 0", 40, 9000.5, 60000.25, 129.5, 800.0, 200.0),
+    ),
+    QueryStoreWaits: rows(
+        QueryStoreWaits.columns.names, (1.5, "query store", "bank.transfer: Buffer IO", "12 in 345 as 0", 4200)
+    ),
+    IoLatency: rows(
+        ["server_time", "epoch", "session", "dropped", "histogram"],
+        (1.5, "session 2026-03-02T09:00:00", "stallmark_reads", 0, published.HISTOGRAM),
+        (1.5, "session 2026-03-02T09:00:00", "stallmark_log_writes", 0, published.HISTOGRAM),
+    ),
+    ErrorLog: rows(["LogDate", "ProcessInfo", "Text"], ("2026-03-02 09:00:00.000", "spid9s", "no offset to speak of")),
+}  # fmt: skip
+SETTLED = {
+    "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
+    "Target Server Memory": (rows(["name", "value"]),),
+    "database_query_store_options": (rows(["state", "capture", "waits"], ["READ_WRITE", "ALL", "ON"]),),
+    "server_event_sessions": (rows(["name"]),),
+    r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
+    "(CREATE|DROP) EVENT SESSION": (),
+}
+REQUESTS = ("query_store", "io_latency")
+
+
+def words_of(kind: type[MssqlCollector]) -> str:
+    """What tells a collector's query from every other."""
+    return {
+        Waits: r"FROM sys\.dm_exec_sessions AS session\s+LEFT JOIN sys\.dm_exec_requests",
+        ServerIO: "dm_io_virtual_file_stats", ServerWaits: "dm_os_wait_stats|dm_db_wait_stats",
+        SessionWaits: "dm_exec_session_wait_stats", Performance: "dm_os_performance_counters AS counters",
+        Procedures: "dm_exec_procedure_stats", RowLocks: "dm_db_index_operational_stats",
+        PendingIO: "dm_io_pending_io_requests", Schedulers: "dm_os_schedulers",
+        Cpu: "dm_os_ring_buffers", LogSpace: "dm_db_log_space_usage", TempDb: "dm_db_file_space_usage",
+        BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog",
+        QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
+        IoLatency: "dm_xe_session_targets",
+    }[kind]  # fmt: skip
+
+
+def answer_all(server: Server) -> None:
+    for kind, answer in ANSWERS.items():
+        server.script.sql(words_of(kind), answer)
+    for words, answer in SETTLED.items():
+        server.script.sql(words, *answer)
+
+
+def answered(server: Server, kind: type[MssqlCollector], answer: Any = None, **more: Any) -> MssqlCollector:
+    """The collector of a server that answers its query so."""
+    server.script.sql(words_of(kind), answer or ANSWERS[kind], **more)
+    for words, settled in SETTLED.items():
+        server.script.sql(words, *settled)
+    return kind(server.engine())
+
+
+def everything(collector: Collector, seconds: tuple[float, ...] = (0.0, 1.0)) -> list[Row]:
+    with opened(collector):
+        return [row for second in seconds for row in collector.sample(second)] + collector.finish()
