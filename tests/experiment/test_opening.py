@@ -37,7 +37,7 @@ def test_what_cannot_open_is_said(bank: EmbeddedEngine):
     broken = replace(MARKET, package="stallmark.transactions.brokerage")  # where there is no such call
     elsewhere = replace(broken, schema="brokerage", tables="stallmark.schema.brokerage.tables")
     with pytest.raises(
-        StallmarkError, match=r"settle, which a run of workloads.market begins with, failed: .*brokerage"
+        StallmarkError, match=r"settle, which a run of support.market_workload begins with, failed: .*brokerage"
     ):
         open_run(bank, elsewhere, SCALE, 1)
 

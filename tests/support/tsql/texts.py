@@ -136,13 +136,14 @@ def _filled(template: str) -> str:
 
 
 def _tables() -> Iterator[tuple[str, str]]:
-    seen: list[sa.MetaData] = []
-    for module in pkgutil.walk_packages(stallmark.schema.__path__, "stallmark.schema."):
-        metadata = getattr(importlib.import_module(module.name), "METADATA", None)
-        if isinstance(metadata, sa.MetaData) and not any(metadata is one for one in seen):
-            seen.append(metadata)
-            for number, statement in enumerate(ddl(metadata)):
-                yield f"schema, {metadata.schema}, statement {number}", statement
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(stallmark.schema.__path__, "stallmark.schema.")
+    ]
+    found = [module.METADATA for module in modules if isinstance(getattr(module, "METADATA", None), sa.MetaData)]
+    for metadata in {id(one): one for one in found}.values():
+        for number, statement in enumerate(ddl(metadata)):
+            yield f"schema, {metadata.schema}, statement {number}", statement
 
 
 def ddl(metadata: sa.MetaData) -> list[str]:

@@ -153,7 +153,7 @@ class PostgresEngine(Engine):
         rows = self.query(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [_SETTINGS]
         )
-        return dict(rows + self.query(sql_file.read(__package__, "postgres_tablespaces")))
+        return dict(rows + self.query(sql_file.read(__package__, "tablespaces")))
 
     def settle(self, table: str) -> None:
         """Freezes too: otherwise a long run would be the first to rewrite every page for it."""
@@ -207,7 +207,7 @@ class PostgresEngine(Engine):
             ) from None
 
     def schemas_in_use(self) -> dict[str, str]:
-        return dict(self.query(sql_file.read(__package__, "postgres_schemas_in_use")))
+        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
 
     def cannot(self, what: str) -> str | None:
         restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"

@@ -1,1 +1,43 @@
-"""The wording of findings and verdicts."""
+"""The wording: every sentence that a reader sees, in HTML, terminal and Markdown alike.
+
+Each module of this package registers one function for each kind of finding. Its parameters are the finding's facts:
+
+    @says(ValidityKind.FOREIGN_IO)
+    def _(share: float) -> str:
+        return f"Other programs caused {percent(share)} of the I/O on this storage."
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TypeVar
+
+from stallmark.analysis.finding import Finding, Kind
+
+Writer = Callable[..., str]
+Function = TypeVar("Function", bound=Writer)
+_WRITERS: dict[Kind, Writer] = {}
+
+
+def says(kind: Kind) -> Callable[[Function], Function]:
+    """Register the decorated function as the wording of `kind`; raises ValueError if there is one already."""
+
+    def register(function: Function) -> Function:
+        if kind in _WRITERS:
+            raise ValueError(f"{kind!r} has its wording already")
+        _WRITERS[kind] = function
+        return function
+
+    return register
+
+
+def sentence(finding: Finding) -> str:
+    """Return the sentence of a finding."""
+    return writers()[finding.kind](**finding.facts)
+
+
+def writers() -> dict[Kind, Writer]:
+    """Return the function that words each kind, of all modules of this package."""
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return _WRITERS
