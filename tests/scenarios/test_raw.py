@@ -45,7 +45,7 @@ def found(monkeypatch):
             asked.append(one)
             return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
 
-    for module in ("measuring", "tool"):
+    for module in ("measure", "tool"):
         monkeypatch.setattr(
             f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
