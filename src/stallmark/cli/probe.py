@@ -61,7 +61,7 @@ def probe(
     from stallmark.record.probe import Asked
     from stallmark.storage.probe import find_patterns, steps_of
     from stallmark.storage.probe.existing import existing_file
-    from stallmark.storage.probe.measure import now, refuse_memory
+    from stallmark.storage.probe.measurement import now, refuse_memory
     from stallmark.storage.probe.recording import record_probe
     from stallmark.storage.probe.tool import find_tool
 
