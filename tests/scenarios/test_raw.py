@@ -50,7 +50,10 @@ def found(monkeypatch):
             f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
     monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
-    for module in ("storage.probe.measurement", "experiment.probe_run"):  # temporary folders are in memory on some machines
+    for module in (
+        "storage.probe.measurement",
+        "experiment.probe_run",
+    ):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 
