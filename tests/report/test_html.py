@@ -9,9 +9,9 @@ from support.html_page import Page
 
 from stallmark import format
 from stallmark.analysis.summary import ErrorSummary
-from stallmark.report.table import agreement
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
+from stallmark.report.table import agreement
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
 
