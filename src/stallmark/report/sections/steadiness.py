@@ -6,8 +6,7 @@ from stallmark import format
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import signed
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
