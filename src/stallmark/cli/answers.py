@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import WorkloadChoice
-from stallmark.transactions.checks import EXAMPLES, Finding
+from stallmark.transactions.checks import EXAMPLES, ConditionResult
 from stallmark.transactions.warehouse.oracle import validate
 
 
-def answers(engine: Engine, choice: WorkloadChoice) -> Iterator[Finding]:
+def answers(engine: Engine, choice: WorkloadChoice) -> Iterator[ConditionResult]:
     """One for each query. Raises StallmarkError for a database that has none, and where the other one is missing."""
     if choice.name != "warehouse":
         raise StallmarkError(f"{choice.name} has no queries whose answers are known: leave out --answers.")
     began = time.monotonic()
     for query, differences in validate(engine, choice.scale["factor"]):
         ended = time.monotonic()
-        yield Finding(
+        yield ConditionResult(
             name=f"Q{query} answers as DuckDB does",
             statistical=False,
             cost="scan",

@@ -29,7 +29,7 @@ from stallmark.cli.lab import lab
 from stallmark.cli.probe import probe
 from stallmark.cli.server.commands import selftest, server
 from stallmark.cli.whatif import whatif
-from stallmark.driver.cluster.join import MASTER_PORT, Gathering
+from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, in_words
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped, listen
@@ -102,10 +102,10 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement
     from stallmark.loaders import ledger, load
-    from stallmark.loaders.plan import Part
+    from stallmark.loaders.plan import BatchShare
     from stallmark.transactions import find_workload
 
-    share = Part.parse(part) if part else None
+    share = BatchShare.parse(part) if part else None
     with target.engine(choice, scenario) as engine, show_build(Show(err), f"Building {choice}") as progress:
         result = load.build(
             engine, find_workload(choice.name), choice.scale, choice.seed,
@@ -198,13 +198,13 @@ def run(
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:
-        at_most = "at most " if model.plan().patience else ""
+        at_most = "at most " if model.timeline().warm_up_limits else ""
         how_long = f", {at_most}{humanize.precisedelta(round(model.run_seconds()))} of load in all"
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     with target.engine(model.workload, model) as engine:
-        gathering = Gathering(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
-        runner = Runner(model, engine, out_dir, show, web_port, gathering)
+        expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+        runner = Runner(model, engine, out_dir, show, web_port, expected)
         try:
             finished = runner.run()
         except (Stopped, StallmarkError, CallFailed):
