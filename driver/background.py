@@ -1,6 +1,6 @@
 """Execute what no virtual user starts: transactions that follow from others, and those that a timer brings.
 
-The deferred queue knows which task is due when. Background sessions, clients with connections of their own, take what is
+The deferred queue knows which task is due when. Background sessions, each with its own connection, take what is
 due. When they fall behind, tasks wait: how many and how long is measured, because the load then is not as intended.
 """
 

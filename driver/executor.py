@@ -1,4 +1,4 @@
-"""The executor: a plain process whose threads are virtual users, and background sessions  what they give rise to.
+"""The executor: a plain process whose threads are virtual users, and background sessions for what they give rise to.
 
 Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
 four times a second, of transactions those of whole seconds. It ends when its parent does.

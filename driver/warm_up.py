@@ -40,7 +40,7 @@ class SecondsSeen:
 
 
 class Settling:
-    """Decide step by step when a timeline with warm-up limits is measured. `waited` tells how each decision was made."""
+    """Decide step by step when a timeline with warm-up limits is measured. `waited` tells how each was decided."""
 
     def __init__(self, timeline: Timeline, seen: SecondsSeen):
         self.timeline = timeline

@@ -128,7 +128,7 @@ class Workload:
     """Transactions that others give rise to (`WorkloadContext.post`): of which, and how many for each of it."""
     background_sessions: float = 0.0
     """Sessions that execute followers and what the timers bring, for each virtual user who has this deck."""
-    attended_by: str = "the background_sessions"
+    attended_by: str = "the background sessions"
     """These sessions in words."""
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
     """Transactions that one process of all executes every so many seconds."""

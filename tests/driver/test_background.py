@@ -273,7 +273,7 @@ def test_it_tries_again_with_the_same_inputs(deferred):
 
 
 def test_what_is_late_is_counted_from_when_it_was_due(deferred):
-    """a background session that is busy keeps the next one waiting: that is the market's lag, not a shorter latency."""
+    """A background session that is busy keeps the next one waiting: that is the market's lag, not a shorter latency."""
     over: list[int] = []
 
     def stall() -> None:

@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from support.driving import Load, attended, history_rows, order, plan, total
+from support.driving import Load, history_rows, order, timeline, total, with_background
 
 from stallmark.driver.executor import Executor
 from stallmark.driver.messages import Channel
@@ -28,7 +28,7 @@ def executors_are_plain_processes(running: Load) -> None:
 @pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
 def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
     before = history_rows(bank)
-    running = load(plan([20, 2], 0.7, arrivals))
+    running = load(timeline([20, 2], 0.7, arrivals))
     record = running.run(executors_are_plain_processes)
     assert record.manifest["status"] == "complete"
 
@@ -52,18 +52,18 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
 
 
 def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
-    running = load(plan([20, 1], 2, Arrivals("fixed", rate=100)))
+    running = load(timeline([20, 1], 2, Arrivals("fixed", rate=100)))
     record = running.run()
     rows = record.table("transactions").to_pylist()
-    second_step = running.drive._plan.steps[1]
+    second_step = running.drive._timeline.steps[1]
     offered = sum(row["committed"] for row in rows if row["second"] >= second_step.begin_s)
     offered += running.drive._left["unserved"]
-    assert offered >= 0.9 * 100 * (running.drive._plan.end_s - second_step.begin_s)
+    assert offered >= 0.9 * 100 * (running.drive._timeline.end_s - second_step.begin_s)
 
 
 def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(bank, load, market):
     before = history_rows(bank)
-    running = load(attended(20, 1.5), **market)
+    running = load(with_background(20, 1.5), **market)
     record = running.run()
     assert record.manifest["status"] == "complete"
     rows = record.table("transactions").to_pylist()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.driving import Load, attended, history_rows, order, timeline, total
+from support.driving import Load, history_rows, order, timeline, total, with_background
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
@@ -31,7 +31,7 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
 
 
 def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
-    record = load(attended(20, 600), **market).run(lambda running: running.executors()[0].kill())
+    record = load(with_background(20, 600), **market).run(lambda running: running.executors()[0].kill())
     assert "and its users and its part of the market with it" in record.incomplete_because
 
 
@@ -48,7 +48,7 @@ def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market
         "threading.Thread.run = breaking(threading.Thread.run)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
-    record = load(attended(2, 600), **market).run()
+    record = load(with_background(2, 600), **market).run()
     assert "ended by a fault of its own" in record.incomplete_because
     assert "its users and its part of the market" in record.incomplete_because
 
@@ -111,10 +111,10 @@ def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_
 SCRIPT = """
     import select, sys, time
     from pathlib import Path
-    from stallmark.driver.drive import Drive
+    from stallmark.driver.controller import Drive
     from stallmark.driver.pacing import Arrivals
     from stallmark.driver.timeline import Timeline, consecutive_steps
-    from stallmark.driver.record import RecordWriter
+    from stallmark.record.writer import RecordWriter
 
     timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
     drive = Drive(timeline, {order!r}, RecordWriter(Path(sys.argv[1]), {{"started": "now"}}))

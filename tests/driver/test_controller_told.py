@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from support.driving import plan
+from support.driving import timeline
 
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted
@@ -24,7 +24,7 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
         writer = RecordWriter(tmp_path / "run", {"started": "now"})
-        yield lambda *arguments: (Drive(plan([1], 1), ENGINE, writer, *arguments), Channel(there))
+        yield lambda *arguments: (Drive(timeline([1], 1), ENGINE, writer, *arguments), Channel(there))
 
 
 ENGINE = {"engine": "mssql://sa:corr3ct@db/bank", "workload": "bank"}
@@ -87,7 +87,7 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fi
         ("died", {"pid": 7, "code": -9}, "executor process 7 on load machine 2 was killed, and its users with it"),
         ("died", {"pid": 7, "code": 1}, "executor process 7 on load machine 2 ended by a fault of its own, whose"),
         ("lost", {"user": 3, "message": "gone"}, "virtual user 3 on load machine 2 lost the server: gone"),
-        ("lost", {"user": None, "message": "gone"}, "the background sessions  machine 2 lost the server: gone"),
+        ("lost", {"user": None, "message": "gone"}, "the background sessions on load machine 2 lost the server: gone"),
     ],
 )
 def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, spoken_for):
@@ -101,7 +101,7 @@ def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, sp
 def test_users_that_stop_at_the_plans_end_are_no_interruption(over, spoken_for):
     """Locust tells of its stop when it likes; the message may come while the last reports are read."""
     drive, conductor = spoken_for()
-    drive.start_ns = time.monotonic_ns() - (round(drive._plan.end_s * 1e9) if over else 0)
+    drive.start_ns = time.monotonic_ns() - (round(drive._timeline.end_s * 1e9) if over else 0)
     conductor.send("stopped")
     with nullcontext() if over else pytest.raises(Interrupted, match="stopped from the web page"):
         drive._receive(timeout=60)

@@ -77,7 +77,7 @@ class Load:
         return Record(self.writer.folder)
 
 
-def attended(users: int, seconds: float) -> Timeline:
+def with_background(users: int, seconds: float) -> Timeline:
     return replace(timeline([users], seconds), background_per_user=0.5)
 
 

@@ -11,9 +11,7 @@ WALL = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "datetime.
 LOAD = [
     *(ROOT / "transactions").rglob("*.py"),
     *(ROOT / "schema" / "brokerage").glob("*.py"),
-    *(
-        path for path in (ROOT / "driver").rglob("*.py") if path.name != "locust_bridge.py"
-    ),  # Locust's statistics have it
+    *(path for path in (ROOT / "driver").rglob("*.py") if path.name != "locust_bridge.py"),  # Locust has it
     ROOT / "src/stallmark/collectors/sampler.py",
 ]
 ALLOWED = {"transactions/brokerage/clock.py": ["datetime.now"]}  # once, as the load begins: test_clock.py
