@@ -1,15 +1,15 @@
 """How a scenario says how long to warm up: for a time, or until the load is steady."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, Tag, model_validator
 
 from stallmark.driver.plan import Patience
 from stallmark.quantities import Seconds, write_duration
-from stallmark.scenarios.part import Part
+from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 
 
-class UntilSteady(Part):
+class UntilSteady(Section):
     """Every step of a run waits by itself, after its ramp."""
 
     until: Literal["steady"]
@@ -29,10 +29,4 @@ class UntilSteady(Part):
         return Patience(self.at_least, self.at_most)
 
 
-def _kind(given: Any) -> str:
-    return "until steady" if isinstance(given, (dict, UntilSteady)) else "duration"
-
-
-WarmUp = Annotated[
-    Annotated[Seconds, Field(ge=0), Tag("duration")] | Annotated[UntilSteady, Tag("until steady")], Discriminator(_kind)
-]
+WarmUp = Annotated[Annotated[Seconds, Field(ge=0), Tag(WORD)] | Annotated[UntilSteady, Tag(MAPPING)], WordOrMapping]

@@ -189,8 +189,8 @@ def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_pat
     emulating = work(device=device)
     emulating.refuse_impossible()
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
-    monkeypatch.setattr(storage_work, "lab_of", lambda name: {"name": "array"} if name == "loop7" else None)
-    with pytest.raises(StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"):
+    monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: {"name": "array"} if name == "loop7" else None)
+    with pytest.raises(StallmarkError, match=r"lies on the emulated array array, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
 

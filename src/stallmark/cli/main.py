@@ -9,6 +9,7 @@ from typing import Any
 import click
 import humanize
 
+from stallmark.cli.array import array
 from stallmark.cli.common import (
     CONDITION_BROKEN,
     FAILED,
@@ -25,7 +26,6 @@ from stallmark.cli.common import (
     workload_options,
 )
 from stallmark.cli.compare import compare, plan
-from stallmark.cli.lab import lab
 from stallmark.cli.probe import probe
 from stallmark.cli.server.commands import selftest, server
 from stallmark.cli.whatif import whatif
@@ -183,18 +183,17 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.model import QueryScenario
-    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.model import ProbeScenario, QueryScenario
     from stallmark.scenarios.read import read_any_scenario
 
     model = read_any_scenario(scenario, overrides)
     show = Show(err)
-    if isinstance(model, RawScenario):
-        from stallmark.cli.probe import run_raw
+    if isinstance(model, ProbeScenario):
+        from stallmark.cli.probe import run_probe_scenario
 
-        run_raw(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
         return
-    runs = len(model.turns())
+    runs = len(model.run_order())
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:
@@ -324,7 +323,7 @@ def list_(as_json: bool) -> None:
 
 main.add_command(compare)
 main.add_command(plan)
-main.add_command(lab)
+main.add_command(array)
 main.add_command(probe)
 main.add_command(whatif)
 main.add_command(server)

@@ -92,11 +92,11 @@ class Runner:
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
-        turns = self._scenario.turns()
+        run_order = self._scenario.run_order()
         if self._gathering:
             self._gathering = replace(self._gathering, facts=facts_of(self._engine))
         holds, there, array, last = True, None, {}, self.folder
-        for number, turn in enumerate(turns, 1):
+        for number, turn in enumerate(run_order, 1):
             look()
             if turn.variant is not there:
                 try:
@@ -115,7 +115,7 @@ class Runner:
                 turn.variant,
                 folder=last,
                 place={"experiment": self._experiment, "sequence": number} | turn.place,
-                title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
+                title=f"[{number}/{len(run_order)}] {turn.variant.name}{' again' * turn.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,
