@@ -6,14 +6,13 @@ from pydantic import Field, Tag, model_validator
 
 from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
-from stallmark.quantities import Seconds
+from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
+from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
-from stallmark.scenarios.warm_up import UntilSteady, WarmUp
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import attendants_each
+from stallmark.transactions.mix import background_per_user
 from stallmark.transactions.warehouse.streams import MOST_STREAMS
 
 
@@ -30,6 +29,29 @@ ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[O
 class ThinkTime(Section):
     mean: Seconds
     kind: Literal["constant", "exponential"] = "exponential"
+
+
+class UntilSteady(Section):
+    """`warm_up: {until: steady, at_most: …}`: every step of a run waits by itself, after its ramp."""
+
+    until: Literal["steady"]
+    at_least: Annotated[Seconds, Field(ge=0)] = 30.0
+    at_most: Annotated[Seconds, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _a_while(self) -> Self:
+        if self.at_most <= self.at_least:
+            raise ValueError(
+                f"at_most {write_duration(self.at_most)} leaves no time to wait after at_least "
+                f"{write_duration(self.at_least)}: raise it"
+            )
+        return self
+
+    def limits(self) -> WarmUpLimits:
+        return WarmUpLimits(self.at_least, self.at_most)
+
+
+WarmUp = Annotated[Annotated[Seconds, Field(ge=0), Tag(WORD)] | Annotated[UntilSteady, Tag(MAPPING)], WordOrMapping]
 
 
 class ConcurrentStreams(Section):
@@ -97,13 +119,13 @@ class Scenario(AnyScenario):
             return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
         return Arrivals()
 
-    def plan(self) -> Plan:
-        patience = self.warm_up.patience() if isinstance(self.warm_up, UntilSteady) else None
+    def timeline(self) -> Timeline:
+        limits = self.warm_up.limits() if isinstance(self.warm_up, UntilSteady) else None
         warm_up_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
-        steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
-        attendants = attendants_each(find_workload(self.workload.name), self.workload.deck())
-        return Plan(steps, self.arrival_plan(), self.workload.seed, attendants, patience)
+        steps = consecutive_steps(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
+        background = background_per_user(find_workload(self.workload.name), self.workload.deck())
+        return Timeline(steps, self.arrival_plan(), self.workload.seed, background, limits)
 
     def run_seconds(self) -> float:
         """How long users run in all, without loading and preparing; at most, where a steady state is waited for."""
-        return self.plan().end_s * len(self.run_order())
+        return self.timeline().end_s * len(self.run_order())
