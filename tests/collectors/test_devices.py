@@ -177,4 +177,4 @@ def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path
     with opened(Device(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
-    assert "the array's own counters are for root" in (Device(engine).limited() or "")
+    assert "its own counters are for root" in (Device(engine).limited() or "")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from stallmark.cli.array import array
 from stallmark.cli.attach import attach
 from stallmark.cli.build import build
 from stallmark.cli.check import check
