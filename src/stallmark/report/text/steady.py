@@ -13,8 +13,9 @@ def method(found: Steadiness) -> str:
     return (
         f"Means of {found.batches} batches of {found.batch_s} s each (correlation of neighbours {found.alike:.2f}, "
         f"which raises the variance {found.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope "
-        "and its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. Unsteady is "
-        f"what is significant (p < {UNSTEADY_P:g} each) and moves the mean by more than {percent(DRIFT)} over the interval."
+        "and its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. "
+        f"Unsteady is what is significant (p < {UNSTEADY_P:g} each) and moves the mean by more than "
+        f"{percent(DRIFT)} over the interval."
     )
 
 
