@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stallmark import format
-from stallmark.analysis.finding import Finding, caution
+from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
@@ -114,7 +114,7 @@ def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
         result.append(Mark("incomplete", caution(ValidityKind.RUN_INCOMPLETE, because=run.incomplete_because), True))
     if (found := step.steadiness) and found.verdict in _UNSTEADY:
         result.append(Mark(_UNSTEADY[found.verdict], found.finding, found.incomparable))
-    short = {ValidityKind.ENDED_EARLY: "cut short"}
+    short: dict[Kind, str] = {ValidityKind.ENDED_EARLY: "cut short"}
     result += [Mark(short.get(one.kind, "invalid"), one, True) for one in step.invalid]
     result += [Mark(gate.name, gate.failure, True) for gate in step.gates if gate.failure and not gate.voids]
     result += [Mark("bursts of errors", one, False) for one in step.bursts]
