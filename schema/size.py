@@ -62,7 +62,7 @@ def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
 
 
 def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str, *, workers: int = 1) -> Estimate:
-    """Estimate the database for `rows` by full table name; as many tables as there are workers get their keys at once."""
+    """Estimate the database for `rows` by full table name; `workers` tables get their keys at once."""
     tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
     heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
     keys = sum(index_bytes(table, count, dialect) for table, count in tables)

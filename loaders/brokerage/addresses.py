@@ -18,7 +18,7 @@ _FLATS = 40
 
 
 def addresses(seed: int, whose: str, number: Ints, keys: Ints) -> pa.Table:
-    """Return rows of the table `address`; `number` counts exchanges, companies or customers. Half have no second line."""
+    """Return rows of the table `address`; `number` counts exchanges, companies or customers. Half have one line."""
     streets = words.streets()
     house = pc.cast(pa.array(1 + whole(seed, f"{whose} house", number, 9_999)), pa.string())
     street = chosen(streets, whole(seed, f"{whose} street", number, len(streets)))

@@ -166,7 +166,7 @@ def broker_of(account_key: Ints) -> Ints:
 
 
 def company_of(security: Ints) -> Ints:
-    """Return the company that issued a security: each has a common stock, 185 of a load unit a preferred one as well."""
+    """Return the issuer of a security: each company has a common stock, 185 of a load unit a preferred one as well."""
     unit, place = np.divmod(security, SECURITIES)
     return unit * COMPANIES + np.where(place < COMPANIES, place, place - COMPANIES)
 

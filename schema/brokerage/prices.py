@@ -27,7 +27,7 @@ def price_cents(security: Ints, second: Floats) -> Ints:
 
 
 def cents_at(phased_s: float) -> int:
-    """Return `price_cents` of one security whose phase is added to the second; NumPy takes fifty times as long for one."""
+    """Return `price_cents` of one security, its phase added to the second; NumPy takes fifty times as long for one."""
     return round(HIGH_CENTS - _CENTS_PER_S * abs(phased_s % PERIOD_S - _HALF_S))
 
 
