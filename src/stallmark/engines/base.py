@@ -140,7 +140,7 @@ class Engine(ABC):
     """A server of our own on this machine: its devices and CPUs are those we can see."""
 
     devices: Any = None
-    """The emulated devices of a server of our own (`SlowDevices`), for their counters."""
+    """The emulated devices of a server of our own (`EmulatedArrays`), for their counters."""
 
     may_drop_caches: bool = False
     """Of a server that others may use: only when its owner says so."""

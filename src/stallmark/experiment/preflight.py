@@ -53,7 +53,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
     """Flash of a share of the data that is no size a device can have."""
     for variant in scenario.variants:
         try:
-            scenario.devices_of(variant, loaded_bytes)
+            scenario.emulated_arrays_of(variant, loaded_bytes)
         except StallmarkError as error:
             raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
@@ -110,7 +110,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
         "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
         "reset: restore": ("restore", scenario.reset == "restore"),
-        "device": ("emulated_device", any(map(scenario.emulates, variants))),
+        "emulated_array": ("emulated_device", any(map(scenario.emulates, variants))),
     }
     for key, (ability, wanted) in asked.items():
         if wanted and (why := engine.cannot(ability)):

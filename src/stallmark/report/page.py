@@ -34,6 +34,7 @@ from stallmark.report.sections.axis import axis_figures, transaction_figures
 from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks
+from stallmark.report.text import sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -248,7 +249,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "causes": cause_tables, "array": array_tables, "raw": raw}
+    found.globals |= {
+        "format": format,
+        "sentence": sentence,
+        "causes": cause_tables,
+        "array": array_tables,
+        "raw": raw,
+    }
     return found
 
 

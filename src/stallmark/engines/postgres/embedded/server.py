@@ -33,7 +33,7 @@ from stallmark.engines.postgres.embedded.ownership import WAL_MARKER, claim, cla
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
@@ -72,8 +72,8 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
-    models: Mapping[str, DeviceModel] | None = None  # "data" and "wal": emulated devices
-    devices: SlowDevices | None = field(default=None, init=False)
+    models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated devices
+    devices: EmulatedArrays | None = field(default=None, init=False)
     _guard: subprocess.Popen | None = field(default=None, init=False)
     _lock: int | None = field(default=None, init=False)
 
@@ -120,7 +120,7 @@ class EmbeddedServer:
             if self.devices is None:
                 state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
-                self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
+                self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
@@ -137,7 +137,7 @@ class EmbeddedServer:
             if self.devices:
                 self.devices.set_model(name, None)
 
-    def use_devices(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def use_devices(self, models: Mapping[str, ArrayModel] | None) -> None:
         """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
         if (models or None) != self.models:
             self.stop()
@@ -303,7 +303,7 @@ class EmbeddedEngine(PostgresEngine):
             admin.execute(f'CREATE DATABASE "{database}"')
 
     @property
-    def devices(self) -> SlowDevices | None:  # type: ignore[override]
+    def devices(self) -> EmulatedArrays | None:  # type: ignore[override]
         return self.server.devices
 
     @contextmanager
@@ -334,12 +334,12 @@ class EmbeddedEngine(PostgresEngine):
     def uncap_memory(self) -> None:
         self.cap_memory(self._original_pool_bytes)
 
-    def emulate(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def emulate(self, models: Mapping[str, ArrayModel] | None) -> None:
         """Put the server on emulated devices, or back on the real ones; not slow until `engage_devices`."""
         self.server.use_devices(models)
         self.server.start()
 
-    def emulated_devices(self) -> Mapping[str, DeviceModel]:
+    def emulated_devices(self) -> Mapping[str, ArrayModel]:
         return self.server.models or {}
 
     def gone(self) -> str | None:
