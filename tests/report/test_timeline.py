@@ -8,10 +8,10 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise_run
 from stallmark.record.reader import Record
-from stallmark.report.page import render
-from stallmark.report.over_time import POINTS, bucket_means, bucket_width
-from stallmark.report.sections.timeline import stretches, time_figures
 from stallmark.report.figures import WIDE, rate_axis
+from stallmark.report.over_time import POINTS, bucket_means, bucket_width
+from stallmark.report.page import render
+from stallmark.report.sections.timeline import stretches, time_figures
 
 
 @property_of(st.integers(1, 300_000), st.integers(1, 20))
