@@ -13,7 +13,7 @@ from support.driving import Load, attended, history_rows, order, plan, total
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

@@ -81,7 +81,7 @@ class Run(AnyRun):
                 if drive.load_machines:
                     executors = [machine["executors"] for machine in drive.load_machines]
                     writer.manifest["workload"]["attendants"] = self._plan.all_attendants(executors)
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
                 sampler.start()
