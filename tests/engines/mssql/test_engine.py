@@ -42,7 +42,7 @@ def test_the_database_that_was_refused_is_the_one_that_is_named(engine, script, 
 def test_nobody_there(monkeypatch):
     if reason := odbc.missing():
         pytest.skip(reason)
-    monkeypatch.setattr("stallmark.engines.mssql.engine.LOGIN_TIMEOUT_S", 1)
+    monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
     with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
         MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
 
