@@ -378,7 +378,7 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, ta
     assert table.devices.models == {}
     table.devices.use(models)
     assert table.devices.models == models
-    devices = table.devices
+    devices = table.devices.array
     assert devices is not None
     start = devices.counters()
     assert start.keys() == models.keys()
@@ -393,9 +393,9 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, ta
         assert now[name].syncs > start[name].syncs
         assert now[name].busy_ns >= start[name].busy_ns
     table.caches.empty()
-    assert table.devices is devices  # as real ones, they outlive a restart
+    assert table.devices.array is devices  # as real ones, they outlive a restart
     table.devices.use(None)
-    assert table.devices.models == {} and table.devices is None
+    assert table.devices.models == {} and table.devices.array is None
     table.devices.engage()
     table.devices.relax()
     assert rows(table) == before
