@@ -37,15 +37,15 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 15, 5
 SCALE: dict[str, Any] = {"customers": 5000, "days": 1, "compressibility": 2}
 RECORDED = 60_000
 SLOW = {
-    "data": DeviceModel(spindles=12, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0, sync_ms=2, mb_per_s=150),
+    "data": ArrayModel(spindles=12, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0, sync_ms=2, mb_per_s=150),
 }
 SMALL_POOL, LARGE_POOL = 128 * 1024**2, 2 * 1024**3
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
@@ -72,7 +72,7 @@ variants:
 FAST_AND_SLOW = """
   - {name: fast}
   - name: slow
-    device:
+    emulated_array:
       data: {spindles: 12, read_ms: 4, write_ms: 4, sync_ms: 1, mb_per_s: 150}
 """
 

@@ -31,14 +31,14 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
 BRANCHES = 40
 SLOW = {
-    "data": DeviceModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
+    "data": ArrayModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
 }
 
 

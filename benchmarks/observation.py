@@ -44,7 +44,7 @@ measure: 40s
 buffer_pool: 64MiB
 start_cache: prefilled
 reset: restore
-device:
+emulated_array:
   data: {{spindles: {spindles}, read_ms: {read_ms}, write_ms: {read_ms}, sync_ms: 1, mb_per_s: 150}}
   wal: {{spindles: 1, read_ms: 1, write_ms: 0, sync_ms: 2, mb_per_s: 150}}
 variants:

@@ -111,7 +111,7 @@ def test_no_compiler(fresh):
                     place.symlink_to(program)
     fresh.environment["PATH"] = str(programs)
     device = {"data": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
-    said = refused(fresh, "run", fresh.scenario(device=device))
+    said = refused(fresh, "run", fresh.scenario(emulated_array=device))
     assert "compiler" in said and "gcc" in said
     code, said = fresh.run("doctor", "--json")
     assert code == 0

@@ -23,7 +23,7 @@ from stallmark.engines.postgres.embedded.programs import why_failed
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
 
@@ -368,7 +368,7 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
 
 # Emulated devices.
 
-SLOW = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=10_000)
+SLOW = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=10_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="an emulated device needs Linux and cc")

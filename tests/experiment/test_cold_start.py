@@ -18,8 +18,8 @@ def test_in_the_notes(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(Run, "_drive", lambda self, writer: "that is enough")
     scenario = read(
         "start_cache: prefilled", "start_cache: cold", "reset: restore", "reset: continue",
-        "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n", "",
-        "  - name: bare\n    device: bare\n", "", "    buffer_pool: 8MiB\n", "    device: bare\n",
+        "emulated_array:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n", "",
+        "  - name: bare\n    emulated_array: bare\n", "", "    buffer_pool: 8MiB\n", "    emulated_array: bare\n",
     )  # fmt: skip
     monkeypatch.setattr(EmbeddedCaches, "empty", lambda self: [LEFT])
     runner = Runner(scenario, EmbeddedEngine(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))

@@ -47,8 +47,8 @@ def engine(server: Responder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def placed(read, database="{files: [{path: /data/bank.mdf}]}"):
-    device = "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
-    return read(device, f"database: {database}\n", "    device: bare\n", "    buffer_pool: 16MiB\n")
+    device = "emulated_array:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
+    return read(device, f"database: {database}\n", "    emulated_array: bare\n", "    buffer_pool: 16MiB\n")
 
 
 def locked(script: Script, taken: int) -> None:

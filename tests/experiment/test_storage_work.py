@@ -190,11 +190,11 @@ def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
 
 def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_path, monkeypatch):
     device = {"data": {"spindles": 2, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
-    emulating = work(device=device)
+    emulating = work(emulated_array=device)
     emulating.refuse_impossible()
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
-    monkeypatch.setattr(storage_work, "lab_of", lambda name: {"name": "array"} if name == "loop7" else None)
-    with pytest.raises(StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"):
+    monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: {"name": "array"} if name == "loop7" else None)
+    with pytest.raises(StallmarkError, match=r"lies on the emulated array array, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
 

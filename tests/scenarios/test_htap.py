@@ -20,8 +20,8 @@ from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 
 SMALL = (
-    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "device=null", "buffer_pool=null", "reset=continue",
-    "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=4s",
+    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "emulated_array=null",
+    "buffer_pool=null", "reset=continue", "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=4s",
     "variants=[{name: alone, streams: 0}, {name: two, streams: 2}]",
 )  # fmt: skip
 

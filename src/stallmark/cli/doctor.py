@@ -87,9 +87,9 @@ def _embedded() -> Iterator[Finding]:
     from stallmark.storage.block_device.needs import missing
 
     if why := missing():
-        yield Finding("lab", "limited", f"no emulated array as a block device. {why}.")
+        yield Finding("emulated array", "limited", f"not as a block device: {why}.")
     else:
-        yield Finding("lab", "ok", "an emulated array can be made as a block device (`stallmark lab create`).")
+        yield Finding("emulated array", "ok", "possible as a block device (`stallmark array create`).")
 
 
 def _server(url: str) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 AnyAbility = TypeVar("AnyAbility", bound="Ability")
 
@@ -107,38 +107,38 @@ class Placement(Ability):
 
 
 class Devices(Ability, ABC):
-    """The emulated devices of a server of our own: "data", "wal" or both."""
+    """The emulated arrays of a server of our own: "data", "wal" or both."""
 
     @property
     @abstractmethod
-    def models(self) -> Mapping[str, DeviceModel]:
+    def models(self) -> Mapping[str, ArrayModel]:
         """The models in use, by name; empty on the real devices."""
 
     @property
     @abstractmethod
-    def array(self) -> SlowDevices | None:
+    def array(self) -> EmulatedArrays | None:
         """The devices themselves, for their counters; None on the real ones."""
 
     @abstractmethod
-    def use(self, models: Mapping[str, DeviceModel] | None) -> None:
-        """Put the server on emulated devices, or back on the real ones; not slow until `engage`."""
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+        """Put the server on emulated arrays, or back on the real ones; not slow until `engage`."""
 
     @abstractmethod
     def engage(self) -> None:
-        """Make emulated devices, if any, as slow as their models."""
+        """Make emulated arrays, if any, as slow as their models."""
 
     @abstractmethod
     def relax(self) -> None:
-        """Make emulated devices, if any, as fast as the real ones."""
+        """Make emulated arrays, if any, as fast as the real ones."""
 
 
 class NoDevices(Missing):
     """Every server is on its real devices: only to emulate some is refused."""
 
     array: None = None
-    models: Mapping[str, DeviceModel] = {}
+    models: Mapping[str, ArrayModel] = {}
 
-    def use(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
         if models:
             raise StallmarkError(f"{self.reason[0].upper()}{self.reason[1:]}.")
 

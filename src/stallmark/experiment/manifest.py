@@ -64,8 +64,8 @@ def now() -> str:
 def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
     """What users do, and when, and how many `streams` of queries are there beside them."""
     described = {"steps": _steps(scenario.timeline()), "workload": _workload(scenario, workload)}
-    if scenario.beside:
-        described["beside"] = {"streams": streams, "timeout_s": scenario.beside.timeout}
+    if scenario.concurrent_streams:
+        described["beside"] = {"streams": streams, "timeout_s": scenario.concurrent_streams.timeout}
     return described
 
 

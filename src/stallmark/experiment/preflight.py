@@ -54,7 +54,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
     """Flash of a share of the data that is no size a device can have."""
     for variant in scenario.variants:
         try:
-            scenario.devices_of(variant, loaded_bytes)
+            scenario.emulated_arrays_of(variant, loaded_bytes)
         except StallmarkError as error:
             raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
@@ -111,7 +111,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
         "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
         "reset: restore": (engine.backup, scenario.reset == "restore"),
-        "device": (engine.devices, any(map(scenario.emulates, variants))),
+        "emulated_array": (engine.devices, any(map(scenario.emulates, variants))),
     }
     for key, (ability, wanted) in asked.items():
         if wanted and (why := ability.refusal()):

@@ -114,7 +114,7 @@ class AnyRun(ABC):
         choice = scenario.workload
         self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
         self._counted = counted(engine, self._workload)
-        engine.devices.use(scenario.devices_of(self._variant, self._loaded.loaded_bytes))
+        engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
         wanted = None
         if pool := scenario.pool_of(self._variant):
             wanted = pool.resolve(self._loaded.loaded_bytes or 0)

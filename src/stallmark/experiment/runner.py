@@ -93,30 +93,30 @@ class Runner:
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
-        turns = self._scenario.turns()
+        run_order = self._scenario.run_order()
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, array, last = True, None, {}, self.folder
-        for number, turn in enumerate(turns, 1):
+        for number, planned in enumerate(run_order, 1):
             look()
-            if turn.variant is not there:
+            if planned.variant is not there:
                 try:
-                    there, array = turn.variant, storage.make(turn.variant)
+                    there, array = planned.variant, storage.make(planned.variant)
                 except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
                     if number == 1:
                         raise
                     because = str(failed).rstrip(".")
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
-                        note_end(last, turn.variant.name, because)
+                        note_end(last, planned.variant.name, because)
                     if isinstance(failed, Stopped):
                         raise
                     return Finished(because, holds)
-            last = folder_of(self.folder, number, turn.variant.name)
+            last = folder_of(self.folder, number, planned.variant.name)
             run = self._make(
-                turn.variant,
+                planned.variant,
                 folder=last,
-                place={"experiment": self._experiment, "sequence": number} | turn.place,
-                title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
+                place={"experiment": self._experiment, "sequence": number} | planned.place,
+                title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,

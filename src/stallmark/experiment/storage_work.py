@@ -14,7 +14,7 @@ from stallmark.record.probe import Asked
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
 from stallmark.storage import probe
-from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 from stallmark.storage.emulator import PROBE_FOLDER
 
@@ -126,13 +126,13 @@ class StorageWork:
         """A variant says which device it is on, and would be on another."""
         for folder in self._engine.directories().values():
             try:
-                lab = lab_of(device_behind(folder).name)
+                array = emulated_array_of(device_behind(folder).name)
             except NoBlockDevice:
                 continue
-            if lab:
+            if array:
                 raise StallmarkError(
-                    f"{folder} lies on lab {lab['name']}, which is emulated, and variant {variant.name!r} emulates "
-                    "another device on it (`device`): remove that, or name other folders (--data-dir, --wal-dir)."
+                    f"{folder} lies on the emulated array {array['name']}, and variant {variant.name!r} emulates "
+                    "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 
     def _folder(self, key: str, named: str | None) -> Path:

@@ -34,7 +34,7 @@ class MssqlEngine(Server, Engine):
     """A database on a server named by URL; see `address` for how it is written."""
 
     dialect = "mssql"
-    devices = NoDevices("an emulated device works under the embedded server only")
+    devices = NoDevices("an emulated array works under the embedded server only")
 
     def __init__(self, url: str):
         super().__init__(url)

@@ -79,7 +79,7 @@ class PostgresEngine(Engine):
         "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
         "tablespaces"
     )
-    devices: Devices | NoDevices = NoDevices("an emulated device works under the embedded server only")
+    devices: Devices | NoDevices = NoDevices("an emulated array works under the embedded server only")
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)

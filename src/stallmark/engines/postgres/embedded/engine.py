@@ -10,7 +10,7 @@ from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placeme
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 
 class EmbeddedMemory(Memory):
@@ -71,14 +71,14 @@ class EmbeddedDevices(Devices):
         self._server = server
 
     @property
-    def models(self) -> Mapping[str, DeviceModel]:
+    def models(self) -> Mapping[str, ArrayModel]:
         return self._server.models or {}
 
     @property
-    def array(self) -> SlowDevices | None:
+    def array(self) -> EmulatedArrays | None:
         return self._server.devices
 
-    def use(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
         self._server.use_devices(models)
         self._server.start()
 

@@ -23,7 +23,7 @@ from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clea
 from stallmark.engines.postgres.embedded.ownership import WAL_MARKER, claim, claim_wal, end_leftover, private_folder
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
@@ -58,8 +58,8 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
-    models: Mapping[str, DeviceModel] | None = None  # "data" and "wal": emulated devices
-    devices: SlowDevices | None = field(default=None, init=False)
+    models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
+    devices: EmulatedArrays | None = field(default=None, init=False)
     _guard: subprocess.Popen | None = field(default=None, init=False)
     _lock: int | None = field(default=None, init=False)
 
@@ -106,13 +106,13 @@ class EmbeddedServer:
             if self.devices is None:
                 state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
-                self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
+                self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
 
     def engage_devices(self) -> None:
-        """From now on the emulated devices, if any, are as slow as their models."""
+        """From now on the emulated arrays, if any, are as slow as their models."""
         for name, model in (self.models or {}).items():
             assert self.devices
             self.devices.set_model(name, model)
@@ -123,7 +123,7 @@ class EmbeddedServer:
             if self.devices:
                 self.devices.set_model(name, None)
 
-    def use_devices(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def use_devices(self, models: Mapping[str, ArrayModel] | None) -> None:
         """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
         if (models or None) != self.models:
             self.stop()
@@ -146,7 +146,7 @@ class EmbeddedServer:
             end_leftover(self.data)  # if it was the guard that was killed
 
     def close(self) -> None:
-        """Stop the server and give the folder back, and its emulated devices."""
+        """Stop the server and give the folder back, and its emulated arrays."""
         self.stop()
         self._drop_devices()
         if self._lock is not None:
