@@ -24,20 +24,21 @@ from psycopg import pq
 
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
 BRANCHES = 40
 SLOW = {
-    "data": DeviceModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
+    "data": ArrayModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
 }
 
 
@@ -45,7 +46,7 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     """(committed TPS, executor CPU µs per transaction) of the measured interval."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, {})
-    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     order = {
         "engine": engine.spec(),
         "workload": "bank",
@@ -55,7 +56,7 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
         "call_timeout_s": 60,
         "repeat": 1,
     }
-    drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)
+    drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), order, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()
@@ -136,17 +137,17 @@ def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
     server = EmbeddedServer(work / "bank")
     engine = EmbeddedEngine(server, "bank")
     build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
-    if not engine.kept_for_restore():
-        engine.keep_for_restore("the bank as loaded")
-    engine.restore()
+    if not engine.backup.label():
+        engine.backup.keep("the bank as loaded")
+    engine.backup.restore()
     if mode == "slow":
-        engine.emulate(SLOW)
-        engine.cap_memory(128 * 1024**2)
+        engine.devices.use(SLOW)
+        engine.memory.cap(128 * 1024**2)
     else:
-        engine.cap_memory(1024**3)
-    engine.prefill("bank")
+        engine.memory.cap(1024**3)
+    engine.prefill.fill("bank")
     engine.checkpoint()
-    engine.engage_devices()
+    engine.devices.engage()
     return engine, work
 
 

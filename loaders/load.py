@@ -10,15 +10,15 @@ import sqlalchemy as sa
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import compressibility, crew, ledger
+from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Batch, Loader, Part, Plan, Scale, checked_seed, loader_for
+from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, size
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 
 class Workload(Protocol):
-    """What a build needs of a workload (`transactions.workload.Workload` has it)."""
+    """The part of a workload that a build needs (`transactions.workload.Workload` has it)."""
 
     @property
     def name(self) -> str: ...
@@ -30,8 +30,8 @@ class Workload(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a build is. `bytes` are those sent to the server; after the load only `phase` changes."""
+class BuildProgress:
+    """The progress of a build. `bytes` are those sent to the server; after the load only `phase` changes."""
 
     phase: str
     rows: int
@@ -49,7 +49,7 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What of the wanted database is there: absent, half-loaded or complete."""
+    """The state of the wanted database: absent, half-loaded or complete."""
 
     state: str
     batches: int
@@ -71,7 +71,7 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
     """
     loader = loader_for(workload.name)
     wanted = _identity(workload, loader, scale, seed)
-    total = len(Plan(loader.groups(wanted.scale)).batches())
+    total = len(LoadPlan(loader.groups(wanted.scale)).batches())
     found = ledger.read(engine)
     if found is None:
         _refuse_foreign_tables(engine, workload)
@@ -102,10 +102,10 @@ def build(
     seed: int,
     *,
     workers: int,
-    part: Part | None = None,
+    part: BatchShare | None = None,
     to_be_copied: bool = False,
     arrange: Callable[[deploy.Parts], deploy.Parts] = lambda parts: parts,
-    progress: Callable[[Progress], Any] = lambda _: None,
+    progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
@@ -119,11 +119,11 @@ def build(
     started = time.monotonic()
     loader = loader_for(workload.name)
     identity = _identity(workload, loader, scale, seed)
-    plan = Plan(loader.groups(identity.scale))
+    plan = LoadPlan(loader.groups(identity.scale))
     wanted = plan.batches(part)
-    at = Progress("load", 0, sum(plan.rows.values()), 0)
+    at = BuildProgress("load", 0, sum(plan.rows.values()), 0)
 
-    def follow(now: Progress) -> None:
+    def follow(now: BuildProgress) -> None:
         nonlocal at
         at = now
         progress(now)
@@ -149,7 +149,8 @@ def build(
 def _prepare(engine: Engine, parts: deploy.Parts, identity: Identity, found: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
     if found.state == "absent":
-        engine.drop_kept()  # it is of another database than the one that begins here
+        if engine.backup:
+            engine.backup.drop()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
     deploy.create_tables(engine, parts.tables)
 
@@ -158,10 +159,10 @@ def _load(
     engine: Engine,
     workload: Workload,
     identity: Identity,
-    plan: Plan,
+    plan: LoadPlan,
     workers: int,
     wanted: Sequence[Batch],
-    progress: Callable[[Progress], Any],
+    progress: Callable[[BuildProgress], Any],
 ) -> int:
     done = ledger.batches(engine)
     missing = [batch for batch in wanted if batch not in done]
@@ -169,11 +170,11 @@ def _load(
     sent = sum(sent for _, sent in done.values())
     rows = 0
     total = sum(plan.rows.values())
-    progress(Progress("load", before, total, sent))
-    for loaded in crew.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
+    progress(BuildProgress("load", before, total, sent))
+    for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
         sent += loaded.bytes
-        progress(Progress("load", before + rows, total, sent))
+        progress(BuildProgress("load", before + rows, total, sent))
     return rows
 
 
@@ -181,9 +182,9 @@ def _finish(
     engine: Engine,
     workload: Workload,
     parts: deploy.Parts,
-    plan: Plan,
+    plan: LoadPlan,
     workers: int,
-    progress: Callable[[Progress], Any],
+    progress: Callable[[BuildProgress], Any],
 ) -> bool:
     """Make keys, procedures and statistics if every batch is in; says whether it is."""
     loaded = ledger.batches(engine)
@@ -200,7 +201,7 @@ def _finish(
             procedures,
             rows=plan.rows,
             workers=workers,
-            step=lambda phase: progress(Progress(phase, total, total, sent)),
+            step=lambda phase: progress(BuildProgress(phase, total, total, sent)),
         )
         ledger.note_complete(engine, compressibility.measured(engine, deploy.schemas_of(workload.metadata)))
     return True
@@ -223,7 +224,7 @@ def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
 
 
 def _check_space(
-    engine: Engine, workload: Workload, plan: Plan, found: Recognition, to_be_copied: bool, workers: int
+    engine: Engine, workload: Workload, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()
@@ -231,8 +232,10 @@ def _check_space(
         return
     sizes = size.estimate(workload.metadata, plan.rows, engine.dialect, workers=workers)
     needed, when = sizes.build_bytes, "while it is built"
-    if to_be_copied and (both := sizes.loaded_bytes + engine.copy_bytes(sizes.loaded_bytes)) > needed:
-        needed, when = both, "with the copy that every run starts from"
+    if to_be_copied and engine.backup:
+        both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)
+        if both > needed:
+            needed, when = both, "with the copy that every run starts from"
     missing = needed - sizes.heap_bytes * found.batches // found.batches_total
     if missing > free:
         raise StallmarkError(

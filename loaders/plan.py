@@ -1,4 +1,4 @@
-"""What has to be loaded: groups of tables in batches, and what each batch holds.
+"""The plan of a load: groups of tables in batches, and the rows of each batch.
 
 A loader's batch is a pure function of (seed, scale, group, batch number). So any process on any machine may
 make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
@@ -61,7 +61,7 @@ class Loader(ABC):
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        """By table, the condition that the rows of this batch fulfil and no others do, for a heap without keys."""
+        """Return by table the SQL condition that selects exactly the rows of this batch, for a heap without keys."""
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
@@ -69,14 +69,14 @@ class Loader(ABC):
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchShare:
     """A share of the batches, for one of several machines: number `k` of `n`, counted from 1."""
 
     k: int
     n: int
 
     @classmethod
-    def parse(cls, text: str) -> "Part":
+    def parse(cls, text: str) -> "BatchShare":
         found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         part = cls(int(found[1]), int(found[2])) if found else None
         if part is None or not 1 <= part.k <= part.n:
@@ -88,18 +88,18 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     groups: Sequence[Group]
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows each table gets, of all groups that fill it."""
+        """Return the rows of each table, over all groups that fill it."""
         total: Counter[str] = Counter()
         for group in self.groups:
             total.update(group.rows)
         return dict(total)
 
-    def batches(self, part: Part | None = None) -> list[Batch]:
+    def batches(self, part: BatchShare | None = None) -> list[Batch]:
         """The batches of a part, or all. Parts are disjoint, and together they are the whole.
 
         Raises StallmarkError where there are more parts than batches.

@@ -5,21 +5,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import psutil
 import pytest
 from support.building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import crew, ledger
+from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.load import Progress, recognise
-from stallmark.loaders.plan import Plan
+from stallmark.loaders.load import BuildProgress, recognise
+from stallmark.loaders.plan import LoadPlan
 from stallmark.transactions.bank import WORKLOAD
 
-KILLED = {"branches": 8}  # loaded for some seconds
+KILLED = {"branches": 4}
 FEW = {"branches": 4}
 
 BUILDER = """
@@ -28,12 +30,23 @@ from stallmark.engines import open_engine
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 spec, scale, seed = json.loads(sys.stdin.readline())
-build(open_engine(spec), WORKLOAD, scale, seed, workers=2)
+engine, held = open_engine(spec), []
+def hold(progress):
+    if progress.rows and not held:
+        held.append(engine.connect("test", autocommit=False))
+        held[0].execute("LOCK TABLE bank.accounts IN SHARE MODE")
+        print(flush=True)
+build(engine, WORKLOAD, scale, seed, workers=2, progress=hold)
+"""
+"""Builds until a batch is in; then its loaders wait in the middle of theirs."""
+LOADERS_WAIT = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'stallmark-loader' AND wait_event_type = 'Lock'
 """
 
 
 def start_builder(database: EmbeddedEngine, scale: dict) -> subprocess.Popen:
-    builder = subprocess.Popen([sys.executable, "-c", BUILDER], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    builder = subprocess.Popen([sys.executable, "-c", BUILDER], stdin=PIPE, stdout=PIPE, stderr=PIPE)
     assert builder.stdin
     builder.stdin.write(json.dumps([database.spec(), scale, SEED]).encode() + b"\n")
     builder.stdin.flush()
@@ -51,7 +64,8 @@ def never_killed(embedded_server: EmbeddedServer) -> dict[str, tuple]:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str, tuple], how: signal.Signals) -> None:
     builder = start_builder(database, KILLED)
-    eventually(lambda: len(ledger.batches(database)) >= 2)
+    assert builder.stdout and builder.stdout.readline() == b"\n"
+    eventually(lambda: database.query(LOADERS_WAIT) == [(2,)])
     workers = loaders_of(psutil.Process(builder.pid))
     assert len(workers) == 2
     builder.send_signal(how)
@@ -64,19 +78,19 @@ def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str
     done = ledger.batches(database)
     found = recognise(database, WORKLOAD, KILLED, SEED)
     assert found.state == "half-loaded"
-    assert f"{len(done)} of 10 batches" in str(found)
+    assert f"{len(done)} of 6 batches" in str(found)
     # No half batch: the heap holds exactly what the ledger says.
     [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")
     assert in_heap == sum(rows for batch, (rows, _) in done.items() if batch.group == "accounts")
 
     again = make(database, KILLED)
     assert again.outcome == "continued"
-    assert again.rows == 800_088 - sum(rows for rows, _ in done.values())
+    assert again.rows == 400_044 - sum(rows for rows, _ in done.values())
     assert checksums(database) == never_killed
 
 
 def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: EmbeddedEngine) -> None:
-    def kill_one(progress: Progress) -> None:
+    def kill_one(progress: BuildProgress) -> None:
         if progress.phase == "load" and progress.rows:
             loaders_of(psutil.Process())[0].kill()
 
@@ -91,7 +105,7 @@ def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: Embedde
 
 
 def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
-    def break_it(progress: Progress) -> None:
+    def break_it(progress: BuildProgress) -> None:
         if progress.rows == 0:
             database.execute("ALTER TABLE bank.accounts ADD CHECK (aid < 150000)")
 
@@ -100,7 +114,7 @@ def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
 
 
 def test_a_key_that_cannot_be_made_is_told(database: EmbeddedEngine) -> None:
-    def double_a_row(progress: Progress) -> None:
+    def double_a_row(progress: BuildProgress) -> None:
         if progress.phase == "keys and indexes":
             database.execute("INSERT INTO bank.tellers SELECT * FROM bank.tellers WHERE tid = 5")
 
@@ -113,7 +127,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "server")
     database = EmbeddedEngine(server, "lost")
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.rows:
             server.stop()
 
@@ -128,7 +142,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
 
 
 def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.rows:
             raise KeyboardInterrupt
 
@@ -141,7 +155,7 @@ def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> Non
 
 
 def test_interrupted_after_the_load(database: EmbeddedEngine) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.phase == "procedures":
             raise KeyboardInterrupt
 
@@ -155,8 +169,8 @@ def test_interrupted_after_the_load(database: EmbeddedEngine) -> None:
 
 def test_leaving_the_crew_ends_it(database: EmbeddedEngine) -> None:
     make_tables(database)
-    batches = Plan(LOADER.groups({"branches": 8})).batches()
-    loading = crew.load(database, "bank", SEED, {"branches": 8}, batches, 2)
+    batches = LoadPlan(LOADER.groups({"branches": 8})).batches()
+    loading = loader_pool.load(database, "bank", SEED, {"branches": 8}, batches, 2)
     next(loading)
     pids = [p.pid for p in loaders_of(psutil.Process())]
     assert len(pids) == 2

@@ -8,7 +8,7 @@ import humanize
 
 from stallmark.cli.common import CONDITION_BROKEN, INCOMPLETE, err, escape, json_option, target_options, tell
 from stallmark.cli.report import show_report
-from stallmark.driver.cluster.join import MASTER_PORT, Gathering
+from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped
@@ -36,28 +36,27 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.model import QueryScenario
-    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.model import ProbeScenario, QueryScenario
     from stallmark.scenarios.read import read_any_scenario
 
     model = read_any_scenario(scenario, overrides)
     show = Show(err)
-    if isinstance(model, RawScenario):
-        from stallmark.cli.probe import run_raw
+    if isinstance(model, ProbeScenario):
+        from stallmark.cli.probe import run_probe_scenario
 
-        run_raw(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
         return
-    runs = len(model.turns())
+    runs = len(model.run_order())
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:
-        at_most = "at most " if model.plan().patience else ""
+        at_most = "at most " if model.timeline().warm_up_limits else ""
         how_long = f", {at_most}{humanize.precisedelta(round(model.run_seconds()))} of load in all"
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     with target.engine(model.workload, model) as engine:
-        gathering = Gathering(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
-        runner = Runner(model, engine, out_dir, show, web_port, gathering)
+        expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+        runner = Runner(model, engine, out_dir, show, web_port, expected)
         try:
             finished = runner.run()
         except (Stopped, StallmarkError, CallFailed):

@@ -7,7 +7,7 @@ from typing import Any
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, Step
+from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
 from stallmark.experiment.manifest import now, of_queries, phase_step
@@ -46,14 +46,14 @@ class QueryRun(AnyRun):
     def _sets(self) -> int:
         """Refresh sets that are still needed: of this run, and of those after it that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
-        runs = len(self._scenario.turns()) - self._place["sequence"] + 1
+        runs = len(self._scenario.run_order()) - self._place["sequence"] + 1
         each = sum(sets[phase] for phase in self._queries.phases)
         return each * (runs if self._scenario.reset == "continue" else 1)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
         total = sum(len(steps) for _, streams in phases for _, steps in streams)
-        clock = Clock()
+        clock = Stopwatch()
         drive = QueryDrive(self._engine, writer, self._queries.timeout, clock)
         sampler = Sampler(self._collectors, writer.append, clock)
         try:
@@ -62,7 +62,7 @@ class QueryRun(AnyRun):
                 self._watch,
                 self._show.bar(f"{self._title}: running", None),
             ):
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
                 clock.start()
@@ -78,7 +78,7 @@ class QueryRun(AnyRun):
             return str(interruption)
         return None
 
-    def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[Step]]]:
+    def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
         """Numbers and steps of the streams of a phase, with every text made."""
         first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
         refreshes = self._queries.refreshes
@@ -111,7 +111,7 @@ class QueryRun(AnyRun):
     def _delete(self) -> int:
         return self._refresh.delete().rows
 
-    def _say(self, phase: Phase, total: int, progress: Progress) -> None:
+    def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done
         note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
         if progress.failed:

@@ -1,0 +1,115 @@
+"""The timeline of one run's load: steps on a fixed timeline, known to every process before the first user starts."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stallmark.driver.pacing import Arrivals
+
+USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
+
+
+# Servers hand in their statistics up to a second late (PGSTAT_MIN_INTERVAL): the load goes on meanwhile.
+COOL_DOWN_S = 2.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """Seconds count from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up lasts until
+    `measure_s`; measured is `measure_s` to `end_s`."""
+
+    name: str
+    users: int
+    begin_s: float
+    ramp_s: float
+    measure_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
+class WarmUpLimits:
+    """How long after its ramp a step may wait for a steady state before it is measured."""
+
+    at_least_s: float
+    at_most_s: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """`rate` of open arrivals counts all users together, whatever the step."""
+
+    steps: tuple[Step, ...]
+    arrivals: Arrivals
+    seed: int
+    background_per_user: float = 0.0
+    """Sessions beside each user's, for what no user starts."""
+    warm_up_limits: WarmUpLimits | None = None
+    """Where steps wait for a steady state they are planned as if it came at the last moment."""
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Timeline":
+        """The timeline that `dataclasses.asdict` made `fields` of, in another process."""
+        steps = tuple(Step(**step) for step in fields["steps"])
+        arrivals = Arrivals(**fields["arrivals"])
+        warm_up_limits = WarmUpLimits(**fields["warm_up_limits"]) if fields["warm_up_limits"] else None
+        return cls(steps, arrivals, fields["seed"], fields["background_per_user"], warm_up_limits)
+
+    def measuring_from(self, index: int, second: float) -> "Timeline":
+        """With step number `index` measured from that second on, for as long as planned; later steps follow it."""
+        earlier_s = self.steps[index].measure_s - second
+        current = self.steps[index]
+        moved = replace(current, measure_s=second, end_s=current.end_s - earlier_s)
+        later = (
+            replace(
+                step,
+                begin_s=step.begin_s - earlier_s,
+                measure_s=step.measure_s - earlier_s,
+                end_s=step.end_s - earlier_s,
+            )
+            for step in self.steps[index + 1 :]
+        )
+        return replace(self, steps=(*self.steps[:index], moved, *later))
+
+    @property
+    def end_s(self) -> float:
+        """When users stop: after the last step, whose end nothing that stops is to disturb."""
+        return self.steps[-1].end_s + COOL_DOWN_S
+
+    @property
+    def most_users(self) -> int:
+        return max(step.users for step in self.steps)
+
+    def executors(self, machines: int = 1) -> int:
+        """Executor processes on this one of `machines`: no more than cores, and few users in each."""
+        users_here = math.ceil(self.most_users / machines)
+        return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
+
+    def background_sessions(self, executors: int) -> int:
+        """In each of all the `executors`."""
+        return math.ceil(self.most_users * self.background_per_user / executors)
+
+    def all_background_sessions(self, executors: Sequence[int]) -> int:
+        """On machines that have so many executors each."""
+        machines = len(executors)
+        return sum(here * self.background_sessions(here * machines) for here in executors)
+
+    def step_at(self, second: float) -> Step:
+        """The step in force; the last one after the end."""
+        return next((step for step in self.steps if second < step.end_s), self.steps[-1])
+
+
+def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
+    """Steps of equal length one after the other; each ramps from the users of the one before.
+
+    Users that come again have a step of another name: what went before is not the same.
+    """
+    steps: list[Step] = []
+    for count in users:
+        begin = steps[-1].end_s if steps else 0.0
+        measure = begin + ramp_s + warm_up_s
+        before = sum(step.users == count for step in steps)
+        name = f"{count} users" + (f" ({before + 1})" if before else "")
+        steps.append(Step(name, count, begin, ramp_s, measure, measure + measure_s))
+    return tuple(steps)

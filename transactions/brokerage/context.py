@@ -1,0 +1,89 @@
+"""The trading context: what all transactions of a load process share, made once before the load begins.
+
+Names that the loaders made of words are read from the database; all else follows from the scale.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+
+import numpy as np
+
+from stallmark.schema.brokerage.population import Population, symbol
+from stallmark.schema.brokerage.prices import cents_at, phase_s
+from stallmark.transactions.brokerage.choices import Choice, LocalUnits, choices
+from stallmark.transactions.brokerage.clock import Clock, RunClock, price_second
+from stallmark.transactions.brokerage.market_emulator import MarketEmulator
+from stallmark.transactions.workload import Transaction, WorkloadContext
+
+
+@dataclass(frozen=True)
+class Context:
+    population: Population
+    part: LocalUnits
+    symbols: list[str]
+    """By security."""
+    company_names: list[str]
+    """By company."""
+    broker_names: list[str]
+    """By broker."""
+    sector_names: list[str]
+    industry_names: list[str]
+    next_trade_id: Callable[[], int]
+    """No two sessions get the same, in whatever process."""
+    next_round: Callable[[], int]
+    """Of maintenance: all sessions of a process count them together, from a drawn number on."""
+    price: Callable[[int, datetime], int]
+    """Of a security at a moment, in cents."""
+    clock: Clock
+    market: MarketEmulator
+    seed: int
+    """Of the data."""
+
+    def choices(self, rng: random.Random) -> Iterator[Choice]:
+        return choices(self.population, self.part, rng)
+
+
+def open_context(
+    around: WorkloadContext, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
+) -> Context:
+    """`result` and `feed` are what the market answers with."""
+    population = Population.of(around.scale)
+    clock = clock or RunClock()
+    symbols = [symbol(security) for security in range(population.securities)]
+    price = _prices(population)
+    rng = random.Random(f"{around.seed}/market {around.process}")
+    [(last_trade,)] = around.query("SELECT MAX(t_id) FROM brokerage.trade")
+    # Each process has the ids with its own remainder, so that they are nobody else's whenever each of them asked.
+    ids = count(last_trade + 1 + (around.process - last_trade - 1) % around.processes, around.processes)
+
+    def names(query: str) -> list[str]:
+        return [name for (name,) in around.query(query)]
+
+    return Context(
+        population,
+        LocalUnits.of(population.units, around.machine, around.machines, around.locality),
+        symbols,
+        company_names=names("SELECT co_name FROM brokerage.company ORDER BY co_id"),
+        broker_names=names("SELECT b_name FROM brokerage.broker ORDER BY b_id"),
+        sector_names=names("SELECT sc_name FROM brokerage.sector ORDER BY sc_id"),
+        industry_names=names("SELECT in_name FROM brokerage.industry ORDER BY in_id"),
+        next_trade_id=ids.__next__,
+        next_round=count(rng.randrange(1_000)).__next__,
+        price=price,
+        clock=clock,
+        market=MarketEmulator(population.securities, price, clock, around.post, rng, result, feed),
+        seed=around.seed,
+    )
+
+
+def _prices(population: Population) -> Callable[[int, datetime], int]:
+    phases = phase_s(np.arange(population.securities)).tolist()
+    return lambda security, moment: cents_at(price_second(moment) + phases[security])
+
+
+def dollars(cents: int) -> str:
+    """For the server. Not below zero."""
+    return f"{cents // 100}.{cents % 100:02}"

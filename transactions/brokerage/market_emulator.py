@@ -1,0 +1,98 @@
+"""The market emulator: what becomes of an order outside the brokerage. One per load process, for the orders sent there.
+
+An order that has gone to the market is executed a little later, at the price of that moment: a Trade-Result. The tape
+then reports two trades, this one and another: that of a limit order whose price has come, where one is due, else of any
+security. When twenty have been reported they come as one Market-Feed, which may send limit orders to the market.
+"""
+
+import heapq
+import random
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import NamedTuple
+
+from stallmark.transactions.brokerage.clock import Clock
+from stallmark.transactions.workload import Transaction
+
+ANSWER_LEAST_S, ANSWER_MEAN_S, ANSWER_MOST_S = 1.0, 1.0, 5.0
+"""Until an order is executed: at least, and beyond that a negative exponential time with that mean, cut there."""
+
+FEED = 20
+"""Reports in one Market-Feed."""
+
+OTHER_SHARES = 100  # traded by whom we do not know
+
+
+class Report(NamedTuple):
+    """On the tape: so many shares of a security were traded at that price."""
+
+    security: int
+    cents: int
+    quantity: int
+
+
+class Order(NamedTuple):
+    """Of a trade that has gone to the market."""
+
+    trade: int
+    security: int
+    quantity: int
+
+
+class MarketEmulator:
+    """Of so many `securities`; `price(security, moment)` is in cents. `result` and `feed` are posted with an Order and
+    its price in cents, and with the Reports, as inputs."""
+
+    def __init__(
+        self,
+        securities: int,
+        price: Callable[[int, datetime], int],
+        clock: Clock,
+        post: Callable[[type[Transaction], tuple, float], None],
+        rng: random.Random,
+        result: type[Transaction],
+        feed: type[Transaction],
+    ):
+        self._securities = securities
+        self._price = price
+        self._clock = clock
+        self._post = post
+        self._rng = rng
+        self._result = result
+        self._feed = feed
+        # When which security comes to a limit, the earliest first; the number between is their order at one moment.
+        self._awaited: list[tuple[datetime, int, int]] = []
+        self._order = count()
+        self._tape: list[Report] = []
+        self._lock = threading.Lock()
+
+    def send(self, order: Order) -> None:
+        """After the commit that has made it one for the market."""
+        with self._lock:
+            after_s = ANSWER_LEAST_S + min(ANSWER_MOST_S, self._rng.expovariate(1 / ANSWER_MEAN_S))
+        at = self._clock.now() + timedelta(seconds=after_s)
+        self._post(self._result, (order, self._price(order.security, at)), after_s)
+
+    def await_price(self, security: int, at: datetime) -> None:
+        """A limit order waits for the price that its security has at that moment."""
+        with self._lock:
+            heapq.heappush(self._awaited, (at, next(self._order), security))
+
+    def report(self, order: Order, cents: int) -> None:
+        """The order was executed, and that is committed."""
+        now = self._clock.now()
+        with self._lock:
+            self._tape.append(Report(order.security, cents, order.quantity))
+            self._tape.append(self._another(now))
+            due, self._tape = (self._tape, []) if len(self._tape) >= FEED else ([], self._tape)
+        if due:
+            self._post(self._feed, tuple(due), 0.0)
+
+    def _another(self, now: datetime) -> Report:
+        if self._awaited and self._awaited[0][0] <= now:
+            at, _, security = heapq.heappop(self._awaited)
+        else:
+            at, security = now, self._rng.randrange(self._securities)
+        return Report(security, self._price(security, at), OTHER_SHARES)
