@@ -12,6 +12,7 @@ from stallmark.report.sections.axis import Figure
 from stallmark.report.sections.timeline import bucket_means, bucket_width
 from stallmark.report.style import axis, layout, looks, note, plain, value_axis
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
 
 HEAD, ROW, FOOT = 34, 96, 48  # px: above the first chart, a chart with its title, the axis below
 ROWS = 12
@@ -79,7 +80,9 @@ def hints(experiment: ExperimentSummary) -> list[str]:
     """Where two clocks seem to lie apart, a sentence each."""
     several = len(experiment.runs) > 1
     return [
-        f"{run.title}: {source.hint}" if several else source.hint for run, source in _all(experiment) if source.hint
+        f"{run.title}: {sentence(source.hint)}" if several else sentence(source.hint)
+        for run, source in _all(experiment)
+        if source.hint
     ]
 
 
