@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from support import foreign_files
 from support.synthetic import Truth, make_run
 
-from stallmark.cli.attach import offset
+from stallmark.cli.attach import offset_s as offset
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record

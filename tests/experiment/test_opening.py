@@ -91,7 +91,7 @@ def test_the_record_of_a_run(database: EmbeddedEngine, tmp_path: Path):
         "transactions": [{"name": "transfer", "cards": 1, "source": "users", "limit_s": None, "reads_only": False}],
         "primary": None,
         "nominal_rate": None,
-        "attendants": 0,
+        "background_sessions": 0,
         "opening": None,
         "counted": {"transfer": {"before": 0, "after": rows}},
     }

@@ -116,7 +116,7 @@ class Trading:
                 if n
             ],
             "errors": errors,
-            "agenda": [
+            "deferred_queue": [
                 {
                     "second": second,
                     "machine": 0,

@@ -8,7 +8,7 @@ from typing import Any
 import stallmark
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.collectors.base import Collector
-from stallmark.driver.plan import Plan
+from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine
 from stallmark.loaders.ledger import Entry
 from stallmark.record import machine
@@ -63,7 +63,7 @@ def now() -> str:
 
 def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
     """What users do, and when, and how many `streams` of queries are there beside them."""
-    described = {"steps": _steps(scenario.plan()), "workload": _workload(scenario, workload)}
+    described = {"steps": _steps(scenario.timeline()), "workload": _workload(scenario, workload)}
     if scenario.beside:
         described["beside"] = {"streams": streams, "timeout_s": scenario.beside.timeout}
     return described
@@ -108,14 +108,14 @@ def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> dict[
 
 def _workload(scenario: Scenario, workload: Workload) -> dict[str, Any]:
     """Without what is known only when the database is ready: "opening" and "counted"."""
-    choice, plan = scenario.workload, scenario.plan()
+    choice, timeline = scenario.workload, scenario.timeline()
     asked = choice.model_dump(mode="json")
     return {name: value for name, value in asked.items() if value or name not in ("mix", "locality")} | {
         "version": workload.version,
         "transactions": _transactions(workload, choice.deck()),
         "primary": workload.primary.name if workload.primary else None,
         "nominal_rate": workload.nominal_rate(choice.scale),
-        "attendants": plan.all_attendants([plan.executors()]),
+        "background_sessions": timeline.all_background_sessions([timeline.executors()]),
     }
 
 
@@ -136,8 +136,8 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> list[dict[str,
     ]
 
 
-def _steps(plan: Plan) -> list[dict[str, Any]]:
-    arrivals = plan.arrivals
+def _steps(timeline: Timeline) -> list[dict[str, Any]]:
+    arrivals = timeline.arrivals
     return [
         {
             "name": step.name,
@@ -149,7 +149,7 @@ def _steps(plan: Plan) -> list[dict[str, Any]]:
             "rate": arrivals.rate,
             "think_ms": arrivals.think_ms,
         }
-        for step in plan.steps
+        for step in timeline.steps
     ]
 
 

@@ -36,7 +36,7 @@ USERS = pa.schema(
         ("cpu_us", pa.int64()),  # CPU time of the executor process
     ]
 )
-AGENDA = pa.schema(
+DEFERRED_QUEUE = pa.schema(
     [
         ("second", pa.int32()),
         ("machine", pa.int16()),
@@ -44,7 +44,7 @@ AGENDA = pa.schema(
         ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
         ("late_us", pa.int64()),  # sum of started − due
         ("late_max_us", pa.int64()),
-        ("waiting", pa.int32()),  # most that were due and that no attendant had taken
+        ("waiting", pa.int32()),  # most that were due and that no background session had taken
     ]
 )
 ERRORS = pa.schema(
@@ -129,7 +129,7 @@ COLLECTOR_COST = pa.schema(
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "users": USERS,
-    "agenda": AGENDA,
+    "deferred_queue": DEFERRED_QUEUE,
     "errors": ERRORS,
     "transaction_io": TRANSACTION_IO,
     "collector_cost": COLLECTOR_COST,
