@@ -8,12 +8,14 @@ import pytest
 from rich.console import Console
 from support.comparisons import made, template, with_step
 
-from stallmark.analysis.compare.compare import compare_runs
 from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.summary import PairKind
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison, write_comparison
 from stallmark.report.comparison.terminal import planned, verdicts
+from stallmark.report.in_json import in_json
 from stallmark.report.page import render
 from stallmark.report.terminal import table
 
@@ -137,7 +139,9 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
     assert html.index("SSD beats HDD by 20 %") < html.index('id="findings"')
     assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
     assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
-    assert with_verdict.as_json()["comparison"]["pairs"][0]["verdict"] == "better"
+    pair = in_json(with_verdict.comparison)["pairs"][0]
+    assert pair["verdict"] == "better" and pair["finding"]["kind"] == PairKind.DIFFERENCE
+    assert pair["finding"]["sentence"].startswith("SSD beats HDD by 20 %")
 
 
 @pytest.mark.parametrize("width", [60, 120])
