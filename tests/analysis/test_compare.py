@@ -12,7 +12,9 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
+from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
@@ -156,8 +158,8 @@ def test_the_declared_primary_metric_decides(sound):
 
 STEADY = Steadiness("never became steady", "It never became steady.", "TPS", 40, "")
 BROKEN = {
-    CheckKind.RUNS: dict(invalid=["Somebody else used the storage: 20 %."]),
-    CheckKind.DRIVER: dict(driver_bound="The driver was the bottleneck."),
+    CheckKind.RUNS: dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
+    CheckKind.DRIVER: dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
     CheckKind.FOREIGN_IO: dict(foreign_io_share=0.2),
     CheckKind.STEADINESS: dict(steadiness=STEADY),
     CheckKind.READS: dict(reads_per_transaction=2.4),

@@ -9,7 +9,9 @@ from support.findings import facts_of
 from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
+from stallmark.analysis.finding import invalid
 from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import Counted, ValidityKind
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 NEVER = Steadiness("never became steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
@@ -170,8 +172,9 @@ def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
 
 
 def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
-    counters, failed = "The counters of the log began again.", "3 % of the transactions failed."
-    foreign = "Somebody else used the storage: 20 % of what was read was not read for this run."
+    counters = invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.LOG)
+    failed = invalid(ValidityKind.TRANSACTIONS_FAILED, share=0.03)
+    foreign = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
     runs = made(sound, **QUIET)
     runs[0] = with_step(runs[0], invalid=[counters])
     runs[2] = with_step(runs[2], invalid=[counters, foreign], foreign_io_share=0.2)

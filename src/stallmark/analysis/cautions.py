@@ -6,6 +6,7 @@ from typing import Any
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import labels, points
+from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
@@ -72,9 +73,9 @@ def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 _BY_STEADINESS = {
-    "never became steady": CautionKind.UNSTEADY,
-    "became steady late": CautionKind.WARM_UP_MEASURED,
-    "too short to tell": CautionKind.TOO_SHORT,
+    Judgement.NEVER: CautionKind.UNSTEADY,
+    Judgement.LATE: CautionKind.WARM_UP_MEASURED,
+    Judgement.TOO_SHORT: CautionKind.TOO_SHORT,
 }
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.points import Point, group, labels, points
+from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 
@@ -80,14 +81,14 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     """Find loads that never became steady. That is a result: a cache that warms for hours, a device that tires."""
     everything = points(steps)
     for point in everything:
-        never = [one for s in point.steps if (one := s.steadiness) and one.verdict == "never became steady"]
+        never = [one for s in point.steps if (one := s.steadiness) and one.verdict == Judgement.NEVER]
         if never:
             yield caution(
                 ExperimentKind.NO_STEADY_STATE,
                 step=labels([point], everything)[0] if len(everything) > 1 else None,
                 unsteady=len(never),
                 runs=len(point.steps),
-                how=never[0].sentence,
+                how=never[0].finding,
             )
 
 

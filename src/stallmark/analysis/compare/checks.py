@@ -12,16 +12,13 @@ from stallmark.analysis.compare.settings import differences, one_pool
 from stallmark.analysis.compare.sides import Side, experiment, name_of, steps_of, tells_of
 from stallmark.analysis.compare.storage import storage_checks
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
-from stallmark.analysis.finding import caution, invalid
+from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.points import group
-from stallmark.analysis.steady.steadiness import incomparable
+from stallmark.analysis.steady.steadiness import Judgement, incomparable
 from stallmark.analysis.summary import RunSummary, StepSummary
-from stallmark.analysis.validity.invalid import FOREIGN
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
-
-TOO_SHORT = "too short to tell"
-"""As the steadiness of a step says it."""
 
 
 def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
@@ -71,14 +68,10 @@ def _valid(steps: Sequence[StepSummary]) -> Check:
     return check(CheckKind.RUNS, not bad, reason, invalid=len(bad), runs=len(steps), reasons=found)
 
 
-def _reasons(step: StepSummary) -> list[Any]:
+def _reasons(step: StepSummary) -> list[Finding]:
     """Return why a step must not be compared, without what the check of foreign I/O finds."""
     foreign = (step.foreign_io_share or 0.0) > FOREIGN_IO
-    return [one for one in step.invalid if not (foreign and _is_foreign(one))]
-
-
-def _is_foreign(one: Any) -> bool:
-    return isinstance(one, str) and one.startswith(FOREIGN)
+    return [one for one in step.invalid if not (foreign and one.kind == ValidityKind.FOREIGN_IO)]
 
 
 def _driver(steps: Sequence[StepSummary]) -> Check:
@@ -161,18 +154,18 @@ def _steady(steps: Sequence[StepSummary]) -> Check | None:
         return None
     unsteady = incomparable([found for _, found in judged])
     bad = _by_reason([(found.verdict, step) for step, found in judged if found in unsteady])
-    others = [(step, found) for step, found in judged if found.verdict not in ("steady", TOO_SHORT)]
+    others = [(step, found) for step, found in judged if found.verdict not in (Judgement.STEADY, Judgement.TOO_SHORT)]
     tolerated = [
         {**one, "by_chance": any(found.incomparable and found.verdict == one["because"] for _, found in judged)}
         for one in _by_reason([(found.verdict, step) for step, found in others])
     ]
-    too_short = sum(found.verdict == TOO_SHORT for _, found in judged)
+    too_short = sum(found.verdict == Judgement.TOO_SHORT for _, found in judged)
     return check(
         CheckKind.STEADINESS,
         False if bad else None if too_short else True,
         invalid(ReasonKind.NOT_STEADY, reasons=bad) if bad else None,
         runs=len(judged),
-        steady=sum(found.verdict == "steady" for _, found in judged),
+        steady=sum(found.verdict == Judgement.STEADY for _, found in judged),
         too_short=too_short,
         unsteady=bad,
         tolerated=[] if bad else tolerated,

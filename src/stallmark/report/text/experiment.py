@@ -24,11 +24,10 @@ def _(left_out: int, steps: int) -> str:
 
 
 @says(ExperimentKind.NO_STEADY_STATE)
-def _(step: str | None, unsteady: int, runs: int, how: Finding | str) -> str:
-    where = f" in {quoted([step])}" if step else ""
-    several = f", in {unsteady} of {runs} runs" if runs > 1 else ""
-    said = how if isinstance(how, str) else sentence(how)
-    return f"No steady state was reached{where}{several}: {said.removeprefix('It never became steady: ')}"
+def _(step: str | None, unsteady: int, runs: int, how: Finding) -> str:
+    several = f"in {unsteady} of {runs} runs" if runs > 1 else ""
+    where = ", ".join(filter(None, [quoted([step]) if step else "", several]))
+    return f"{where[0].upper()}{where[1:]}: {clause(how)}." if where else sentence(how)
 
 
 @says(ExperimentKind.MOST_USERS)
@@ -181,9 +180,8 @@ def _(steps: list[str] | None) -> str:
 
 
 @says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
-def _(step: str, verdict: Finding | str) -> str:
-    said = verdict[0].lower() + verdict[1:].removesuffix(".") if isinstance(verdict, str) else clause(verdict)
-    return f"{quoted([step])}: {said}."
+def _(step: str, verdict: Finding) -> str:
+    return f"{quoted([step])}: {clause(verdict)}."
 
 
 @says(ExperimentKind.DRIVER_LIMITS)
