@@ -249,7 +249,7 @@ def templates() -> Environment:
     )
     templates.globals |= {
         "format": format,
-        "sentence": sentence,
+        "sentence": lambda one: one if isinstance(one, str) else sentence(one),  # probes still say sentences
         "causes": cause_tables,
         "array": array_tables,
         "raw": raw,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.kinds import ProbeKind, Remedy
-from stallmark.analysis.probe.reach import small
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
+from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     if len({run.result.emulated for run in runs}) > 1:
         yield caution(ProbeKind.EMULATED_AND_REAL)
     smallest = min(run.result.file_bytes for run in runs)
-    if not all(run.result.emulated for run in runs) and (found := small(smallest, Remedy.OPTION)):
-        yield found
+    if not all(run.result.emulated for run in runs) and smallest < PROBE_SMALL_BYTES:
+        yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
     for run in runs:
         if run.incomplete_because:
             yield caution(ProbeKind.INCOMPLETE, probe=run.variant, because=run.incomplete_because)

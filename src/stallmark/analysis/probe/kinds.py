@@ -40,13 +40,6 @@ class ProbeKind(Kind):
     RAW_MAY_BE_SLOWER = "raw_storage_may_be_slower"
 
 
-class Remedy(StrEnum):
-    """How to have a larger file."""
-
-    OPTION = "option"
-    SCENARIO = "scenario"
-
-
 class Differs(StrEnum):
     """In what two probes differ."""
 

@@ -17,6 +17,7 @@ from stallmark.report.sections.axis import Figure
 from stallmark.report.sections.timeline import bucket_means, bucket_width, measuring_began
 from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, value_axis
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
@@ -312,7 +313,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         unit="",
         emulated=emulated,
         summary="; ".join(f"{name} {words.change(one)}" for name, one in lines) + ".",
-        method=f"{pair.method} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
+        method=f"{sentence(pair.method)} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
         plotly={"data": data, "layout": figure},
         header=["figure", "unit", "A", "B", "B to A", f"{percent(CONFIDENCE)} interval", "p adjusted", "runs"],
         rows=[_ratio_row(name, one) for name, one in lines],

@@ -9,6 +9,7 @@ from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table, percentile, percentile_notes
 from stallmark.report.text import sentence
+from stallmark.report.text.cautions import during
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
@@ -74,7 +75,7 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
 def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
     """Probes before and after, step by step. Names are of the run between two probes, or of both runs."""
     rows: list[Sequence[str | Cell]] = []
-    labelled = [(_between(names), drift) for names, drift in drifts]
+    labelled = [(during(names), drift) for names, drift in drifts]
     for label, drift in labelled:
         rows += [_drift_row(label, row) for row in drift.rows]
         if not drift.rows:
@@ -96,10 +97,6 @@ def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
         words=frozenset({0, 1, 8}),
         notes=list(dict.fromkeys(f"{label}: {sentence(drift.finding)}" for label, drift in labelled)),
     )
-
-
-def _between(names: Sequence[str]) -> str:
-    return f"from {names[0]} to {names[1]}" if len(names) > 1 else f"during {names[0]}"
 
 
 def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.probe.kinds import Differs, ProbeKind, Remedy
+from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.report.text import clause, says, sentence
 from stallmark.stats.thresholds import PROBE_DRIFT
@@ -143,11 +143,10 @@ def _(file_bytes: int, dram_bytes: int) -> str:
 
 
 @says(ProbeKind.SMALL_FILE)
-def _(file_bytes: int, remedy: Remedy) -> str:
-    larger = {Remedy.OPTION: "--size", Remedy.SCENARIO: "probe: {size: …}"}[remedy]
+def _(file_bytes: int) -> str:
     return (
         f"The probe’s file has only {size(file_bytes)}: an array with that much memory or flash answers from there and "
-        f"hardly uses its disks; use a larger one ({larger})."
+        "hardly uses its disks; use a larger one (--size)."
     )
 
 
