@@ -33,7 +33,7 @@ class ProbeKind(Kind):
     DRIFTED = "storage_drifted"
     DRIFT_UNKNOWN = "drift_cannot_be_told"
     # Beside a database.
-    OTHER_DEVICE = "probe_of_other_device"
+    OTHER_DEVICE = "probed_on_other_device"
     NO_RANDOM_READS = "no_random_reads_probed"
     BEYOND_PROBE = "more_outstanding_than_probed"
     ACHIEVED = "share_of_raw_storage"

@@ -23,7 +23,7 @@ from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CH
 class CycleKind(Kind):
     WHOLE = "whole_checkpoint_cycles"
     TOO_FEW = "too_few_checkpoint_cycles"
-    IRREGULAR = "irregular_checkpoints"
+    IRREGULAR = "checkpoint_cycles_irregular"
 
 
 @dataclass(frozen=True)

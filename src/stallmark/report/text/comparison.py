@@ -601,7 +601,7 @@ def _differences(differences: Sequence[Finding], most: int) -> str:
 
 def _reason(one: Mapping[str, Any], most: int | None) -> str:
     because = one["because"]
-    return f"{_how(because)} ({_names(one['runs'], most)})"
+    return f"{clause(because)} ({_names(one['runs'], most)})"
 
 
 def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:
