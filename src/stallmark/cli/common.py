@@ -90,15 +90,15 @@ def target_options(command: Callable) -> Callable:
 
 
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    """Of 4GiB or 200MB: the callback of an option."""
-    from pydantic import ByteSize, TypeAdapter, ValidationError
+    """Return the bytes that 4GiB or 200MB means: the callback of an option."""
+    from stallmark.quantities import parse_size
 
     if text is None:
         return None
     try:
-        return int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+        return parse_size(text, like="4GiB or 200MB")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 def workload_options(command: Callable) -> Callable:
