@@ -121,7 +121,7 @@ class DatabaseChoice(Section):
         return self
 
     def design(self) -> placement.Design:
-        """What the rooms below work with. Raises StallmarkError when it cannot be."""
+        """Return the physical design; raise StallmarkError for one that cannot be."""
         target = self.target_recovery_time
         if target is not None and target != int(target):
             raise StallmarkError("target_recovery_time is whole seconds on the server: write it so.")

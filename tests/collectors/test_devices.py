@@ -4,6 +4,7 @@ import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -137,10 +138,10 @@ class Emulation:
 
 
 def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
-    engine.devices = Emulation(reads=10)
+    engine.devices = SimpleNamespace(array=Emulation(reads=10))
     with opened(Device(engine)) as collector:
         rows = collector.sample(0.0)
-        engine.devices = Emulation(reads=0)
+        engine.devices = SimpleNamespace(array=Emulation(reads=0))
         again = collector.sample(1.0)
     emulated = [row for row in rows if row["emulated"]]
     assert [(row["entity"], row["role"]) for row in emulated] == [("data", "data"), ("wal", "wal")]

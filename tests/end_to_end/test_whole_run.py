@@ -53,7 +53,7 @@ class Demo:
 def demo(request) -> Demo:
     """The demo in small, once."""
     tool = request.getfixturevalue(ENGINES[request.param])
-    if why := tool.cannot("restore", "cap_memory"):
+    if why := tool.cannot("backup", "memory"):
         pytest.skip(f"On this server {why}.")
     code, said = tool.run("run", tool.scenario(**DEMO, **ON[request.param]), "--json")
     return Demo(request.param, tool, code, said, tool.newest())

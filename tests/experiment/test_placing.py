@@ -13,7 +13,7 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.placing import arrangement, place

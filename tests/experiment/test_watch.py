@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment import watch
 from stallmark.experiment.progress import Show

@@ -8,7 +8,8 @@ from rich.console import Console
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.findings import findings
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.format import per_second

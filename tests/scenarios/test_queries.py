@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stallmark.driver.cluster.join import ExpectedMachines
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_load_machines, refuse_what_cannot_be

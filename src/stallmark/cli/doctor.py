@@ -104,9 +104,16 @@ def _server(url: str) -> Iterator[Finding]:
         return
     for what, condition, sentence in engine.examine():
         yield Finding(what, condition, sentence)  # type: ignore[arg-type]
-    for ability in ("cap_memory", "cold_cache", "restore", "place_files", "emulated_device"):
-        if why := engine.cannot(ability):
-            yield Finding(ability.replace("_", " "), "limited", f"{why}.")
+    abilities = {
+        "cap memory": engine.memory,
+        "cold cache": engine.caches,
+        "restore": engine.backup,
+        "place files": engine.placement,
+        "emulated device": engine.devices,
+    }
+    for what, ability in abilities.items():
+        if why := ability.refusal():
+            yield Finding(what, "limited", f"{why}.")
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if why := collector.unavailable():
             yield Finding(collector.title, "limited", why)

@@ -85,7 +85,7 @@ class Device(Collector):
         if not sys.platform.startswith("linux"):
             return f"Devices are read from Linux' /proc/diskstats, and this is {sys.platform}."
         roles, reasons = self._resolve()
-        return None if roles or self.engine.devices else " ".join(reasons)
+        return None if roles or self.engine.devices.array else " ".join(reasons)
 
     def limited(self) -> str | None:
         roles, reasons = self._resolve()
@@ -112,7 +112,7 @@ class Device(Collector):
 
     def sample(self, now: float) -> list[Row]:
         rows: list[Row] = []
-        if (devices := self.engine.devices) is not None:
+        if (devices := self.engine.devices.array) is not None:
             if devices is not self._emulation:
                 self._emulation, self._emulations = devices, self._emulations + 1
             epoch = f"emulation {self._emulations}"
@@ -137,7 +137,7 @@ class Device(Collector):
                 found.setdefault(device_behind(directory), []).append(role)
             except NoBlockDevice as reason:
                 reasons.append(str(reason))
-        if self.engine.devices is not None:
+        if self.engine.devices.array is not None:
             return dict.fromkeys(found, "underlying"), reasons
         return {device: "+".join(roles) for device, roles in found.items()}, reasons
 

@@ -171,7 +171,7 @@ def device_facts(engine: Engine) -> dict[str, Any]:
 
     A block device that is a lab's says so under "lab".
     """
-    models = engine.emulated_devices()
+    models = engine.devices.models
     described = {name: describe(folder) for name, folder in engine.directories().items()}
     for name, model in models.items():
         described[name] = asdict(model)

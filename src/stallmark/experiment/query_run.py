@@ -62,7 +62,7 @@ class QueryRun(AnyRun):
                 self._watch,
                 self._show.bar(f"{self._title}: running", None),
             ):
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
                 clock.start()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment.advice import advice
@@ -153,8 +154,8 @@ class Runner:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
         assert loaded
-        if to_be_copied and self._engine.kept_for_restore() != loaded.label:
+        if to_be_copied and (backup := required(self._engine.backup)).label() != loaded.label:
             refuse_driven(self._scenario, self._engine, loaded)
             with self._show.bar("Keeping a copy to start every variant from", None):
-                self._engine.keep_for_restore(loaded.label)
+                backup.keep(loaded.label)
         return loaded

@@ -84,7 +84,7 @@ class StorageWork:
             self._engine.checkpoint()  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated device the data are on the real one, and so is their probe.
-            devices = self._engine.devices if "data" in self._engine.emulated_devices() else None
+            devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
                 found = probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
@@ -111,16 +111,16 @@ class StorageWork:
     def _engaged(self) -> Iterator[None]:
         """Emulated devices are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
         devices = self._engine.devices
-        names = [name for name in self._engine.emulated_devices() if name == "data"]
-        for name in names:
-            devices.empty_flash(name)
-        self._engine.engage_devices()
+        array = devices.array if "data" in devices.models else None
+        if array:
+            array.empty_flash("data")
+        devices.engage()
         try:
             yield
         finally:
-            self._engine.relax_devices()
-            for name in names:
-                devices.empty_flash(name)
+            devices.relax()
+            if array:
+                array.empty_flash("data")
 
     def _refuse_emulated_twice(self, variant: Variant) -> None:
         """A variant says which device it is on, and would be on another."""
