@@ -10,6 +10,7 @@ import pytest
 from support.findings import facts_of, kinds_of
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
+from stallmark.analysis.cause.device_verdict import DeviceKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise
@@ -353,8 +354,9 @@ def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_withou
     waits = {"io": 0.6, "wal": 0.1, "lock": 0.02, "client": 0.02, "other": 0.02}
     busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94))
     found = summarise([Record(busy)]).findings
-    assert any("the device and the CPUs are limits together" in text for text in found)
-    assert not any("Storage is the bottleneck" in text for text in found)
+    [told] = facts_of(found, ExperimentKind.STORAGE_DOES_NOT_LIMIT)
+    assert told["verdict"].kind == DeviceKind.WITH_CPUS
+    assert not facts_of(found, ExperimentKind.STORAGE_LIMITS)
 
 
 def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):

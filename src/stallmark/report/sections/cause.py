@@ -8,8 +8,7 @@ from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, Series, Ste
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence

@@ -1,9 +1,8 @@
 """The report's tables of the raw storage beside the database: what the database had of it, and whether it drifted."""
 
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import step_labels
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.probe import tables as probe_tables
-from stallmark.report.sections.axis import emulated_label
 from stallmark.report.table import Table
 
 
