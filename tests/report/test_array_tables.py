@@ -38,7 +38,7 @@ def array(tmp_path_factory):
     on_array(cached, raid="RAID 10", dram_bytes=MIB, flash_cache_bytes=4096 * MIB)
     changed(hdd, before={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
     changed(cached, before={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
-    changed(cached, precondition={"steady": True, "sentence": "A file of 1 GiB was filled."})
+    changed(cached, precondition={"size_bytes": 1 << 30, "round_s": 60.0, "rounds_ms": [4.0, 2.0], "steady": True})
     return summarise(find_records([folder]))
 
 
