@@ -288,10 +288,10 @@ def test_what_is_late_is_counted_from_when_it_was_due(deferred):
     attended.end()
     assert all(sample[SCHEDULED] < over[0] <= sample[STARTED] for sample in samples[1:])
     rows = deferred_rows(as_table(samples), {}, start)
-    assert sum(row["taken"] for row in rows) == 6
+    assert sum(row.taken for row in rows) == 6
     late = [(sample[STARTED] - sample[SCHEDULED]) // 1000 for sample in samples]
-    assert sum(row["late_us"] for row in rows) == sum(late)
-    assert max(row["late_max_us"] for row in rows) == max(late)
+    assert sum(row.late_us for row in rows) == sum(late)
+    assert max(row.late_max_us for row in rows) == max(late)
 
 
 def test_what_a_timer_brings_comes_again_without_drifting(deferred):

@@ -133,7 +133,7 @@ def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machine
     if most is None or users + background_sessions + streams <= most:
         return
     remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
-    attended_by = find_workload(scenario.workload.name).attended_by
+    attended_by = find_workload(scenario.workload.name).background.executed_by
     beside = f" and {background_sessions:,} sessions of {attended_by}" if background_sessions else ""
     beside += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
