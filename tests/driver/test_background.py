@@ -17,7 +17,7 @@ from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
 from stallmark.driver.client import COMMITTED, GIVEN_UP, Failure
 from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.workload import Outcome, Transaction, Workload
+from stallmark.transactions.workload import Background, Outcome, Transaction, Workload
 
 TRANSACTION, SCHEDULED, STARTED, ENDED, FREE, OUTCOME, RETRIES = range(len(SAMPLE.names))
 LONG_S = 3_600
@@ -64,8 +64,7 @@ WORKLOAD = Workload(
     {Buy: 1},
     (),
     "stallmark.transactions.bank",
-    followers={Deliver: (Buy, 1.0)},
-    timers={Sweep: 60.0},
+    background=Background({Deliver: (Buy, 1.0)}, {Sweep: 60.0}),
 )
 
 
