@@ -33,6 +33,7 @@ from stallmark.report.sections.axis import Figure, axis_figures, transaction_fig
 from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks
+from stallmark.report.text import sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -246,7 +247,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"format": format, "causes": cause_tables, "array": array_tables, "raw": raw}
+    templates.globals |= {
+        "format": format,
+        "sentence": sentence,
+        "causes": cause_tables,
+        "array": array_tables,
+        "raw": raw,
+    }
     return templates
 
 

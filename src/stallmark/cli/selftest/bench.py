@@ -21,6 +21,9 @@ from stallmark.experiment.runner import Runner
 from stallmark.loaders import ledger, load
 from stallmark.record.reader import Record, find_records
 from stallmark.report import write_report
+from stallmark.report.in_json import experiment_in_json
+from stallmark.report.text import sentence
+from stallmark.report.text.gates import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.brokerage.context import Context
@@ -200,10 +203,10 @@ def _as_committed(
     gate = gates.completed(numbers, committed, unknown, {})
     assert gate
     if gate.passed is None:
-        raise Off(gate.figure)  # a run that ended early
-    if not gate.passed:
-        raise Wrong(gate.sentence, BROKEN)
-    return gate.figure
+        raise Off(figure(gate))  # a run that ended early
+    if gate.failure:
+        raise Wrong(sentence(gate.failure), BROKEN)
+    return figure(gate)
 
 
 def _counted(bench: Bench) -> str:
@@ -242,5 +245,5 @@ def _report(bench: Bench) -> str:
     target = bench.record.folder.parent / "report.html"
     summary = summarise([bench.record])
     write_report(summary, target)
-    summary.as_json()
+    experiment_in_json(summary)
     return f"{humanize.naturalsize(target.stat().st_size)}"
