@@ -41,7 +41,9 @@ class TransactionRow(Row):
 
     def columns(self) -> dict[str, Any]:
         found = msgspec.structs.asdict(self)
-        return found | hdr.columns("latency", found.pop("latency")) | hdr.columns("service", found.pop("service"))
+        for name in ("latency", "service"):
+            found |= hdr.columns(name, found.pop(name))
+        return found
 
 
 class UserRow(Row):
