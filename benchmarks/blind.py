@@ -41,14 +41,17 @@ from benchmarks.array_replay import Predicted, Replay
 from benchmarks.io_trace import FOLDER, Process, read_trace
 from scipy import stats
 
-from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.cause.summary import Storage
+from stallmark.analysis.compare.summary import Verdict
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.format import listed, number
 from stallmark.record.reader import find_records
-from stallmark.scenarios.device_choice import DeviceChoice
+from stallmark.report.text import sentence
+from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.stats.thresholds import REPLICATES
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 READS_APART = 0.05
 """Relative: how far physical reads per transaction may lie apart, of arrays under one database and pool."""
@@ -109,7 +112,9 @@ def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
         **LOADS[truth["load"]],
         **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
         **{"repeats": rounds, "order": "abba"},
-        "variants": [{"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()],
+        "variants": [
+            {"name": name, "emulated_array": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
+        ],
     }
 
 
@@ -157,7 +162,7 @@ def redacted(folder: Path) -> Path:
                 shutil.copy(table, place)
         manifest = json.loads(record.read_text())
         manifest["device"] = {}
-        manifest["variant"]["device"] = None
+        manifest["variant"]["emulated_array"] = None
         manifest["scenario"]["variants"] = []
         manifest["collectors"].pop("device", None)
         (place / "manifest.json").write_text(json.dumps(manifest))
@@ -187,7 +192,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
         letter, [step] = manifest["variant"]["name"], manifest["steps"]
         began = datetime.fromisoformat(manifest["started"]).timestamp()
         load = read_trace(folder / "traces" / "all", began, began + step["end_s"])
-        array = DeviceChoice.model_validate(truth["arrays"][letter])
+        array = EmulatedArray.model_validate(truth["arrays"][letter])
         model = array.resolve(manifest["database"]["bytes_before"])
         replay = partial(_replayed, model, load, began, step["measure_s"], step["end_s"])
         with ProcessPoolExecutor() as pool:
@@ -205,7 +210,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
 
 
 def _replayed(
-    model: DeviceModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
+    model: ArrayModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
 ) -> Predicted:
     return Replay(model, load, began, end, chance).predict(measure)
 
@@ -275,11 +280,11 @@ def causes(runs: Sequence[RunSummary]) -> bool:
         for pair in compare_runs(runs, "variants", baseline).pairs:
             if baseline == "B" and pair.b == "A":
                 continue  # said already
-            print(f"  {pair.verdict}: {pair.sentence}")
-            print(f"    {pair.cause.sentence if pair.cause else 'No cause.'}")
-            if pair.verdict in ("better", "worse"):
-                right = right and pair.cause is not None and pair.cause.storage == "is the cause"
-            right = right and pair.verdict != "not comparable"
+            print(f"  {pair.verdict}: {sentence(pair.finding)}")
+            print(f"    {sentence(pair.cause.finding) if pair.cause else 'No cause.'}")
+            if pair.verdict in (Verdict.BETTER, Verdict.WORSE):
+                right = right and pair.cause is not None and pair.cause.storage == Storage.CAUSE
+            right = right and pair.verdict != Verdict.NOT_COMPARABLE
     return right
 
 

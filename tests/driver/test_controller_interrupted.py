@@ -13,7 +13,7 @@ from support.driving import Load, history_rows, load_spec, timeline, total, with
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

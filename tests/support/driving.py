@@ -12,7 +12,7 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.messages import ExecutorOrder, LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 

@@ -64,8 +64,8 @@ def now() -> str:
 def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
     """What users do, and when, and how many `streams` of queries are there beside them."""
     described = {"steps": _steps(scenario.timeline()), "workload": _workload(scenario, workload)}
-    if scenario.beside:
-        described["beside"] = {"streams": streams, "timeout_s": scenario.beside.timeout}
+    if scenario.concurrent_streams:
+        described["beside"] = {"streams": streams, "timeout_s": scenario.concurrent_streams.timeout}
     return described
 
 
@@ -171,7 +171,7 @@ def device_facts(engine: Engine) -> dict[str, Any]:
 
     A block device that is a lab's says so under "lab".
     """
-    models = engine.emulated_devices()
+    models = engine.devices.models
     described = {name: describe(folder) for name, folder in engine.directories().items()}
     for name, model in models.items():
         described[name] = asdict(model)

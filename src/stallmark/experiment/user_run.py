@@ -84,7 +84,7 @@ class Run(AnyRun):
                     writer.manifest["workload"]["background_sessions"] = self._timeline.all_background_sessions(
                         executors
                     )
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.manifest["started"] = now()
                 writer.save_manifest()
                 sampler.start()

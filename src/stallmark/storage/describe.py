@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 
 
@@ -26,7 +26,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "scheduler": _read(queue / "scheduler"),
         "write_cache": _read(queue / "write_cache"),
     }
-    lab = lab_of(device.name)
+    lab = emulated_array_of(device.name)
     return described | ({"lab": lab} if lab else {})
 
 

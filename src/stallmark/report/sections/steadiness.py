@@ -6,8 +6,7 @@ from stallmark import format
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import signed
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text.steady import method
 

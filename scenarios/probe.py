@@ -1,0 +1,116 @@
+"""A scenario that probes storage: no database, no users, only I/O of a kind on a file, from few outstanding to many.
+
+probe:
+  size: 1GiB                                 # of the file
+  patterns: [8k-random-read, 64k-random-read]
+  outstanding: [1, 2, 4, 8, 16, 32]
+  seconds: 5s                                # each
+variants:
+  - {name: hard disks, emulated_array: {spindles: 8, …}}    # emulated; or
+  - {name: array, folder: /mnt/array}               # a real one
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from stallmark.errors import StallmarkError
+from stallmark.quantities import Pool, PoolSize, Seconds
+from stallmark.record.probe import Asked
+from stallmark.scenarios.emulated_array import EmulatedArray
+from stallmark.scenarios.section import Section, no_twins
+from stallmark.scenarios.variant import VariantName
+from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
+from stallmark.storage.probe.patterns import MOST_OUTSTANDING
+
+Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
+
+
+class ProbeSteps(Section):
+    """The steps of a probe. Without `patterns`: all of them."""
+
+    size: Pool
+    patterns: list[str] = []
+    outstanding: Annotated[list[Depth], Field(min_length=1)] = list(OUTSTANDING)
+    seconds: Annotated[Seconds, Field(ge=1)] = 10.0
+
+    @field_validator("size")
+    @classmethod
+    def _a_size(cls, given: PoolSize) -> PoolSize:
+        if given.size_bytes is None:
+            raise ValueError(f"{given} is a share, and there is no data to have a share of: write it as 4GiB")
+        return given
+
+    @field_validator("patterns")
+    @classmethod
+    def _known(cls, given: list[str]) -> list[str]:
+        try:
+            find_patterns(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+        return given
+
+    @field_validator("outstanding")
+    @classmethod
+    def _rising(cls, given: list[int]) -> list[int]:
+        if given != sorted(set(given)):
+            raise ValueError(f"outstanding must rise: write {sorted(set(given))}")
+        return given
+
+    @property
+    def size_bytes(self) -> int:
+        return self.size.resolve(0)
+
+    def steps(self) -> tuple[Asked, ...]:
+        return steps_of(find_patterns(self.patterns), self.outstanding)
+
+
+class ProbeVariant(Section):
+    """One storage: an `emulated_array`, or a `folder` on a real one."""
+
+    name: VariantName
+    emulated_array: EmulatedArray | None = None
+    folder: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.emulated_array is None) == (self.folder is None):
+            raise ValueError(f"variant {self.name!r} must have either an emulated_array or a folder on a real one")
+        return self
+
+
+class ProbeScenario(Section):
+    """Storage itself is asked."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    title: str
+    answers: str
+    needs: str
+    takes: str
+    probe: ProbeSteps
+    variants: Annotated[list[ProbeVariant], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_database(cls, data: Any) -> Any:
+        if isinstance(data, dict) and (found := [key for key in ("users", "queries", "database") if key in data]):
+            raise ValueError(
+                f"{found[0]} belongs to a database, and `probe` without `workload` asks storage alone: add "
+                f"`workload`, or remove {found[0]}"
+            )
+        return data
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        no_twins([variant.name for variant in self.variants])
+        if 0 < sum(variant.emulated_array is not None for variant in self.variants) < len(self.variants):
+            raise ValueError(
+                "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
+                "scenario of each"
+            )
+        return self
+
+    def run_seconds(self) -> float:
+        """Return the seconds of I/O in all, without writing the files."""
+        return self.probe.seconds * len(self.probe.steps()) * len(self.variants)

@@ -1,0 +1,291 @@
+"""Compare sides over runs: a verdict for each pair, with its evidence (design.md, 9).
+
+The verdict is on one metric, which the scenario declares before anything runs; where several pairs are judged at once,
+Holm's correction is among them. All other metrics explain, and are corrected among themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause.summary import Cause
+from stallmark.analysis.compare.checks import checks
+from stallmark.analysis.compare.metrics import (
+    Metric,
+    adjusted,
+    declared,
+    metric,
+    other_ratios,
+    ratio,
+    transaction_ratios,
+)
+from stallmark.analysis.compare.settings import by_intent
+from stallmark.analysis.compare.sides import (
+    Between,
+    Pairing,
+    Side,
+    came_back,
+    chosen_pairs,
+    confounded,
+    name_of,
+    order,
+    pair_up,
+    sides,
+    steps_of,
+    variant,
+    with_again,
+)
+from stallmark.analysis.compare.storage import warming_up
+from stallmark.analysis.compare.summary import (
+    PRIMARIES,
+    Check,
+    CheckKind,
+    ComparisonSummary,
+    PairComparison,
+    PairKind,
+    Ratio,
+    ReasonKind,
+    SideSummary,
+    Verdict,
+    WithinRun,
+    check,
+)
+from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.errors import StallmarkError
+from stallmark.stats.student import welch
+from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+
+MOST_BATCHES, BATCH_S = 20, 5
+"""Of a run's seconds, for the interval within a run: batches of 5 s at least, because the server hands in its counts
+once a second and neighbouring seconds share their fate (M. Conway, Management Science 9, 1963)."""
+
+
+def compare_runs(
+    runs: Sequence[RunSummary], between: Between | None = None, baseline: str | None = None
+) -> ComparisonSummary:
+    """Raises StallmarkError where there are no two sides, or no step that two of them have in common."""
+    if any(run.queries is not None for run in runs):
+        raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
+    whole = [run for run in runs if run.steps and not run.incomplete_because]
+    left_out = [
+        caution(PairKind.INCOMPLETE, run=name_of(run), because=run.incomplete_because)
+        for run in runs
+        if not run.steps or run.incomplete_because
+    ]
+    if not whole:
+        because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
+        raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")
+    found = with_again(sides(whole, between))
+    chosen = chosen_pairs(found, baseline, between)
+    what = declared_metric(chosen[0][0].runs)
+    drafts = [_draft(what, a, b, step) for a, b in chosen for step in a.all_steps if b.steps(step)]
+    if not drafts:
+        raise StallmarkError("The sides have no step in common: compare runs with the same numbers of virtual users.")
+    left_out += [
+        caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
+    ]
+    family = adjusted([draft.primary for draft in drafts])
+    return ComparisonSummary(
+        primary=what.key,
+        baseline=chosen[0][0].name,
+        sides=[_side(side) for side in found],
+        pairs=[_judge(what, draft, primary, len(drafts), found) for draft, primary in zip(drafts, family, strict=True)],
+        left_out=left_out,
+    )
+
+
+def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
+    """Compare the variants of an experiment that repeated them; None where there is nothing for a verdict."""
+    whole = [run for run in runs if run.steps and not run.incomplete_because]
+    names = [variant(run) for run in whole]
+    if any(run.queries is not None for run in runs) or len(set(names)) < 2 or len(set(names)) == len(names):
+        return None
+    try:
+        return compare_runs(runs, "variants")
+    except StallmarkError:  # no step in common, or a metric of a later version
+        return None
+
+
+def declared_metric(runs: Sequence[RunSummary]) -> Metric:
+    """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
+
+    Raises StallmarkError for one that only a later version knows.
+    """
+    key = declared(runs[0])
+    if key not in PRIMARIES:
+        raise StallmarkError(
+            f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
+            "use the version that made it."
+        )
+    return metric(key)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A pair before Holm's correction among all pairs."""
+
+    a: Side
+    b: Side
+    step: tuple[str, int]
+    pairing: Pairing
+    primary: Ratio
+
+
+def _draft(what: Metric, a: Side, b: Side, step: tuple[str, int]) -> _Draft:
+    """Draft a pair of the runs that have the step: in others it was not reached, or not planned."""
+    a, b = a.having(step), b.having(step)
+    pairing = pair_up(a, b)
+    return _Draft(a, b, step, pairing, ratio(what, *_steps(pairing, step), pairing.paired))
+
+
+def _steps(pairing: Pairing, step: tuple[str, int]) -> tuple[list[StepSummary], list[StepSummary]]:
+    return steps_of(pairing.a, step), steps_of(pairing.b, step)
+
+
+def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Sequence[Side]) -> PairComparison:
+    a, b, step = draft.a, draft.b, draft.step
+    steps_a, steps_b = _steps(draft.pairing, step)
+    paired = draft.pairing.paired and len(steps_a) == len(steps_b)
+    found = checks(a, b, step, what, among)
+    if primary.ratio is None:
+        reason = invalid(ReasonKind.NOT_MEASURED, metric=what.key, a=a.name, b=b.name)
+        found = [*found, check(CheckKind.METRIC_MEASURED, False, reason, metric=what.key)]
+    verdict = _verdict(what, primary, found)
+    within = _within_run(what, draft) if verdict == Verdict.INDICATIVE else None
+    cause = explain(steps_a, steps_b, paired) if verdict != Verdict.NOT_COMPARABLE else None
+    ramp = len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1
+    return PairComparison(
+        a=a.name,
+        b=b.name,
+        step=step[0],
+        users=step[1],
+        verdict=verdict,
+        finding=_finding(what, verdict, draft, primary, found, within, cause, list(step) if ramp else None),
+        primary=primary,
+        others=other_ratios(what.key, steps_a, steps_b, paired),
+        transactions=transaction_ratios(steps_a, steps_b, paired),
+        checks=found,
+        cautions=_cautions(a, b, among, found, primary, pairs),
+        method=info(
+            PairKind.METHOD,
+            paired=paired,
+            runs=[len(draft.pairing.a), len(draft.pairing.b)],
+            unpaired=draft.pairing.unpaired,
+            left_out=draft.pairing.left_out,
+            df=primary.df,
+        ),
+        order=order(a, b),
+        confounded=confounded(a, b),
+        within_run=within,
+        cause=cause,
+    )
+
+
+def _verdict(what: Metric, primary: Ratio, found: Sequence[Check]) -> Verdict:
+    if any(check.passed is False for check in found):
+        return Verdict.NOT_COMPARABLE
+    if min(primary.runs_a, primary.runs_b) < REPLICATES or primary.p_adjusted is None:
+        return Verdict.INDICATIVE
+    if primary.p_adjusted > 1 - CONFIDENCE or primary.ratio is None:
+        return Verdict.NO_DIFFERENCE
+    return Verdict.BETTER if (primary.ratio > 1) == (what.better == "higher") else Verdict.WORSE
+
+
+def _finding(
+    what: Metric,
+    verdict: Verdict,
+    draft: _Draft,
+    primary: Ratio,
+    found: Sequence[Check],
+    within: WithinRun | None,
+    cause: Cause | None,
+    step: list[Any] | None,
+) -> Finding:
+    """Return the verdict with its figures. `step` is its name and users, where there are several."""
+    facts: dict[str, Any] = {"a": draft.a.name, "b": draft.b.name, "step": step}
+    if verdict == Verdict.NOT_COMPARABLE:
+        reasons = [one.reason for one in found if one.passed is False and one.reason]
+        return invalid(PairKind.NOT_COMPARABLE, reasons=reasons, **facts)
+    facts |= {"metric": what.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
+    if verdict == Verdict.INDICATIVE:
+        if within:
+            facts |= {"low": within.low, "high": within.high}
+        fewest = min(primary.runs_a, primary.runs_b)
+        return caution(PairKind.INDICATIVE, runs=fewest, interval_within_run=within is not None, **facts)
+    if verdict == Verdict.NO_DIFFERENCE:
+        chance = primary.family > 1 and primary.p is not None and primary.p <= 1 - CONFIDENCE
+        return info(
+            PairKind.NO_DIFFERENCE,
+            detectable_share=primary.detectable,
+            by_chance_among=primary.family if chance else None,
+            **facts,
+        )
+    return info(PairKind.DIFFERENCE, verdict=verdict, because=cause.finding if cause else None, **facts)
+
+
+def _cautions(
+    a: Side, b: Side, among: Sequence[Side], found: Sequence[Check], primary: Ratio, pairs: int
+) -> list[Finding]:
+    said, back = [], came_back(a, b)
+    if confounded(a, b) and len(a.runs) + len(b.runs) > 2:
+        if back:
+            said.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
+        else:
+            said.append(caution(PairKind.ONE_SIDE_FIRST, a=a.name, b=b.name))
+    if pairs > 1 and primary.p is not None:
+        said.append(caution(PairKind.SEVERAL_PAIRS, pairs=pairs))
+    for one, other in permutations([side for side in among if side.name in (a.name, b.name)], 2):
+        if alone := [step for step in one.all_steps if not other.steps(step)]:
+            said.append(caution(PairKind.ONLY_ONE_SIDE, side=one.name, steps=[list(step) for step in alone]))
+    if warming := [side.name for side in (a, b) if warming_up(side.runs)]:
+        said.append(caution(PairKind.FLASH_WARMING, sides=warming))
+    if unknown := [one.kind for one in found if one.passed is None]:
+        said.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))
+    said += [one.reason for one in found if one.passed is not False and one.reason]
+    return said
+
+
+def _side(side: Side) -> SideSummary:
+    steps = [step for run in side.runs for step in run.steps]
+    return SideSummary(
+        name=side.name,
+        runs=[name_of(run) for run in side.runs],
+        again=[name_of(run) for run in side.again],
+        differs=list(by_intent(side.runs[0].manifest)),
+        emulated=any(step.emulated for step in steps),
+    )
+
+
+def _within_run(what: Metric, draft: _Draft) -> WithinRun | None:
+    """Return the interval of one run each from batch means of throughput; None of other metrics, and of few seconds."""
+    if what.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
+        return None
+    rates = [_measured(side.runs[0], draft.step) for side in (draft.a, draft.b)]
+    seconds = min(map(len, rates))
+    batches = min(MOST_BATCHES, seconds // BATCH_S)
+    if batches < 2:
+        return None
+    length = seconds // batches
+    logs = []
+    for rate in rates:
+        means = rate[: batches * length].reshape(batches, length).mean(axis=1)
+        if means.min() <= 0:
+            return None
+        logs.append(np.log(means))
+    low, high = (float(np.exp(end)) for end in welch(*logs).interval())
+    return WithinRun(low, high, batches, length)
+
+
+def _measured(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
+    """Return the result's rate in every second that the step's figures are over."""
+    series = run.series
+    rate = series.tps if series.primary_tps is None else series.primary_tps
+    for one in run.steps:
+        if (one.step, one.users) == step:
+            return np.asarray(rate[one.begin_s : one.end_s], dtype=float)
+    return np.zeros(0)

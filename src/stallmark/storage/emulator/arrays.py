@@ -1,0 +1,149 @@
+"""The named devices under one server, and the file through which they are shared with it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from stallmark.storage.emulator import layout
+from stallmark.storage.emulator.build import interposer
+from stallmark.storage.emulator.counters import ActiveSet, ArrayCounters, counters_of, next_interval
+from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, UnsupportedSystem
+from stallmark.storage.emulator.shared import SharedState, empty_flash, engage, exchange
+
+CLUSTER = "data"
+"""The device that stands for a cluster's data directory; these parts of it are slowed and counted:"""
+PROBE_FOLDER = "stallmark_probe"
+"""In a cluster's data directory: on its device, too, for files with which the device itself is probed."""
+_CLUSTER_PARTS = ("base", "global", "pg_tblspc", PROBE_FOLDER)
+
+
+class EmulatedArrays:
+    """Named devices of known slowness, shared with the server through a state file.
+
+    The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and
+    stallmark_probe/ are slowed; any other name ("wal", or one for a tablespace elsewhere) for everything in its
+    directory. Of nested directories the inner one counts.
+    """
+
+    def __init__(self, state_file: Path, library: Path, names: tuple[str, ...], state: SharedState) -> None:
+        """Use `create`."""
+        self._state_file = state_file
+        self._library = library
+        self._names = names
+        self._state: SharedState | None = state
+        self._models: dict[str, ArrayModel | None] = dict.fromkeys(names)
+        self._last: dict[str, ArrayModel] = {}
+
+    @classmethod
+    def create(
+        cls,
+        state_file: Path,
+        directories: Mapping[str, Path],
+        models: Mapping[str, ArrayModel | None],
+        *,
+        build_dir: Path,
+    ) -> Self:
+        """Build the interposer if need be and write a new state file (best below /dev/shm, mode 0600).
+
+        A state file already there is replaced; a server still using it goes on with the old one.
+        """
+        if not sys.platform.startswith("linux"):
+            raise UnsupportedSystem(f"A slow device can be emulated on Linux only, and this is {sys.platform}.")
+        if directories.keys() != models.keys():
+            raise ValueError(
+                f"Each device needs a directory and a model, but there are directories for "
+                f"{sorted(directories)} and models for {sorted(models)}."
+            )
+        if not 1 <= len(directories) <= layout.MAX_DEVICES:
+            raise ValueError(f"From 1 to {layout.MAX_DEVICES} devices are possible, not {len(directories)}.")
+        places = [
+            (number, place)
+            for number, (name, directory) in enumerate(directories.items())
+            for place in _places(name, directory)
+        ]
+        state_file = state_file.resolve()
+        library = interposer(build_dir)
+        state = SharedState.create(state_file, places, len(directories))
+        devices = cls(state_file, library, tuple(directories), state)
+        for name, model in models.items():
+            devices.set_model(name, model)
+        return devices
+
+    def environment(self) -> dict[str, str]:
+        """What the server process needs in its environment, and nothing else should have."""
+        already = os.environ.get("LD_PRELOAD")
+        return {
+            "LD_PRELOAD": f"{self._library}:{already}" if already else str(self._library),
+            "STALLMARK_SLOW_DEVICES": str(self._state_file),
+        }
+
+    def set_model(self, name: str, model: ArrayModel | None) -> None:
+        """Change a device while it runs; None is the bare device, still counted.
+
+        I/O already queued keeps its time, and later I/O queues behind it. Its flash keeps what is on it while it
+        is bare and when it gets the same model again; any other model finds it empty.
+        """
+        device = self._device(name)
+        if model is not None and self._last.setdefault(name, model) != model:
+            exchange(device, model)
+            self._last[name] = model
+        else:
+            engage(device, model)
+        self._models[name] = model
+
+    def model(self, name: str) -> ArrayModel | None:
+        """What a device is at the moment; None is the bare device."""
+        self._device(name)
+        return self._models[name]
+
+    def empty_flash(self, name: str) -> None:
+        """Nothing is in a device's cache or tier any more."""
+        empty_flash(self._device(name))
+
+    def counters(self) -> dict[str, ArrayCounters]:
+        """The cumulative counters of each device."""
+        return {name: counters_of(self._device(name)) for name in self._names}
+
+    def next_interval(self) -> dict[str, ActiveSet]:
+        """The active set of each device since this was last called."""
+        now = time.monotonic()
+        return {name: next_interval(self._device(name).active, now) for name in self._names}
+
+    def close(self) -> None:
+        """Remove the state file; stop the server first, for no process can be started with it any more."""
+        if self._state is not None:
+            self._state = None
+            self._state_file.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _device(self, name: str) -> layout.Device:
+        if self._state is None:
+            raise EmulatedArrayError("The slow devices have been closed.")
+        if name not in self._names:
+            raise ValueError(f"There is no slow device {name!r}, only {', '.join(self._names)}.")
+        return self._state.device(self._names.index(name))
+
+
+def _places(name: str, directory: Path) -> list[bytes]:
+    """The resolved paths, as the kernel will name them, below which files are on the device."""
+    if not directory.is_dir():
+        raise ValueError(f"The directory of the slow device {name!r} does not exist: {directory}.")
+    parts = [directory / part for part in _CLUSTER_PARTS] if name == CLUSTER else [directory]
+    places = [os.fsencode(part.resolve()) for part in parts]
+    for place in places:
+        if len(place) >= layout.PATH_MAX:
+            raise ValueError(f"The path of the slow device {name!r} is longer than {layout.PATH_MAX - 1} bytes.")
+    return places

@@ -1,0 +1,200 @@
+"""Scenarios about raw storage, and `stallmark probe`: what they may say, and what they refuse before any I/O."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+from stallmark.cli.main import main
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import Asked, ProbeStep
+from stallmark.scenarios.model import ProbeScenario
+from stallmark.scenarios.read import read_any_scenario, read_scenario
+from stallmark.storage.emulator import NoCompiler
+from stallmark.storage.probe import tool
+
+RAW = """name: mine
+title: t
+answers: a?
+needs: n
+takes: x
+probe: {size: 32MiB, patterns: [8k-random-read], outstanding: [1, 4], seconds: 1s}
+variants:
+  - {name: disks, emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str = RAW) -> str:
+        (tmp_path / "mine.yaml").write_text(text)
+        return str(tmp_path / "mine.yaml")
+
+    return write
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """In place of fio: every step has 100 I/Os a second; what was asked is kept."""
+    asked: list[Asked] = []
+
+    class Found(tool.Tool):
+        def measure(self, file, one, seconds, seed, environment):
+            asked.append(one)
+            return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
+
+    for module in ("measurement", "tool"):
+        monkeypatch.setattr(
+            f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
+        )
+    monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
+    for module in (
+        "storage.probe.measurement",
+        "experiment.probe_run",
+    ):  # temporary folders are in memory on some machines
+        monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
+    return asked
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_shipped_one_asks_storage_for_everything_e6_did():
+    scenario = read_any_scenario("saturation")
+    assert isinstance(scenario, ProbeScenario)
+    asked = {(one.pattern.name, one.outstanding) for one in scenario.probe.steps()}
+    for size in ("8k", "64k"):
+        for operation in ("read", "write"):
+            assert {(f"{size}-random-{operation}", n) for n in (1, 2, 4, 8, 16, 32)} <= asked
+    assert len(scenario.variants) > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("32MiB", "10 %"), "probe.size: 10 % is a share, and there is no data to have a share of"),
+        (("[8k-random-read]", "[8k-read]"), "'8k-read' is no pattern of a probe: there are 8k-random-read"),
+        (("[1, 4]", "[4, 1]"), r"outstanding must rise: write \[1, 4\]"),
+        (("probe:", "raw:"), "raw is called probe now: rename it"),
+        (("probe:", "users: 4\nprobe:"), "users belongs to a database, and `probe` without `workload` asks storage"),
+        (("emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),
+        (("variants:", "variants:\n  - {name: real, folder: /mnt}"), "some variants are emulated and others real"),
+        (("variants:", "variants:\n  - {name: none}"), "must have either an emulated_array or a folder"),
+        (("name: disks, emu", "name: d, folder: /x, emu"), "must have either an emulated_array"),
+    ],
+)
+def test_what_is_wrong_is_said(write, change, sentence):
+    with pytest.raises(StallmarkError, match=sentence):
+        read_any_scenario(write(RAW.replace(*change)))
+
+
+def test_it_has_no_database(write):
+    with pytest.raises(StallmarkError, match="probes storage and has no database: `stallmark run mine` runs it"):
+        read_scenario(write())
+
+
+@pytest.mark.parametrize("option", ["--data-dir=/x", "--server=mssql://me@host/db", "--web=8089", "--drop-caches"])
+def test_options_of_a_database_are_refused(write, option):
+    result = run("run", write(), option)
+    assert result.exit_code == 3 and "of the options of `run` only --set, --out and --json" in result.stderr
+
+
+def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found, tmp_path):
+    text = RAW[: RAW.index("  - {name")] + f"  - {{name: array, folder: {tmp_path}}}\n"
+    result = run("run", write(text), "--out", str(tmp_path / "runs"), "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert said["kind"] == "probe" and said["emulated"] is False
+    assert [step["iops"] for step in said["runs"][0]["steps"]] == [100, 100]
+    assert said["runs"][0]["saturation"][0]["knee"] == 1
+    [runs] = (tmp_path / "runs").iterdir()
+    again = run("report", str(runs))
+    assert again.exit_code == 0 and "saturates at 1 outstanding" in again.stdout.replace("\n", " ")
+    for command in ("compare", "plan"):
+        refused = run(command, str(runs))
+        assert refused.exit_code == 3 and "is a probe of raw storage" in refused.stderr.replace("\n", " ")
+    assert not list(tmp_path.glob("stallmark-probe-*")), "its file is gone"
+
+
+def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monkeypatch):
+    def none(build_dir):
+        raise NoCompiler("A slow device needs a C compiler and none is there; install one.")
+
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", none)
+    result = run("run", write(), "--out", str(tmp_path / "runs"))
+    assert result.exit_code == 3 and "needs a C compiler" in result.stderr
+
+
+def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp_path, monkeypatch):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    states = [tmp_path / f"stallmark-probe-{of}" for of in (ended.pid, os.getppid(), "mine")]
+    for state in states:
+        state.touch()
+    monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", lambda build_dir: None)
+    run("run", write(), "--out", str(tmp_path / "runs"))
+    assert sorted(tmp_path.glob("stallmark-probe-*")) == sorted(states[1:])
+
+
+def test_a_folder_is_probed(found, tmp_path):
+    (tmp_path / "array").mkdir()
+    result = run(
+        "probe",
+        str(tmp_path / "array"),
+        "--size=32MiB",
+        "--seconds=1",
+        "--outstanding=1,8",
+        "--out",
+        str(tmp_path / "r"),
+    )
+    assert result.exit_code == 0, result.output
+    assert len(found) == 4 * 2 + 4 * 2 and found[0].pattern.reads and not found[-1].pattern.reads
+    assert not list((tmp_path / "array").iterdir()), "its file is gone"
+
+
+def test_a_folder_that_is_not_there_is_none_on_the_storage_that_was_meant(found, tmp_path):
+    result = run("probe", str(tmp_path / "aray"), "--out", str(tmp_path / "r"))
+    assert result.exit_code == 3 and "name one on the storage that is meant" in result.stderr.replace("\n", " ")
+    assert not found and not any(tmp_path.iterdir())
+
+
+def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_path):
+    mine = tmp_path / "mine"
+    with mine.open("wb") as file:
+        file.truncate(2**26)
+    refused = run("probe", str(mine), "--out", str(tmp_path / "r"))
+    assert refused.exit_code == 3 and "--i-know" in refused.stderr and not found
+    write = run("probe", str(mine), "--i-know", "--pattern=8k-random-write", "--out", str(tmp_path / "r"))
+    assert write.exit_code == 3 and "never writes to what it did not make" in write.stderr.replace("\n", " ")
+    assert run("probe", str(mine), "--i-know", "--seconds=1", "--out", str(tmp_path / "r")).exit_code == 0
+    assert found and all(one.pattern.reads for one in found)
+    assert mine.read_bytes() == bytes(2**26)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--size=much", "'much' is no size: write it as 4GiB"),
+        ("--size=1MiB", "too small to tell a device from its caches"),
+        ("--outstanding=0", "write numbers from 1 to 256"),
+        ("--outstanding=a,b", "write numbers from 1 to 256"),
+        ("--pattern=8k", "'8k' is no pattern of a probe"),
+    ],
+)
+def test_a_wrong_command_line_is_a_sentence(found, tmp_path, option, sentence):
+    result = run("probe", str(tmp_path), option, "--out", str(tmp_path / "r"))
+    assert result.exit_code in (2, 3) and sentence in " ".join(result.stderr.replace("│", " ").split())
+    assert not found
+
+
+def test_without_fio_nothing_is_begun(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run("probe", str(tmp_path), "--out", str(tmp_path / "r"))
+    assert result.exit_code == 3 and "needs fio, which is not on the PATH" in result.stderr
+    assert not any(tmp_path.iterdir())
