@@ -98,11 +98,9 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
 
 
 def _share(text: str) -> float:
-    number = text.strip().removesuffix("%").strip()
+    from stallmark.quantities import parse_share
+
     try:
-        value = float(number) / 100
+        return parse_share(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value <= 10:
-        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.")
-    return value
+        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.") from None
