@@ -27,12 +27,17 @@ def golden() -> Iterator[tuple[str, Finding, str]]:
 
 
 def _finding(one: Mapping[str, Any]) -> Finding:
-    facts = {name: _finding(fact) if _is_finding(fact) else fact for name, fact in (one.get("facts") or {}).items()}
+    facts = {name: _fact(fact) for name, fact in (one.get("facts") or {}).items()}
     return Finding(kinds()[one["kind"]], facts=facts)
 
 
-def _is_finding(fact: object) -> bool:
-    return isinstance(fact, dict) and "kind" in fact
+def _fact(fact: Any) -> Any:
+    """Return a fact, with the findings in it."""
+    if isinstance(fact, list):
+        return [_fact(one) for one in fact]
+    if isinstance(fact, dict):
+        return _finding(fact) if "kind" in fact else {name: _fact(one) for name, one in fact.items()}
+    return fact
 
 
 def findings_in(value: Any) -> Iterator[Finding]:
