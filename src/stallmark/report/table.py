@@ -7,8 +7,7 @@ from stallmark import format
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.format import spoken
-from stallmark.report.labels import EMULATED, step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import EMULATED, emulated_label, step_labels
 from stallmark.report.text import sentence
 
 AGREE = 0.02  # counts and bytes of server and device that lie this close are called equal

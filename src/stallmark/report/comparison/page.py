@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-from stallmark.analysis.compare.metrics import METHODS
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison import figures as comparison_charts
 from stallmark.report.comparison import tables as comparison_tables
+from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.page import banner, page
 from stallmark.report.sections import environment
 from stallmark.report.sections.active_set import active_figures
-from stallmark.report.sections.axis import Figure
 from stallmark.report.style import KeyItem, looks
 from stallmark.report.text import comparison as comparison_words
 
@@ -47,7 +46,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         key_items=_key(found),
         tables=comparison_tables,
         words=comparison_words,
-        methods=METHODS,
+        methods=comparison_words.METHODS,
         environment=environment,
     )
 

@@ -6,8 +6,7 @@ from stallmark import format
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.report.text import sentence

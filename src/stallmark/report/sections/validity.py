@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, Gate, StepSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text.gates import allowed, asks, figure
 
