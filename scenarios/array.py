@@ -1,20 +1,19 @@
-"""What a scenario says of the array under the server: what nobody can ask it, so the operator writes it down.
+"""The `array:` section: facts of the storage array that cannot be queried, written down by the operator.
 
 array: {raid: RAID 10, drives: 24 × 600 GB 10K, dram: 8GiB, flash_cache: 800GB, write_cache: on, reduction: off}
 
-Free: a key that is not named here is kept and shown as well. The sizes decide whether what was active fits into DRAM or
-flash (src/stallmark/analysis/read/active_set.py).
+Other keys are kept and shown as well. The sizes decide whether the active set fits into DRAM or flash
+(analysis/read/active_set.py).
 """
 
-import re
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from stallmark.quantities import Size
+from stallmark.redact import names_secret
 
 SIZES = ("dram", "flash_cache", "flash_tier")
-_SECRET = re.compile(r"passw|secret|token|pwd", re.IGNORECASE)
 _WORDS = {True: "on", False: "off"}
 
 
@@ -31,7 +30,7 @@ Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=2
 
 
 class Array(BaseModel):
-    """Of sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
+    """Sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Words]
@@ -47,17 +46,17 @@ class Array(BaseModel):
 
     @model_validator(mode="after")
     def _no_secrets(self) -> Self:
-        if found := [name for name in self.__pydantic_extra__ if _SECRET.search(name)]:
+        if found := [name for name in self.__pydantic_extra__ if names_secret(name)]:
             raise ValueError(f"{found[0]} would be in every record and report: remove it")
         return self
 
     def over(self, common: "Array | None") -> "Array":
-        """With what is `common` to all variants where this one says nothing."""
+        """Return this section, completed by the one `common` to all variants."""
         if common is None:
             return self
         return Array.model_validate(common.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
 
     def described(self) -> dict[str, Any]:
-        """For the manifest: sizes in bytes, under names that say so."""
+        """Return the section for the manifest: sizes in bytes, under names that say so."""
         words = self.model_dump(exclude_none=True, exclude=set(SIZES))
         return words | {f"{name}_bytes": size for name in SIZES if (size := getattr(self, name)) is not None}

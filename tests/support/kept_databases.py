@@ -26,7 +26,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
-from stallmark.transactions.workload import Workload
+from stallmark.transactions.workload import Background, Workload
 from support import sql_server
 
 KEPT = "kept"
@@ -157,7 +157,7 @@ def _differs(column: sa.Column) -> str:
 
 
 def _make(engine: Engine, workload: Workload, scale: Mapping, seed: int) -> None:
-    bare = replace(workload, deck={}, followers={}, timers={}, opening=None)
+    bare = replace(workload, deck={}, background=Background(), opening=None)
     build(engine, bare, scale, seed, workers=2)
     engine.execute(f"CREATE SCHEMA {KEPT}")
     for table in workload.metadata.sorted_tables:
