@@ -1,11 +1,13 @@
 """Predictions in a terminal of any width from about 50 columns."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
+from stallmark.report.table import Cell, InTerminal, Table
 
 METHOD = (
     "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
@@ -16,7 +18,7 @@ METHOD = (
 def what_ifs(some: WhatIfs) -> RenderableType:
     parts: list[RenderableType] = []
     for one in some.found:
-        parts += [_title(one), _predictions(one), Text("")]
+        parts += [_title(one), InTerminal(_predictions(one)), Text("")]
     parts += [Text(sentence, style="yellow") for sentence in some.left_out]
     parts.append(Text(_tested(some)))
     parts.append(Text(METHOD, style="dim"))
@@ -35,19 +37,17 @@ def _title(one: WhatIf) -> Text:
 
 
 def _predictions(one: WhatIf) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("if reads took", "TPS", "range", "change"):
-        table.add_column(title, justify="right", no_wrap=title == "range")
-    table.add_column("limit then")
-    for found in one.predictions:
-        table.add_row(
+    rows: list[Sequence[str | Cell]] = [
+        [
             f"{format.number(found.read_ms)} ms",
             format.number(found.tps),
             f"{format.number(found.low)}–{format.number(found.high)}",
             format.signed_share(found.tps / one.tps - 1),
             found.limit,
-        )
-    return table
+        ]
+        for found in one.predictions
+    ]
+    return Table(["if reads took", "TPS", "range", "change", "limit then"], rows, frozenset({4}))
 
 
 def _tested(some: WhatIfs) -> str:

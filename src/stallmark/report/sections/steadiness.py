@@ -8,6 +8,7 @@ from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import signed
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
@@ -103,6 +104,19 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
         else []
     )
     return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
+
+
+def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
+    """Return the outcome of every step's service level and its sentence, for a terminal; none where none is set."""
+    labels = step_labels(experiment)
+    return [
+        (
+            Cell(f"SLO {level.outcome}", OUTCOMES[level.outcome] or "good"),
+            f"{labels[step.key]}: {sentence(level.finding)}",
+        )
+        for step in experiment.steps
+        if (level := step.slo)
+    ]
 
 
 def _tests(found: Steadiness) -> list[str]:
