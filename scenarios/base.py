@@ -1,4 +1,4 @@
-"""What all scenarios with a database say, whatever drives the server."""
+"""The part of the model that all scenarios with a database share."""
 
 from typing import Annotated, Literal, Self
 
@@ -76,7 +76,7 @@ class AnyScenario(Section):
         return isinstance(variant.emulated_array or self.emulated_array, EmulatedArrays)
 
     def emulated_arrays_of(self, variant: Variant, data_bytes: int | None = None) -> dict[str, ArrayModel] | None:
-        """With a database of that size; None where the devices are the real ones.
+        """Return the emulated arrays of a variant for a database of that size; None where storage is real.
 
         Raises StallmarkError for a share of the data that is no size a device can have.
         """
@@ -101,7 +101,7 @@ class AnyScenario(Section):
             changed = changed or bool(variant.before)
 
     def _refuse_mixture(self) -> None:
-        """What is said of a real array is not true of an emulated one, and what is done to it would go unseen."""
+        """Refuse a description of a real array, or a hook on one, beside an emulated array."""
         for variant in filter(self.emulates, self.variants):
             real = {
                 "array": self.array_of(variant),

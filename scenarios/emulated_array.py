@@ -21,7 +21,7 @@ _ANY_DATA = 1024**3
 
 class _Choice(Section):
     def _said(self) -> dict[str, Any]:
-        """Without what was left out, which has the model's own default."""
+        """Return the keys that were given; the others keep the model's defaults."""
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
 
@@ -77,7 +77,7 @@ class EmulatedArray(_Choice):
         return self
 
     def resolve(self, data_bytes: int | None) -> ArrayModel:
-        """For a database of that size; None: not known yet, and sizes that depend on it are not to be relied upon.
+        """Return the model for a database of `data_bytes`; with None, sizes that depend on it are placeholders.
 
         Raises StallmarkError for a share that is no size its flash can have.
         """

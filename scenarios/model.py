@@ -1,4 +1,4 @@
-"""What a scenario file may say: one model for each kind of scenario. Everything is checked before anything starts."""
+"""The kinds of scenario files, one model for each. Everything is checked before anything starts."""
 
 from collections.abc import Mapping
 from pathlib import Path

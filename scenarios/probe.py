@@ -28,7 +28,7 @@ Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
 
 class ProbeSteps(Section):
-    """What is asked of storage. Without `patterns`: all there are."""
+    """The steps of a probe. Without `patterns`: all of them."""
 
     size: Pool
     patterns: list[str] = []
@@ -112,5 +112,5 @@ class ProbeScenario(Section):
         return self
 
     def run_seconds(self) -> float:
-        """How long I/O is issued in all, without writing the files."""
+        """Return the seconds of I/O in all, without writing the files."""
         return self.probe.seconds * len(self.probe.steps()) * len(self.variants)

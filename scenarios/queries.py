@@ -74,12 +74,12 @@ class QueriesChoice(Section):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """What is run, one after the other."""
+        """Return the phases, in order."""
         return ("power", "throughput") if self.run == "both" else (self.run,)
 
     @property
     def refreshes(self) -> bool:
-        """Whether the refresh functions are part of it: unless it is said, where they are meant to be."""
+        """True where the refresh functions are run: as said, else in power and throughput runs."""
         return self.run != "each" if self.refresh is None else self.refresh
 
 
@@ -123,5 +123,5 @@ class QueryScenario(AnyScenario):
 
     @property
     def streams(self) -> int:
-        """In a throughput run."""
+        """Return the streams of a throughput run."""
         return self.queries.streams or streams_for(self.workload.scale["factor"])

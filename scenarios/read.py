@@ -102,7 +102,7 @@ def _override(document: dict, override: str) -> Keys:
 
 
 def _key(place: Any, part: str, override: str) -> str | int:
-    """What `part` of a dotted key is in this place: a key, or the position of an item."""
+    """Return the key or list position that `part` of a dotted key means here."""
     if isinstance(place, dict):
         return part
     if not isinstance(place, list):

@@ -1,4 +1,4 @@
-"""In which order the runs of an experiment are made."""
+"""The order in which the runs of an experiment are made."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class PlannedRun(Generic[V]):
 
     @property
     def place(self) -> dict[str, Any]:
-        """For the manifest."""
+        """Return the place for the manifest."""
         return {"repeat": self.repeat, "block": self.block} | ({"again": True} if self.again else {})
 
 

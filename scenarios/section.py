@@ -1,4 +1,4 @@
-"""What every section of a scenario file has in common."""
+"""The base class of every section of a scenario file."""
 
 from pydantic import BaseModel, ConfigDict, Discriminator
 

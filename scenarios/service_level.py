@@ -21,7 +21,7 @@ ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[ReadL
 
 
 def described(choice: ServiceLevelChoice) -> dict[str, Any]:
-    """As the manifest has it."""
+    """Return the service level for the manifest."""
     if isinstance(choice, ReadLimit):
         return declared(None, choice.read * 1000, choice.percentile)
     return declared(choice, None, PERCENTILES[0])

@@ -127,5 +127,5 @@ class Scenario(AnyScenario):
         return Timeline(steps, self.arrival_plan(), self.workload.seed, background, limits)
 
     def run_seconds(self) -> float:
-        """How long users run in all, without loading and preparing; at most, where a steady state is waited for."""
+        """Return the seconds of load in all; the most, where a steady state is waited for."""
         return self.timeline().end_s * len(self.run_order())

@@ -37,7 +37,7 @@ def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapp
 
 
 class _Problem:
-    """One of pydantic's errors. `keys` lead to it in the file, without the alternatives pydantic tried."""
+    """A pydantic error. `keys` lead to it in the file, without the alternatives pydantic tried."""
 
     def __init__(self, item: Any, document: Any):
         self.kind: str = item["type"]

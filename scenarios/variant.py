@@ -1,4 +1,4 @@
-"""One of the `variants:` of a scenario, and its `before:`, which makes the array that of the variant."""
+"""The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one."""
 
 from typing import Annotated, Literal, Self
 

@@ -14,9 +14,10 @@ Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class WorkloadChoice(Section):
-    """Which database and transactions. `scale` is in the workload's own measures: `branches` for bank.
+    """The `workload:` section: database and transactions.
 
-    `mix` has weights of the transactions that users start, or a `read_share`; `locality` is the share of its customers
+    `scale` is in the workload's own measures: `branches` for bank. `mix` has weights of the transactions that users
+    start, or a `read_share`; `locality` is the share of its customers
     that each of several load machines takes from a part that is its own.
     """
 
@@ -29,7 +30,7 @@ class WorkloadChoice(Section):
     @field_validator("scale")
     @classmethod
     def _complete(cls, given: dict[str, int | float], info: ValidationInfo) -> dict[str, int | float]:
-        """What was left out has the workload's own defaults."""
+        """Complete the scale by the workload's defaults."""
         if "name" not in info.data:  # refused already
             return given
         try:

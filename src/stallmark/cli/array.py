@@ -133,7 +133,7 @@ def _array(name: str) -> "BlockDeviceArray":
 
 
 def _looked_at(found: "BlockDeviceArray") -> tuple["Facts | None", str | None]:
-    """What it is, and what is broken; one that cannot be read is not in the way of the others."""
+    """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
     from stallmark.storage.block_device import BlockDeviceError
 
     try:

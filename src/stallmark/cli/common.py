@@ -1,4 +1,4 @@
-"""What the commands share: how they speak, their exit codes, and the options for a server and a workload."""
+"""Output, exit codes, and the options for a server and a workload that commands share."""
 
 import re
 from collections.abc import Callable
@@ -90,15 +90,15 @@ def target_options(command: Callable) -> Callable:
 
 
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    """Of 4GiB or 200MB: the callback of an option."""
-    from pydantic import ByteSize, TypeAdapter, ValidationError
+    """Parse a size option such as 4GiB or 200MB; a click callback."""
+    from stallmark.quantities import parse_size
 
     if text is None:
         return None
     try:
-        return int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+        return parse_size(text, like="4GiB or 200MB")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 def workload_options(command: Callable) -> Callable:

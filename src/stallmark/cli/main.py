@@ -24,7 +24,7 @@ from stallmark.experiment.stopping import Stopped, listen
 
 
 class _Commands(click.Group):
-    """Every error that is the user's to mend ends as one sentence and an exit code."""
+    """A group whose commands end user errors with one sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         listen()

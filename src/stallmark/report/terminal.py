@@ -14,6 +14,7 @@ from stallmark.report.queries import terminal as query_terminal
 from stallmark.report.sections.steadiness import outcomes
 from stallmark.report.sections.validity import gates_in_brief
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, fit, listed
+from stallmark.report.text import sentence
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
@@ -75,7 +76,7 @@ class _Summary:
             more = f" Much the same in {others} other run{'s' * (others > 1)} of it." if others else ""
             said.append((_letter(i), Text.assemble((alike[0].word, "bold"), f": {alike[0].sentence}{more}")))
         parts = [
-            *([listed([("•", text) for text in self.experiment.findings])] if self.experiment.findings else []),
+            *([listed([("•", sentence(one)) for one in self.experiment.findings])] if self.experiment.findings else []),
             *([InTerminal(gates, header=False)] if (gates := gates_in_brief(self.experiment)) else []),
             *([listed(levels)] if (levels := outcomes(self.experiment)) else []),
             *([listed(said)] if said else []),

@@ -1,4 +1,4 @@
-"""What a selftest tries with one workload, in its order: load, restore, cap, execute, drive, check and report."""
+"""The checks of a selftest with one workload, in order: load, restore, cap, execute, drive, check, report."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,8 +38,7 @@ ROUNDS = 24  # of each transaction alone: some branches are rare, and maintenanc
 
 @dataclass
 class Bench:
-    """What the checks work on. `alone` has what came of each transaction by itself; `record` is there once users were
-    driven."""
+    """The state of the checks. `alone` has the results of single transactions; `record` exists after the drive."""
 
     engine: Engine
     choice: WorkloadChoice
@@ -88,7 +87,7 @@ def _load(bench: Bench) -> str:
 
 
 def _consistent(bench: Bench) -> str:
-    """And whether all keys are there; without what holds only as loaded, once transactions have run."""
+    """Check conditions and keys; after transactions, leave out conditions that hold only as loaded."""
     entry = ledger.read(bench.engine)
     assert entry
     found = checks.run(bench.engine, bench.workload, bench.choice.scale, driven=entry.driven)
@@ -146,7 +145,7 @@ def _had(ability: AnyAbility | Missing) -> AnyAbility:
 
 
 def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Only what a cap changes is compared, as far as the server tells it: other settings change by themselves."""
+    """Compare only the settings that a cap changes, as far as the server tells them: others change by themselves."""
     for name in ("max server memory (MB)", "shared_buffers"):
         if name in before:
             if after.get(name) != before[name]:
@@ -156,7 +155,7 @@ def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _execute_alone(bench: Bench) -> str:
-    """What a short run may not reach, and what fails in it because of others."""
+    """Execute every transaction by itself: a short run may not reach all, and some fail there because of others."""
     workload = bench.workload
     ledger.note_driven(bench.engine)
     before = counted(bench.engine, workload)

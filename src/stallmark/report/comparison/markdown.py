@@ -6,6 +6,7 @@ from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.report.comparison.tables import every_figure
 from stallmark.report.table import in_markdown, plain_markdown
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
 
 
 def summary_for_a_ticket(found: ComparisonSummary) -> str:
@@ -13,9 +14,9 @@ def summary_for_a_ticket(found: ComparisonSummary) -> str:
     lines = ["## " + plain_markdown(f"Stallmark: {_title(found)}"), ""]
     for pair in found.pairs:
         lines += [*_pair(pair), ""]
-    lines += [f"- {plain_markdown(sentence)}" for sentence in found.left_out]
+    lines += [f"- {plain_markdown(sentence(one))}" for one in found.left_out]
     for side in found.sides:
-        about = f" ({', '.join(side.differs)})" if side.differs else ""
+        about = f" ({', '.join(map(sentence, side.differs))})" if side.differs else ""
         emulated = ", EMULATED device" if side.emulated else ""
         runs = ", ".join(map(plain_markdown, side.runs))
         lines.append(f"- **{plain_markdown(side.name)}**{plain_markdown(about)}{emulated}: {runs}")
@@ -28,15 +29,15 @@ def _title(found: ComparisonSummary) -> str:
 
 
 def _pair(pair: PairComparison) -> Iterator[str]:
-    yield f"**{pair.verdict.capitalize()}.** {plain_markdown(pair.sentence)}"
+    yield f"**{pair.verdict.capitalize()}.** {plain_markdown(sentence(pair.finding))}"
     yield ""
     yield from in_markdown(every_figure(pair))
     yield ""
     for check in pair.checks:
         mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
-        yield f"- {check.name}: {mark} ({plain_markdown(check.figure)})"
-    for sentence in pair.cautions:
-        yield f"- Caution: {plain_markdown(sentence)}"
+        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({plain_markdown(sentence(check.found))})"
+    for caution in pair.cautions:
+        yield f"- Caution: {plain_markdown(sentence(caution))}"
     if pair.cause:
-        yield f"- Cause: {plain_markdown(pair.cause.sentence)}"
-    yield f"- {plain_markdown(pair.method)} Order: {pair.order}. {words.adjustment(pair)}"
+        yield f"- Cause: {plain_markdown(sentence(pair.cause.finding))}"
+    yield f"- {plain_markdown(sentence(pair.method))} Order: {pair.order}. {words.adjustment(pair)}"

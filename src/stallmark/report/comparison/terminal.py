@@ -5,20 +5,21 @@ from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.compare.plan import RunsPlan
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
-from stallmark.analysis.compare.words import amount
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Verdict
 from stallmark.format import percent
 from stallmark.report.comparison.tables import figures, transactions
 from stallmark.report.table import Cell, InTerminal, Table, listed
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
+from stallmark.report.text.comparison import amount
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 STYLES = {
-    "better": "bold green",
-    "worse": "bold red",
-    "no difference shown": "bold",
-    "indicative only": "bold yellow",
-    "not comparable": "bold yellow",
+    Verdict.BETTER: "bold green",
+    Verdict.WORSE: "bold red",
+    Verdict.NO_DIFFERENCE: "bold",
+    Verdict.INDICATIVE: "bold yellow",
+    Verdict.NOT_COMPARABLE: "bold yellow",
 }
 
 
@@ -26,12 +27,12 @@ def verdicts(found: ComparisonSummary) -> RenderableType:
     parts: list[RenderableType] = []
     for pair in found.pairs:
         parts += [*_pair(pair), Text("")]
-    return Group(*parts, *(Text(sentence, style="yellow") for sentence in found.left_out))
+    return Group(*parts, *(Text(sentence(one), style="yellow") for one in found.left_out))
 
 
 def headline(pair: PairComparison) -> Text:
     """The verdict in a word and in a sentence."""
-    return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", pair.sentence)
+    return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
 
 
 def _pair(pair: PairComparison) -> list[RenderableType]:
@@ -39,18 +40,21 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
     if len(pair.transactions) > 1:
         parts += [Text(""), InTerminal(transactions(pair))]
     marks: list[tuple[Cell, str]] = [
-        (Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad"), f"{check.name}: {check.figure}")
+        (
+            Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad"),
+            f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}",
+        )
         for check in pair.checks
         if check.passed is not True
     ]
-    marks += [(Cell("caution", "apart"), sentence) for sentence in pair.cautions]
+    marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cautions]
     if pair.cause:
-        marks.append((Cell("cause"), pair.cause.sentence))
+        marks.append((Cell("cause"), sentence(pair.cause.finding)))
     return [
         *parts,
         Text(""),
         *([listed(marks)] if marks else []),
-        Text(f"{pair.method} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim"),
+        Text(f"{sentence(pair.method)} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim"),
     ]
 
 
@@ -81,7 +85,7 @@ def planned(plan: RunsPlan) -> RenderableType:
             f"Scatter of {plan.primary} from run to run: {spread} (standard deviation of ln; {percent(CONFIDENCE)} "
             f"interval {known}), pooled over {plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, "
             f"two-sided {percent(1 - CONFIDENCE)}, by the noncentral t distribution; a verdict needs {REPLICATES} "
-            f"runs of each in any case.{f' {plan.left_out}' if plan.left_out else ''}",
+            f"runs of each in any case.{f' {sentence(plan.left_out)}' if plan.left_out else ''}",
             style="dim",
         ),
     )

@@ -12,6 +12,7 @@ from stallmark.report.labels import EMULATED
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.sections.steadiness import outcomes
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, listed
+from stallmark.report.text import sentence
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
@@ -77,7 +78,7 @@ def _below(experiment: ExperimentSummary, found: QueryComparison) -> Iterator[Re
     if any(cell.plan_changed for variant in found.variants for cell in variant.cells):
         yield Text("* its plan is another one than in A.", style="dim")
     blocks = [
-        *([listed([("•", finding) for finding in experiment.findings])] if experiment.findings else []),
+        *([listed([("•", sentence(one)) for one in experiment.findings])] if experiment.findings else []),
         *emulated_devices(variant.device for variant in found.variants if variant.emulated),
     ]
     for block in blocks:
