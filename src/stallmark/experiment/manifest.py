@@ -130,9 +130,9 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> list[dict[str,
         *(described(kind, "users", deck[kind.name]) for kind in workload.deck),
         *(
             described(kind, "followers", round(deck[of.name] * each, 2), follows={"transaction": of.name, "each": each})
-            for kind, (of, each) in workload.followers.items()
+            for kind, (of, each) in workload.background.followers.items()
         ),
-        *(described(kind, "timer", 0, every_s=every_s) for kind, every_s in workload.timers.items()),
+        *(described(kind, "timer", 0, every_s=every_s) for kind, every_s in workload.background.timers.items()),
     ]
 
 

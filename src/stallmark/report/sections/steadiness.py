@@ -167,7 +167,7 @@ def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
         "cycles where there are three or more."
         for cycles in known[:1]
     ]
-    return notes + list(dict.fromkeys(cycles.sentence for cycles in known if cycles.whole))
+    return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
 
 
 def _ideal(ideal_ms: float | None, met: bool | None) -> str:
