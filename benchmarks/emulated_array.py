@@ -4,8 +4,8 @@
     python -m benchmarks.emulated_array device      the same on a block device of `stallmark array` (as root)
     python -m benchmarks.emulated_array cost        what the interposer itself takes of an I/O
 
-The simulation is support/array_oracle.py of the tests. As many fio threads as there are outstanding I/Os read 8 KiB each, one after
-the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
+The simulation is tests/support/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one
+after the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
 array counts.
 """
 
