@@ -5,11 +5,12 @@ from rich.table import Table
 from rich.text import Text
 
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.validity.service_level import Outcome
 from stallmark.report.labels import step_labels
 from stallmark.report.text import sentence
 
 GUTTER = 2
-STYLES = {"not met": "bold red", "met": "green", "mean only": "yellow"}
+STYLES = {Outcome.NOT_MET: "bold red", Outcome.MET: "green", Outcome.MEAN_ONLY: "yellow"}
 
 
 def service_levels(experiment: ExperimentSummary) -> list[RenderableType]:
