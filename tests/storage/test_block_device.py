@@ -47,7 +47,7 @@ def remains(home: Path) -> list[str]:
     places = Places(home, "one")
     left = [str(path) for path in (places.folder, places.runtime) if path.exists()]
     left += ["mounted"] if parts.is_mounted(places) else []
-    return left + parts.loops(places) + [str(one) for one in parts.running(places, "nbdkit", "nbdfuse")]
+    return left + parts.loops(places) + [str(one) for one in parts.processes(places, "nbdkit", "nbdfuse")]
 
 
 def transfer(device: str, *, write: bool, byte: int) -> bytes:
@@ -114,7 +114,7 @@ def test_a_lab_that_lost_a_part_says_so_and_goes_without_a_trace(
     array: BlockDeviceArray, home: Path, part: str
 ) -> None:
     array.create(SMALLEST, MODEL)
-    for process in parts.running(Places(home, "one"), part):
+    for process in parts.processes(Places(home, "one"), part):
         process.kill()
         process.wait(5)
     assert array.broken() == f"its {part} is gone"

@@ -23,7 +23,6 @@ import psutil
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
-from stallmark.processes import end
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import Hook
 
@@ -140,11 +139,26 @@ def _end(process: subprocess.Popen) -> None:
     with suppress(psutil.Error):
         family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
         family += family[0].children(recursive=True)
-    end(family, GRACE_S)
+    for one in family:
+        with suppress(psutil.Error):
+            one.terminate()
+    until = time.monotonic() + GRACE_S
+    while any(map(_runs, family)) and time.monotonic() < until:
+        time.sleep(0.05)
+    for one in filter(_runs, family):
+        with suppress(psutil.Error):
+            one.kill()
     if hasattr(os, "killpg"):  # what has lost its parents is in the group still
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _text(output: IO[bytes]) -> str:

@@ -55,7 +55,7 @@ class BlockDeviceArray:
         if loop is None:
             return "it was never completed"
         for name in ("nbdkit", "nbdfuse"):
-            if not parts.running(self._places, name):
+            if not parts.processes(self._places, name):
                 return f"its {name} is gone"
         return None if loop in parts.loops(self._places) else f"its {loop} is gone"
 
@@ -150,7 +150,7 @@ class BlockDeviceArray:
                 )
             parts.detach(loop, places)
         parts.unmount(places)
-        parts.end_all(places)
+        parts.end(parts.processes(places, "nbdfuse", "nbdkit"))
         if parts.is_mounted(places):
             raise BlockDeviceError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
         shutil.rmtree(places.runtime, ignore_errors=True)

@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
 import psutil
 
-from stallmark import processes
 from stallmark.storage.block_device.facts import BlockDeviceError, Places
 from stallmark.storage.emulator import build
 
@@ -101,7 +101,7 @@ def attach_loop(places: Places) -> str:
 # ---- What is there, whoever wrote it down ------------------------------------------------------------------
 
 
-def running(places: Places, *names: str) -> list[psutil.Process]:
+def processes(places: Places, *names: str) -> list[psutil.Process]:
     """Those of this array: they have its own folder's path on their command line."""
     found = []
     for process in psutil.process_iter(["name", "cmdline"]):
@@ -177,8 +177,14 @@ def unmount(places: Places) -> None:
             _run(["umount", "--lazy", str(places.mount)])
 
 
-def end_all(places: Places) -> None:
-    processes.end(running(places, "nbdfuse", "nbdkit"), _TIMEOUT_S / 3)
+def end(found: Sequence[psutil.Process]) -> None:
+    for signal in ("terminate", "kill"):
+        for process in found:
+            try:
+                getattr(process, signal)()
+            except psutil.NoSuchProcess:
+                pass
+        _, found = psutil.wait_procs(found, timeout=_TIMEOUT_S / 3)
 
 
 def _run(command: list[str]) -> None:
