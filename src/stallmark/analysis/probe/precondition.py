@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.format import number, size
 from stallmark.stats.thresholds import STEADY_ROUNDS, STEADY_ROUNDS_RANGE, STEADY_ROUNDS_SLOPE
 
 
@@ -21,18 +20,5 @@ def steady(rounds_ms: Sequence[float]) -> bool:
 
 
 def preconditioned(size_bytes: int, round_s: float, rounds_ms: Sequence[float]) -> dict[str, Any]:
-    """For the manifest, with the sentence that the report says of it."""
-    reached = steady(rounds_ms)
-    how = (
-        f"writes were steady after {len(rounds_ms)} rounds"
-        if reached
-        else f"writes were not steady after {len(rounds_ms)} rounds, and it was measured all the same"
-    )
-    return {
-        "size_bytes": size_bytes,
-        "round_s": round_s,
-        "rounds_ms": list(rounds_ms),
-        "steady": reached,
-        "sentence": f"A file of {size(size_bytes)} was filled and overwritten at random in rounds of {round_s:g} s: "
-        f"{how} ({number(rounds_ms[0])} ms per write in the first, {number(rounds_ms[-1])} in the last).",
-    }
+    """Return what was done and measured, for the manifest."""
+    return {"size_bytes": size_bytes, "round_s": round_s, "rounds_ms": list(rounds_ms), "steady": steady(rounds_ms)}

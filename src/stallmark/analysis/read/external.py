@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ForeignCounter, ForeignSummary
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
@@ -122,8 +124,8 @@ def _mean(counter: Sampled, every: float, intervals: Sequence[Interval]) -> floa
 
 def _hint(
     entry: dict[str, Any], chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
-) -> str | None:
-    """The offset at which a counter's changes agree with TPS clearly better than as it is."""
+) -> Finding | None:
+    """Return the offset at which a counter's changes agree with TPS clearly better than as it is."""
     every = float(entry["interval_s"])
     best: tuple[float, int, Correlation, Correlation | None, str] | None = None
     for one in chosen:
@@ -137,11 +139,15 @@ def _hint(
     if best is None:
         return None
     _, lag, found, now, label = best
-    as_is = f"instead of {now.r:+.2f}" if now else "instead of too few samples"
-    return (
-        f"With the times of {entry['name']} moved by {lag:+d} s, {label} would go with throughput at r = "
-        f"{found.r:+.2f} {as_is} (n = {found.n}). If its clock is off by that, attach it again with --offset "
-        f"{float(entry['offset_s']) + lag:g}s --replace; nothing was moved here."
+    return caution(
+        ReadKind.CLOCK_OFFSET,
+        name=entry["name"],
+        counter=label,
+        lag_s=lag,
+        offset_s=float(entry["offset_s"]) + lag,
+        r=found.r,
+        r_now=now.r if now else None,
+        n=found.n,
     )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding
+
 
 @dataclass(frozen=True)
 class Cycles:
@@ -24,7 +26,7 @@ class Cycles:
     mean_s: float | None  # of one cycle
     shown_by: str
     resolution_s: float
-    sentence: str
+    finding: Finding
 
 
 @dataclass(frozen=True)

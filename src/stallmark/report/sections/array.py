@@ -12,6 +12,8 @@ from stallmark.record.devices import data_device_name, is_data_emulated
 from stallmark.report.labels import EMULATED, emulated_label, step_labels
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
+from stallmark.report.text.probe import preconditioned
 
 
 def described(experiment: ExperimentSummary) -> Table | None:
@@ -41,7 +43,7 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
         if before := first.manifest.get("before"):
             found.append((title, *_in_words(before)))
         if conditioned := first.manifest.get("precondition"):
-            found.append((title, str(conditioned.get("sentence") or ""), ""))
+            found.append((title, preconditioned(**conditioned), ""))
     return found
 
 
@@ -99,8 +101,8 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     labels = step_labels(experiment)
     found: dict[str, list[str]] = {}
     for step in experiment.steps:
-        for text in step.active.warnings if step.active else ():
-            found.setdefault(text, []).append(labels[step.key])
+        for warning in step.active.warnings if step.active else ():
+            found.setdefault(sentence(warning), []).append(labels[step.key])
     return [(", ".join(names), text) for text, names in found.items()]
 
 
