@@ -106,6 +106,19 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
     return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
 
 
+def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
+    """Return the outcome of every step's service level and its sentence, for a terminal; none where none is set."""
+    labels = step_labels(experiment)
+    return [
+        (
+            Cell(f"SLO {level.outcome}", OUTCOMES[level.outcome] or "good"),
+            f"{labels[step.key]}: {sentence(level.finding)}",
+        )
+        for step in experiment.steps
+        if (level := step.slo)
+    ]
+
+
 def _tests(found: Steadiness) -> list[str]:
     if found.drift is None or found.drift_low is None or found.drift_high is None:
         return [format.NONE] * 7
