@@ -5,8 +5,8 @@
     python -m benchmarks.emulated_array cost        what the interposer itself takes of an I/O
 
 The simulation is tests/support/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one
-after the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
-array counts.
+after the other; of the block device, one thread that keeps as many under way. Hits and misses are told apart by what
+the array counts.
 """
 
 from __future__ import annotations
