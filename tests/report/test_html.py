@@ -14,7 +14,7 @@ from stallmark.analysis.summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
-from stallmark.report.table import agreement
+from stallmark.report.sections.agreement import agreement
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""

@@ -48,7 +48,7 @@ def _summarise(
     entry: dict[str, Any], counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
 ) -> ForeignSummary:
     chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
-    drawn = {part for _, one in chosen for part in one.counter.split(" + ")}
+    drawn = {part for _, one in chosen for part in (one.summed or (one.counter,))}
     every = float(entry["interval_s"])
     return ForeignSummary(
         name=entry["name"],
