@@ -25,6 +25,12 @@ _numbers = itertools.count(1)
 SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_databases", "remote", "sql_server")}
 """Modules whose fixtures start database servers."""
 
+SLOW = (
+    "end_to_end", "tests/storage/", "test_browser", "test_on_a_lab", "test_selftest", "test_every_text",
+    "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
+)  # fmt: skip
+"""Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
+
 LONG = ("end_to_end/test_readme", "end_to_end", "test_browser", "test_build", "test_selftest", "test_every_text")
 """Parts of the names of files whose tests take longest, those first that take most."""
 
@@ -59,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def starts_a_server(item: pytest.Item) -> bool:
-    if "end_to_end" in item.path.parts:
+    if any(part in item.nodeid.partition("::")[0] for part in SLOW):
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)
