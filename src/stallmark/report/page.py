@@ -23,9 +23,7 @@ from stallmark.report.queries import tables as query_tables
 from stallmark.report.sections import agreement, environment, errors, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.sections import concurrent_streams as beside
 from stallmark.report.sections import external as foreign
-from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
@@ -111,7 +109,6 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "foreign": foreign,
-        "beside": beside,
     }
 
 
@@ -249,7 +246,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables, "raw": raw}
+    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables}
     return found
 
 

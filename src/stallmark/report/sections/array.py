@@ -10,6 +10,7 @@ from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_name, is_data_emulated
 from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.probe.tables import beside_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -142,3 +143,15 @@ def _fits(one: ActiveSet, room: int | None) -> bool:
 def _device(manifest: Mapping[str, Any]) -> str:
     name = data_device_name(manifest)
     return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_data_emulated(manifest) else name
+
+
+def against_probe(experiment: ExperimentSummary) -> Table | None:
+    """Every step's reads beside what the raw storage gave before its run; None where nothing was probed."""
+    labels = step_labels(experiment)
+    rows = [(emulated_label(step, labels), step.raw) for step in experiment.steps if step.raw]
+    return beside_table(rows) if rows else None
+
+
+def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
+    """Of every variant, before against after its runs and from one to the next; None where there were no two probes."""
+    return drift_table(experiment.drifts) if experiment.drifts else None
