@@ -41,7 +41,7 @@ def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market
         "import threading, time\n"
         "def breaking(run):\n"
         "    def broken(self):\n"
-        "        if self.name == 'deferred':\n"
+        "        if self.name == 'deferred queue':\n"
         "            return time.sleep(2)\n"
         "        return run(self)\n"
         "    return broken\n"
