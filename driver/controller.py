@@ -86,7 +86,7 @@ class Merger:
         own_io = [self._own_io.pop(key) for key in due]
         names = ("sampled", *OwnIO._fields)
         self.writer.append("transaction_io", [rows[0] | summed(rows, names) for rows in own_io])
-        for name, rows in (("users", self._users), ("agenda", self._agenda)):
+        for name, rows in (("users", self._users), ("deferred_queue", self._agenda)):
             settled = sorted(key for key in rows if key[0] < second)
             self.writer.append(name, [rows.pop(key) for key in settled])
 
@@ -185,11 +185,14 @@ class Drive:
     def _take_over(self) -> None:
         """What was decided, into the load and the record."""
         self._channel.send("plan", plan=asdict(self._plan))
-        steps = self._writer.manifest["steps"]
-        for step, described in zip(self._plan.steps, steps, strict=True):
-            described.update(begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s)
-        for waited, described in zip(self._settling.waited, steps, strict=False):
-            described["waited"] = waited
+        waited = dict(enumerate(self._settling.waited))
+        steps = [
+            described.changed(
+                begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
+            )
+            for number, (step, described) in enumerate(zip(self._plan.steps, self._writer.manifest.steps, strict=True))
+        ]
+        self._writer.update(steps=steps)
         self._writer.save_manifest()
 
     def finish(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.driver.plan import Plan, Step
+from stallmark.record.manifest import Waited
 
 LOOK_EVERY_S = 5
 SETTLED_AFTER_S = 2  # by then all executors have reported a second
@@ -44,7 +45,7 @@ class Settling:
 
     def __init__(self, plan: Plan, seen: SecondsSeen):
         self.plan = plan
-        self.waited: list[dict[str, Any]] = []
+        self.waited: list[Waited] = []
         self._seen = seen
         self._look_s = 0.0
 
@@ -88,11 +89,10 @@ class Settling:
         assert patience
         self.plan = self.plan.measuring_from(index, second)
         self.waited.append(
-            {
-                "until": "steady",
-                "at_least_s": patience.at_least_s,
-                "at_most_s": patience.at_most_s,
-                "seconds": second - step.begin_s - step.ramp_s,
-                "steady": steady,
-            }
+            Waited(
+                at_least_s=patience.at_least_s,
+                at_most_s=patience.at_most_s,
+                seconds=second - step.begin_s - step.ramp_s,
+                steady=steady,
+            )
         )

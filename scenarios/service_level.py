@@ -1,11 +1,12 @@
 """The service level of a scenario: how long a read may take (analysis/validity/service_level.py judges it)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
+from stallmark.record.manifest import ServiceLevelObjective
 from stallmark.scenarios.part import Part
 
 
@@ -20,8 +21,8 @@ ReadyMade = Literal["oltp", "dss", "mail"]
 ServiceLevelChoice = ReadyMade | ReadLimit
 
 
-def described(choice: ServiceLevelChoice) -> dict[str, Any]:
-    """As the manifest has it."""
+def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
+    """Return it as the manifest has it."""
     if isinstance(choice, ReadLimit):
         return declared(None, choice.read * 1000, choice.percentile)
     return declared(choice, None, PERCENTILES[0])

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from stallmark.analysis.compare.storage import drifts, mixed_up, probes_of
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
+from stallmark.analysis.probe.precondition import preconditioned
 from stallmark.analysis.probe.reach import small
 from stallmark.analysis.summary import RunSummary
 from stallmark.format import listed
@@ -17,14 +18,14 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
     yield from _warming(runs)
     yield from _small_probes(runs)
     for run in runs:
-        if ended := run.manifest.get("ended"):
-            yield f"The experiment ended before “{ended['before']}”: {' '.join(ended['because'].split())}."
+        if ended := run.manifest.ended:
+            yield f"The experiment ended before “{ended.before}”: {' '.join(ended.because.split())}."
         if said := mixed_up(run):
             yield f"{said[0].upper()}{said[1:]}: the two are not set beside each other."
-        conditioned = run.manifest.get("precondition") or {}
-        if conditioned.get("steady") is False:
-            yield f"{run.title}: {conditioned['sentence']}"
-    for same in group(runs, lambda run: (run.manifest.get("variant") or {}).get("name")):
+        conditioned = run.manifest.precondition
+        if conditioned and not conditioned.steady:
+            yield f"{run.title}: {preconditioned(conditioned)}"
+    for same in group(runs, lambda run: run.manifest.variant.name):
         for what, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield f"{what[0].upper()}{what[1:]}: {found.sentence[0].lower()}{found.sentence[1:]}"
@@ -33,7 +34,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[str]:
     """Of arrays that are made another between variants, which is done because of their flash."""
     arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
-    if any(one.get("before") for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
+    if any(one.hook for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
         yield (
             "How large the array’s DRAM and flash are nobody said, so that what was active cannot be set beside them: "
             "perhaps DRAM alone was measured. Write it into the scenario (array: {dram: 8GiB, flash_cache: 800GB})."

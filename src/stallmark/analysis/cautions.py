@@ -1,7 +1,6 @@
 """What the reader must not conclude, each only where it applies."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.points import labels, points
@@ -87,9 +86,9 @@ def _steadiness(runs: Sequence[RunSummary]) -> Iterator[str]:
     short = [step for step, found in judged if found.verdict == "too short to tell"]
     if short:
         yield f"Too little was measured to tell whether it was steady in {_names(short, runs)}."
-    impatient = [step for step in _steps(runs) if step.waited and not step.waited["steady"]]
+    impatient = [step for step in _steps(runs) if step.waited and not step.waited.steady]
     if impatient:
-        most = max(step.waited["at_most_s"] for step in impatient if step.waited)
+        most = max(step.waited.at_most_s for step in impatient if step.waited)
         yield (
             f"A steady state was waited for and not seen within {most:g} s in {_names(impatient, runs)}: "
             f"{'it was' if len(impatient) == 1 else 'they were'} measured all the same."
@@ -97,7 +96,7 @@ def _steadiness(runs: Sequence[RunSummary]) -> Iterator[str]:
 
 
 def _load(runs: Sequence[RunSummary]) -> Iterator[str]:
-    workloads = {_get(run, "workload", "name") for run in runs}
+    workloads = {run.manifest.workload.name for run in runs}
     for name in sorted(w for w in workloads if w in _DERIVED_FROM):
         model = _DERIVED_FROM[name]
         yield (f"The workload {name} is derived from {model} and not comparable with published {model} results.")
@@ -107,13 +106,13 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[str]:
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[str]:
     real = [run for run in runs if any("data" not in step.emulated_roles for step in run.steps)]
-    if any(run.manifest.get("reset") == "restore" for run in real):
+    if any(run.manifest.reset == "restore" for run in real):
         yield (
             "Every run on a real device began with a restored database: restoring writes anew what a storage "
             "array "
             "caches and tiers, so an array had to begin again as well."
         )
-    if any(run.manifest.get("cache_start") == "cold" for run in real):
+    if any(run.manifest.cache_start == "cold" for run in real):
         yield ("A cold start empties the server's caches. A cache inside the device cannot be emptied from here.")
     grown = [run for run in runs if run.growth_share is not None and run.growth_share > GROWTH]
     if grown:
@@ -148,10 +147,3 @@ def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> str:
 
 def _steps(runs: Sequence[RunSummary]) -> list[StepSummary]:
     return [step for run in runs for step in run.steps]
-
-
-def _get(run: RunSummary, *path: str) -> Any:
-    value: Any = run.manifest
-    for name in path:
-        value = (value or {}).get(name)
-    return value

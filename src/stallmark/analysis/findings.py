@@ -17,7 +17,7 @@ def findings(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> lis
 
 def _findings(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterator[str]:
     steps = [step for run in runs for step in run.steps]
-    broken = [run.title for run in runs if any(not c.get("holds", True) for c in run.conditions)]
+    broken = [run.title for run in runs if any(c.holds is False for c in run.conditions)]
     if broken:
         yield f"The data were wrong after {listed(broken)}: no figure of such a run means anything."
     if not steps:

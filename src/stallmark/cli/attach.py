@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,6 +10,7 @@ from stallmark.errors import StallmarkError
 from stallmark.quantities import Seconds, write_duration
 from stallmark.record.attach.attach import Attached, Request, attach
 from stallmark.record.attach.measurements import Wanted
+from stallmark.record.manifest import External
 from stallmark.record.reader import find_records
 
 _SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
@@ -35,16 +35,16 @@ def offset(text: str) -> float:
 def sentences(attached: Attached) -> list[str]:
     """What was attached, and by which clock."""
     entry = attached.entry
-    begin, end = (moment[:19].replace("T", " ") for moment in entry["span"])
-    counters = f"{entry['counters']} counter{'s' * (entry['counters'] != 1)}"
+    begin, end = (moment[:19].replace("T", " ") for moment in entry.span)
+    counters = f"{entry.counters} counter{'s' * (entry.counters != 1)}"
     lines = [
-        f"{attached.run}: “{entry['name']}” attached ({entry['format']}), {counters}, {entry['samples']} samples "
-        f"every {write_duration(round(entry['interval_s'], 3))}, {begin} to {end} UTC.",
-        f"Its clock: {entry['time_zone']}; {_offset(entry)}.",
+        f"{attached.run}: “{entry.name}” attached ({entry.format}), {counters}, {entry.samples} samples "
+        f"every {write_duration(round(entry.interval_s, 3))}, {begin} to {end} UTC.",
+        f"Its clock: {entry.time_zone}; {_offset(entry)}.",
     ]
-    return lines + [f"Left out: {note}." for note in entry["notes"]]
+    return lines + [f"Left out: {note}." for note in entry.notes]
 
 
-def _offset(entry: dict[str, Any]) -> str:
-    seconds = entry["offset_s"]
+def _offset(entry: External) -> str:
+    seconds = entry.offset_s
     return f"{seconds:+g} s added to its times" if seconds else "no offset applied"

@@ -297,7 +297,9 @@ def attach(
     request = Request(name, format, zone, attaching.offset(offset), replace)
     attached = attaching.attach_file(runs, Wanted(file, counters, time_column), request)
     if as_json:
-        click.echo(json.dumps([vars(one) for one in attached], indent=2))
+        click.echo(
+            json.dumps([{"run": one.run, "entry": one.entry.model_dump(mode="json")} for one in attached], indent=2)
+        )
         return
     for one in attached:
         for sentence in attaching.sentences(one):

@@ -63,7 +63,7 @@ class QueryRun(AnyRun):
                 self._show.bar(f"{self._title}: running", None),
             ):
                 self._engine.engage_devices()
-                writer.manifest["started"] = now()
+                writer.update(started=now())
                 writer.save_manifest()
                 clock.start()
                 sampler.start()
@@ -72,7 +72,7 @@ class QueryRun(AnyRun):
                     began, ended = drive.follow(phase, streams, show, self._check_server)
                     self._done += sum(len(steps) for _, steps in streams)
                     users = sum(any(isinstance(one, Query) for one in steps) for _, steps in streams)
-                    writer.manifest["steps"].append(phase_step(phase, users, began, ended))
+                    writer.update(steps=(*writer.manifest.steps, phase_step(phase, users, began, ended)))
                     writer.save_manifest()
         except Interrupted as interruption:
             return str(interruption)

@@ -77,12 +77,13 @@ class Run(AnyRun):
             ):
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
-                writer.manifest["load_machines"] = drive.load_machines
                 if drive.load_machines:
                     executors = [machine["executors"] for machine in drive.load_machines]
-                    writer.manifest["workload"]["attendants"] = self._plan.all_attendants(executors)
+                    sessions = self._plan.all_attendants(executors)
+                    workload = writer.manifest.workload.changed(background_sessions=sessions)
+                    writer.update(load_machines=drive.load_machines, workload=workload)
                 self._engine.engage_devices()
-                writer.manifest["started"] = now()
+                writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()
                 if beside:
@@ -107,4 +108,4 @@ def _finish(drive: Drive, writer: RecordWriter) -> None:
     try:
         drive.finish()
     finally:
-        writer.manifest.update(unheard=drive.unheard())
+        writer.update(unheard=drive.unheard(), load_machines=drive.load_machines)

@@ -6,7 +6,6 @@ second they fall in (`second`); the manifest says when that start was, in UTC.
 
 import pyarrow as pa
 
-FORMAT = 1
 ROWS_AT_ONCE = 1 << 16  # a day's table does not fit in memory
 
 TRANSACTIONS = pa.schema(
@@ -36,7 +35,7 @@ USERS = pa.schema(
         ("cpu_us", pa.int64()),  # CPU time of the executor process
     ]
 )
-AGENDA = pa.schema(
+DEFERRED_QUEUE = pa.schema(
     [
         ("second", pa.int32()),
         ("machine", pa.int16()),
@@ -44,7 +43,7 @@ AGENDA = pa.schema(
         ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
         ("late_us", pa.int64()),  # sum of started − due
         ("late_max_us", pa.int64()),
-        ("waiting", pa.int32()),  # most that were due and that no attendant had taken
+        ("waiting", pa.int32()),  # most that were due and that no background session had taken
     ]
 )
 ERRORS = pa.schema(
@@ -129,7 +128,7 @@ COLLECTOR_COST = pa.schema(
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "users": USERS,
-    "agenda": AGENDA,
+    "deferred_queue": DEFERRED_QUEUE,
     "errors": ERRORS,
     "transaction_io": TRANSACTION_IO,
     "collector_cost": COLLECTOR_COST,
@@ -141,5 +140,3 @@ PROBE_TABLES: dict[str, pa.Schema] = {
     "probe_windows": PROBE_WINDOWS,
 }
 """Of a probe of raw storage, which has no others."""
-PROBE = "probe"
-"""The `kind` in its manifest; that of a run has none."""

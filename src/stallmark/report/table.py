@@ -74,9 +74,9 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
 
 def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary, IoSummary]]:
     """(files, server, device) that counted the same I/O. A device that holds data and WAL is compared with both."""
-    devices = run.manifest.get("device") or {}
-    shared = step.wal_device_io is None and devices.get("data") is not None
-    if shared and step.wal_io and devices.get("data") == devices.get("wal") and step.data_io and step.device_io:
+    devices = run.manifest.devices
+    shared = step.wal_device_io is None and devices.data is not None
+    if shared and step.wal_io and devices.data == devices.wal and step.data_io and step.device_io:
         yield "data + WAL", together(step.data_io, step.wal_io), step.device_io
         return
     if step.data_io and step.device_io:
@@ -169,10 +169,10 @@ def errors(experiment: ExperimentSummary) -> Table | None:
 
 def consistency(experiment: ExperimentSummary) -> Table | None:
     """The conditions the data were held against, runs of the same result together; None when none was checked."""
-    found: dict[tuple[str, bool | None, int | None, str], list[RunSummary]] = {}
+    found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for one in run.conditions:
-            what = (str(one.get("name", "")), one.get("holds"), one.get("offending"), str(one.get("detail") or ""))
+            what = (one.name, one.holds, one.offending, one.detail)
             found.setdefault(what, []).append(run)
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():

@@ -6,7 +6,6 @@ something was measured wrongly, or something took part that nobody measured.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from stallmark.analysis.cause.summary import Law
 from stallmark.analysis.read.counters import Delta
@@ -15,21 +14,22 @@ from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.format import number, percent
-from stallmark.record.devices import device_of
+from stallmark.record.manifest import EmulatedArray, Manifest
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED
 
 
 def laws(
-    manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
+    manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
     """Those whose sides are both known."""
+    beside = manifest.concurrent_streams
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
     return [
         law
         for law in (
             *found,
-            _readers(io, seen, interval, streams=bool((manifest.get("beside") or {}).get("streams"))),
+            _readers(io, seen, interval, streams=bool(beside and beside.streams)),
             *_devices(manifest, io, interval),
             _cpu(load, io, seen, interval),
         )
@@ -83,17 +83,21 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     )
 
 
-def _devices(manifest: Mapping[str, Any], io: Io, interval: Interval) -> Iterator[Law]:
+def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
     """Of emulated devices, whose service times are known."""
-    for role, title, counters in (("data", "data device", io.data_device), ("wal", "log’s device", io.wal_device)):
-        model, delta = device_of(manifest, role), over(counters, interval)
-        if "spindles" not in model or delta is None or delta.broken:
+    devices = manifest.devices
+    for device, title, counters in (
+        (devices.of("data"), "data device", io.data_device),
+        (devices.of("wal"), "log’s device", io.wal_device),
+    ):
+        model, delta = device.emulated_in_process, over(counters, interval)
+        if model is None or delta is None or delta.broken:
             continue
-        if any(model.get(part) for part in ("rpm", "cache", "tier")):
+        if model.rpm or model.cache or model.tier:
             continue  # how long an I/O is served depends on where it is, and on what was there before
-        busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model["spindles"]
+        busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model.spindles
         asked = _asked(delta, model)
-        if busy * model["spindles"] < LAW_FLOOR_USERS:
+        if busy * model.spindles < LAW_FLOOR_USERS:
             continue
         gap = asked / busy - 1
         closed = True if abs(gap) <= SERVICE_ACCOUNTED else (None if gap > 0 else False)
@@ -116,15 +120,15 @@ def _devices(manifest: Mapping[str, Any], io: Io, interval: Interval) -> Iterato
         )
 
 
-def _asked(delta: Delta, model: Mapping[str, Any]) -> float:
+def _asked(delta: Delta, model: EmulatedArray) -> float:
     """Busy share of the spindles that the I/Os' number and size ask for."""
     positioning = sum(
-        delta.values.get(count, 0.0) * model.get(time, 0.0)
-        for count, time in (("reads", "read_ms"), ("writes", "write_ms"), ("syncs", "sync_ms"))
+        delta.values.get(count, 0.0) * (each_ms or 0.0)
+        for count, each_ms in (("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms))
     )
     moved = delta.values.get("read_bytes", 0.0) + delta.values.get("write_bytes", 0.0)
-    transfer_ms = moved / model["mb_per_s"] / 1000 if model.get("mb_per_s") else 0.0
-    return float((positioning + transfer_ms) / 1000 / delta.seconds / model["spindles"])
+    transfer_ms = moved / model.mb_per_s / 1000 if model.mb_per_s else 0.0
+    return float((positioning + transfer_ms) / 1000 / delta.seconds / model.spindles)
 
 
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:

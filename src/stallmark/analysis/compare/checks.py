@@ -113,8 +113,8 @@ def _driver(steps: Sequence[StepSummary]) -> Check:
 
 
 def _consistency(runs: Sequence[RunSummary]) -> Check:
-    judged = [run for run in runs if any(one.get("holds") is not None for one in run.conditions)]
-    broken = [run for run in judged if any(one.get("holds") is False for one in run.conditions)]
+    judged = [run for run in runs if any(one.holds is not None for one in run.conditions)]
+    broken = [run for run in judged if any(one.holds is False for one in run.conditions)]
     return Check(
         "consistency",
         "the data were right after every run",
@@ -149,9 +149,9 @@ def _clocks(runs: Sequence[RunSummary]) -> Check:
     back = []
     for name in dict.fromkeys(map(experiment, runs)):
         numbered = sorted(
-            (run.manifest["sequence"], run.started, name_of(run))
+            (run.manifest.sequence, run.started, name_of(run))
             for run in runs
-            if experiment(run) == name and run.manifest.get("sequence")
+            if experiment(run) == name and run.manifest.sequence
         )
         back += [later[2] for earlier, later in pairwise(numbered) if later[1] < earlier[1]]
     return Check(
@@ -167,7 +167,7 @@ def _growth(a: Side, b: Side) -> Check:
     """Within a run, and between the sizes that runs began with."""
     runs = (*a.runs, *b.runs)
     within = max((abs(run.growth_share) for run in runs if run.growth_share is not None), default=None)
-    sizes = [size for run in runs if (size := (run.manifest.get("database") or {}).get("bytes_before"))]  # 0: not known
+    sizes = [size for run in runs if (size := run.manifest.database.bytes_before)]  # 0: not known
     between = max(sizes) / min(sizes) - 1 if sizes else None
     worst = max((value for value in (within, between) if value is not None), default=None)
     grown = worst is not None and worst > GROWTH

@@ -1,11 +1,11 @@
 """Were writes steady at the end of preconditioning?"""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from stallmark.format import number, size
+from stallmark.record.manifest import Precondition
 from stallmark.stats.thresholds import STEADY_ROUNDS, STEADY_ROUNDS_RANGE, STEADY_ROUNDS_SLOPE
 
 
@@ -20,19 +20,15 @@ def steady(rounds_ms: Sequence[float]) -> bool:
     return bool(spread <= STEADY_ROUNDS_RANGE * last.mean() and rise <= STEADY_ROUNDS_SLOPE * last.mean())
 
 
-def preconditioned(size_bytes: int, round_s: float, rounds_ms: Sequence[float]) -> dict[str, Any]:
-    """For the manifest, with the sentence that the report says of it."""
-    reached = steady(rounds_ms)
+def preconditioned(done: Precondition) -> str:
+    """Return the sentence that the report says of it."""
+    first, *_, last = (done.rounds_ms * 2)[: max(2, len(done.rounds_ms))]
     how = (
-        f"writes were steady after {len(rounds_ms)} rounds"
-        if reached
-        else f"writes were not steady after {len(rounds_ms)} rounds, and it was measured all the same"
+        f"writes were steady after {len(done.rounds_ms)} rounds"
+        if done.steady
+        else f"writes were not steady after {len(done.rounds_ms)} rounds, and it was measured all the same"
     )
-    return {
-        "size_bytes": size_bytes,
-        "round_s": round_s,
-        "rounds_ms": list(rounds_ms),
-        "steady": reached,
-        "sentence": f"A file of {size(size_bytes)} was filled and overwritten at random in rounds of {round_s:g} s: "
-        f"{how} ({number(rounds_ms[0])} ms per write in the first, {number(rounds_ms[-1])} in the last).",
-    }
+    return (
+        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: "
+        f"{how} ({number(first)} ms per write in the first, {number(last)} in the last)."
+    )

@@ -38,7 +38,7 @@ def query_cautions(compared: QueryComparison) -> list[str]:
 
 
 def _findings(compared: QueryComparison, runs: Sequence[RunSummary]) -> Iterator[str]:
-    broken = [run.title for run in runs if any(not c.get("holds", True) for c in run.conditions)]
+    broken = [run.title for run in runs if any(c.holds is False for c in run.conditions)]
     if broken:
         yield f"The data were wrong after {listed(broken)}: no figure of such a run means anything."
     for run in runs:

@@ -45,7 +45,7 @@ class Agenda:
 
 def read_agenda(record: Record, seconds: int) -> Agenda:
     columns = {name: np.zeros(seconds) for name in (*_SUMS, "late_max_us")}
-    for batch in record.batches("agenda", ["second", *columns]):
+    for batch in record.batches("deferred_queue", ["second", *columns]):
         second = batch.column("second").to_numpy()
         inside = second < seconds
         for name in _SUMS:

@@ -4,12 +4,13 @@ Judged on the percentile where the server kept a histogram of single reads, else
 does not meet it, but one within it does not show that 95 % of the reads are, so that outcome is "mean only".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.format import number
+from stallmark.record.manifest import ServiceLevelObjective
 
 Outcome = Literal["met", "not met", "mean only", "not known"]
 
@@ -47,20 +48,21 @@ class ServiceLevel:
     sentence: str
 
 
-def declared(name: str | None, read_ms: float | None, percentile: str) -> dict[str, Any]:
+def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
     """A service level as the manifest has it: a ready-made one by its name, or a limit of one's own."""
     limit = READY_MADE[name] if name else Limit(read_ms or 0.0)
-    return {"name": name or "read", "read_ms": limit.read_ms, "ideal_ms": limit.ideal_ms, "percentile": percentile}
+    return ServiceLevelObjective(
+        name=name or "read", read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile
+    )
 
 
 def judge_reads(
-    manifest: Mapping[str, Any], histograms: Sequence[IoLatencySummary], data: IoSummary | None
+    asked: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
 ) -> ServiceLevel | None:
     """None where the scenario sets no service level."""
-    asked = manifest.get("slo")
-    if not asked:
+    if asked is None:
         return None
-    percentile, limit, ideal = asked["percentile"], float(asked["read_ms"]), asked.get("ideal_ms")
+    percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = _outcome(figure, figure_ms, limit)
@@ -77,7 +79,7 @@ def judge_reads(
         which = "mean" if figure == "mean only" else figure
         said = f"{outcome.capitalize()}: the {which} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
     return ServiceLevel(
-        name=asked["name"],
+        name=asked.name,
         percentile=percentile,
         limit_ms=limit,
         ideal_ms=ideal,

@@ -185,14 +185,14 @@ def _name(counter: ForeignCounter) -> str:
 
 
 def _warm_ups(run: RunSummary, y: str, divisor: int) -> Iterator[dict]:
-    for step in run.manifest.get("steps", []):
-        if (step.get("measure_s") or 0) > (step.get("begin_s") or 0):
+    for step in run.manifest.steps:
+        if step.measure_s > step.begin_s:
             yield {
                 "type": "rect",
                 "xref": "x",
                 "yref": f"{y} domain",
-                "x0": (step.get("begin_s") or 0) / divisor,
-                "x1": step["measure_s"] / divisor,
+                "x0": step.begin_s / divisor,
+                "x1": step.measure_s / divisor,
                 "y0": 0,
                 "y1": 1,
                 "line": {"width": 0},

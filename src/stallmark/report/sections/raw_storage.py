@@ -29,6 +29,6 @@ def against_probe(experiment: ExperimentSummary) -> Table | None:
 
 def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
     """Of every variant, before against after its runs and from one to the next; None where there were no two probes."""
-    by_variant = group(experiment.runs, lambda run: (run.manifest.get("variant") or {}).get("name"))
+    by_variant = group(experiment.runs, lambda run: run.manifest.variant.name)
     rows = [one for same in by_variant for one in drifts(same)]
     return probe_tables.drift_table(rows) if rows else None

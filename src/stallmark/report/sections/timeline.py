@@ -160,16 +160,16 @@ def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def measuring_began(run: RunSummary) -> float:
-    return min((float(s["measure_s"]) for s in run.manifest.get("steps", [])), default=0.0)
+    return min((step.measure_s for step in run.manifest.steps), default=0.0)
 
 
 def stretches(run: RunSummary) -> list[Stretch]:
     """The run's seconds cut at the borders of warm-up and measured intervals, each sharing its border point."""
     second = run.series.second
     measured = np.zeros(len(second), dtype=bool)
-    steps = run.manifest.get("steps", [])
+    steps = run.manifest.steps
     for step in steps:
-        measured |= (second >= step["measure_s"]) & (second < step["end_s"])
+        measured |= (second >= step.measure_s) & (second < step.end_s)
     if not steps:
         measured[:] = True
     borders = [0, *(np.flatnonzero(np.diff(measured)) + 1), len(second)]
@@ -182,13 +182,13 @@ def stretches(run: RunSummary) -> list[Stretch]:
 
 def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: int, plots: int) -> None:
     """Shade warm-ups where all runs share them, and name the steps; else only the thin lines tell."""
-    plans = [[(s["begin_s"], s["measure_s"], s["end_s"]) for s in r.manifest.get("steps", [])] for r in runs]
+    plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
         return
     zero = measuring_began(runs[0])
     several = len(shared) > 1
-    for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest["steps"], strict=False)):
+    for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest.steps, strict=False)):
         if measure > begin:
             figure["shapes"] += [
                 {
@@ -213,7 +213,7 @@ def _mark_warm_up(figure: dict[str, Any], runs: Sequence[RunSummary], divisor: i
         if several:
             figure["annotations"].append(
                 note(
-                    f"{step['users']}" if number else f"users: {step['users']}",
+                    f"{step.users}" if number else f"users: {step.users}",
                     x=((measure + end) / 2 - zero) / divisor,
                     y=1,
                     xref="x",

@@ -7,10 +7,10 @@ import os
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from stallmark.record.manifest import EmulatedArray
 from stallmark.storage.block_device.beneath import beneath, file_behind
 from stallmark.storage.block_device.errors import LabError
 from stallmark.storage.block_device.path import Waits
@@ -124,7 +124,9 @@ def _still_has(loop: str, runtime: Path) -> bool:
     return file is not None and _runtime(file.parent.parent) == runtime
 
 
-def lab_of(device: str) -> dict[str, Any] | None:
-    """What a record says of the lab that a block device is or lies on: its name and its model; None without one."""
-    found = behind(device)
-    return {"name": found[0].name, **asdict(found[0].model)} if found else None
+def lab_of(device: str) -> EmulatedArray | None:
+    """Return the lab that a block device is or lies on, as a record has it; None without one."""
+    if (found := behind(device)) is None:
+        return None
+    facts, _ = found
+    return EmulatedArray(block_device=True, name=facts.name, **asdict(facts.model))
