@@ -2,8 +2,7 @@
 
 import pytest
 
-from stallmark.cli import answers as answering
-from stallmark.cli.answers import answers
+from stallmark.cli.check import answers
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import WorkloadChoice
 
@@ -18,7 +17,7 @@ def test_every_query_is_a_finding_with_what_differs_first(monkeypatch):
         yield 1, []
         yield 2, ["row 1: a is 3, not 4", "b", "c", "d"]
 
-    monkeypatch.setattr(answering, "validate", validate)
+    monkeypatch.setattr("stallmark.transactions.warehouse.oracle.validate", validate)
     good, bad = answers("the engine", WAREHOUSE)
     assert asked == [("the engine", 0.01)]
     assert good.holds is True and (good.name, good.offending) == ("Q1 answers as DuckDB does", 0)

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from support import foreign_files
 from support.synthetic import Truth, make_run
 
-from stallmark.cli.attach import offset
+from stallmark.cli.attach import offset_s as offset
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
@@ -46,7 +46,7 @@ def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
         "UTC.",
         "Its clock: UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); no offset applied.",
     ]
-    assert "foreign" not in Record(runs[1]).manifest  # the file does not reach it
+    assert not Record(runs[1]).manifest.external  # the file does not reach it
     report = CliRunner().invoke(main, ["report", "runs"])
     assert report.exit_code == 0 and "Measured elsewhere" in Path("runs/report.html").read_text()
 
@@ -83,7 +83,7 @@ def test_replaced(runs, disks):
     again = attach("runs/1", "sql01.csv")
     assert again.exit_code == 3 and "choose another --name, or --replace it." in again.stderr
     assert attach("runs/1", "sql01.csv", "--replace", "--offset", "1s").exit_code == 0
-    assert list(Record(runs[0]).manifest["foreign"]) == ["sql01"]
+    assert list(Record(runs[0]).manifest.external) == ["sql01"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_cannot_be_done_ends_with_3_and_one_sentence(runs, disks, arguments
     assert (result.exit_code, result.stdout) == (3, ""), result.output
     assert result.stderr.count("Error:") == 1 and sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
-    assert all("foreign" not in Record(run).manifest for run in runs)
+    assert all(not Record(run).manifest.external for run in runs)
 
 
 @pytest.mark.parametrize("arguments", [[], ["runs"], ["runs", "x", "--format", "xml"]], ids=str)

@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
+from stallmark.cli import check as show_findings
 from stallmark.cli import common as command
-from stallmark.cli import show_findings
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, Finding
 

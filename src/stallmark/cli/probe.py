@@ -9,7 +9,8 @@ import click
 from click.core import ParameterSource
 from humanize import precisedelta
 
-from stallmark.cli.common import as_bytes, err, json_option, out
+from stallmark.cli.common import as_bytes, err, json_option
+from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 
@@ -61,7 +62,7 @@ def probe(
     from stallmark.record.probe import Asked
     from stallmark.storage.probe import find_patterns, steps_of
     from stallmark.storage.probe.existing import existing_file
-    from stallmark.storage.probe.measure import now, refuse_memory
+    from stallmark.storage.probe.measurement import now, refuse_memory
     from stallmark.storage.probe.recording import ProbePlace, record_probe
     from stallmark.storage.probe.tool import find_tool
 
@@ -84,7 +85,7 @@ def probe(
             record_probe(folder, made, file, steps, seconds, now(), None, told(show, seconds))
     finally:
         if (folder / "manifest.json").exists():
-            _report(folder, as_json)
+            show_report([folder], folder / "report.html", as_json)
 
 
 def run_raw(
@@ -108,15 +109,7 @@ def run_raw(
         runner.run()
     finally:
         if runner.folder.exists():
-            _report(runner.folder, as_json)
-
-
-def _report(folder: Path, as_json: bool) -> None:
-    """Of what was measured, however it ended."""
-    from stallmark.cli.probe_report import show_probes
-    from stallmark.record.reader import find_records
-
-    show_probes(find_records([folder]), folder / "report.html", as_json, out)
+            show_report([runner.folder], runner.folder / "report.html", as_json)
 
 
 def _only_reads(place: Path, patterns: list, *, named: bool) -> list:

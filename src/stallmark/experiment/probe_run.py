@@ -17,7 +17,7 @@ from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import folder_of
 from stallmark.scenarios.raw import RawScenario, RawVariant
 from stallmark.storage.emulator import SlowDevices
-from stallmark.storage.probe.measure import Progress, now, refuse_memory
+from stallmark.storage.probe.measurement import Progress, now, refuse_memory
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool

@@ -140,7 +140,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
     def in_memory(folder):
         raise InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
 
-    monkeypatch.setattr("stallmark.storage.probe.measure.device_behind", in_memory)
+    monkeypatch.setattr("stallmark.storage.probe.measurement.device_behind", in_memory)
     with pytest.raises(
         StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
     ):
@@ -150,7 +150,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
 
 @needs_fio
 def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.storage.probe.measure.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.storage.probe.measurement.refuse_memory", lambda folder: None)
     found = short(tmp_path / "new", seconds=0.4, size_bytes=LEAST_BYTES)
     assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
         ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),

@@ -1,7 +1,7 @@
 """Raw storage, measured without a database: what it gives, where it saturates, and whether it is as it was."""
 
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.storage.probe.measure import behind, measure, result, short
+from stallmark.storage.probe.measurement import behind, measure, result, short
 from stallmark.storage.probe.patterns import OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
 from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, own_file, refuse_little_space
 from stallmark.storage.probe.tool import can_probe

@@ -9,7 +9,7 @@ from stallmark.record.manifest import AskedStep, Machine, Manifest, ProbePlan, S
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.probe.measure import Devices, Progress, measure, result
+from stallmark.storage.probe.measurement import Devices, Progress, measure, result
 from stallmark.storage.probe.probe_file import ProbeFile
 
 

@@ -1,0 +1,42 @@
+"""`stallmark build`: build a database, or complete one whose build was interrupted."""
+
+import json
+import os
+
+import click
+
+from stallmark.cli.common import err, json_option, out, target_options, tell, workload_options
+from stallmark.experiment.progress import Show
+
+
+@click.command()
+@workload_options
+@target_options
+@click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
+@click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")
+@json_option
+def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
+    """Build a database, or complete one whose build was interrupted.
+
+    WORKLOAD is bank, brokerage or warehouse, or a scenario, whose database is built where it places it.
+    """
+    from stallmark.experiment.build_progress import show_build
+    from stallmark.experiment.placing import arrangement
+    from stallmark.loaders import ledger, load
+    from stallmark.loaders.plan import Part
+    from stallmark.transactions import find_workload
+
+    share = Part.parse(part) if part else None
+    with target.engine(choice, scenario) as engine, show_build(Show(err), f"Building {choice}") as progress:
+        result = load.build(
+            engine, find_workload(choice.name), choice.scale, choice.seed,
+            workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
+            progress=progress,
+        )  # fmt: skip
+        ratio = entry.compressibility if (entry := ledger.read(engine)) else None
+    if as_json:
+        click.echo(json.dumps(vars(result) | {"compressibility": ratio}))
+    else:
+        rest = "" if result.complete else " Other parts are still to be loaded."
+        pages = f" Its pages are compressible {ratio:.1f} to 1 (LZ4)." if ratio else ""
+        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}")

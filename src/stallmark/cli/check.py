@@ -1,0 +1,105 @@
+"""`stallmark check`: check that a database is whole and consistent."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.common import (
+    CONDITION_BROKEN,
+    escape,
+    item,
+    json_option,
+    out,
+    target_options,
+    tell,
+    workload_options,
+)
+from stallmark.errors import StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.engines.base import Engine
+    from stallmark.scenarios.model import WorkloadChoice
+    from stallmark.transactions.checks import Finding
+
+_MARKS = {True: "[green]holds   [/]", False: "[red]BROKEN  [/]", None: "[yellow]left out[/]"}
+
+
+@click.command()
+@workload_options
+@target_options
+@click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
+@click.option(
+    "--answers", "with_answers", is_flag=True,
+    help="Also hold the answers of the warehouse's queries against DuckDB's.",
+)  # fmt: skip
+@json_option
+def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
+    """Check that a database is whole and consistent.
+
+    WORKLOAD is bank, brokerage or warehouse, or a scenario, whose database is checked.
+    """
+    from stallmark.loaders import ledger, load
+    from stallmark.transactions import checks, find_workload
+
+    workload = find_workload(choice.name)
+    if target.is_absent(choice):
+        raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
+    with target.engine(choice, scenario) as engine:
+        state = load.recognise(engine, workload, choice.scale, choice.seed)
+        entry = ledger.read(engine)
+        if state.state != "complete" or entry is None:
+            raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
+        findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
+        findings.insert(0, checks.keys(engine, workload))
+        if with_answers:
+            findings += answers(engine, choice)
+    if as_json:
+        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+    else:
+        show_findings(findings)
+    if any(finding.holds is False for finding in findings):
+        sys.exit(CONDITION_BROKEN)
+
+
+def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["Finding"]:
+    """One for each query. Raises StallmarkError for a database that has none, and where the other one is missing."""
+    from stallmark.transactions.checks import EXAMPLES, Finding
+    from stallmark.transactions.warehouse.oracle import validate
+
+    if choice.name != "warehouse":
+        raise StallmarkError(f"{choice.name} has no queries whose answers are known: leave out --answers.")
+    began = time.monotonic()
+    for query, differences in validate(engine, choice.scale["factor"]):
+        ended = time.monotonic()
+        yield Finding(
+            name=f"Q{query} answers as DuckDB does",
+            statistical=False,
+            cost="scan",
+            holds=not differences,
+            offending=len(differences),
+            seconds=round(ended - began, 3),
+            detail=" | ".join(differences[:EXAMPLES]),
+            counted="differences",
+        )
+        began = ended
+
+
+def show_findings(findings: Sequence["Finding"]) -> None:
+    """A line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
+    _part("Exact", [f for f in findings if not f.statistical])
+    _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
+    if any(finding.holds is None for finding in findings):
+        tell(out, "Left out is what holds for a database as it was loaded: transactions have run on this one.")
+
+
+def _part(title: str, findings: Sequence["Finding"]) -> None:
+    if findings:
+        tell(out, f"[bold]{title}[/]")
+    for finding in findings:
+        took = "" if finding.holds is None else f" ({finding.seconds:.1f} s)"
+        detail = f": {finding.offending:,} {finding.counted}, {finding.detail}" if finding.holds is False else ""
+        item(f"{_MARKS[finding.holds]} {finding.cost:5}", f"{escape(finding.name + detail)}{took}")
