@@ -30,7 +30,7 @@ from psycopg import pq
 
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
@@ -147,8 +147,8 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
         "call_timeout_s": 60,
         "repeat": 1,
     }
-    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    drive = Drive(Plan(steps, Arrivals(), 1, found.attendants), order, writer)
+    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    drive = Drive(Timeline(steps, Arrivals(), 1, found.background_sessions), order, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

@@ -24,7 +24,7 @@ from psycopg import pq
 
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
@@ -45,7 +45,7 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     """(committed TPS, executor CPU µs per transaction) of the measured interval."""
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, {})
-    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     order = {
         "engine": engine.spec(),
         "workload": "bank",
@@ -55,7 +55,7 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
         "call_timeout_s": 60,
         "repeat": 1,
     }
-    drive = Drive(Plan(steps, Arrivals(), random.randrange(1000)), order, writer)
+    drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), order, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

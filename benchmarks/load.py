@@ -21,9 +21,9 @@ import pyarrow.csv
 
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
-from stallmark.loaders import crew
+from stallmark.loaders import loader_pool
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.plan import Batch, Plan
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy
 from stallmark.schema.bank.tables import METADATA
 from stallmark.schema.ledger import METADATA as OWN_TABLES
@@ -34,7 +34,7 @@ STREAMS = (1, 2)
 
 def main(branches: int = 30, repeats: int = 3) -> None:
     scale = LOADER.scale({"branches": branches})
-    batches = [b for b in Plan(LOADER.groups(scale)).batches() if b.group == "accounts"]
+    batches = [b for b in LoadPlan(LOADER.groups(scale)).batches() if b.group == "accounts"]
     rows = branches * 100_000
     with tempfile.TemporaryDirectory(prefix="stallmark-load-") as folder, _engine(Path(folder)) as engine:
         copied: dict[int, list[float]] = {n: [] for n in STREAMS}
@@ -125,7 +125,7 @@ def _load(engine: Engine, scale: dict, batches: list[Batch], streams: int) -> tu
     peak = 0
     ends: list[float] = []
     started = time.monotonic()
-    for _ in crew.load(engine, "bank", SEED, scale, batches, streams):
+    for _ in loader_pool.load(engine, "bank", SEED, scale, batches, streams):
         ends.append(time.monotonic())
         peak = max([peak, *map(_peak_bytes, _loaders())])
     # The first batch of each stream holds its start; count from the last of these.

@@ -18,8 +18,8 @@ from benchmarks.load import SEED, _loaders, _peak_bytes
 
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
-from stallmark.loaders import crew
-from stallmark.loaders.plan import Batch, Plan, loader_for
+from stallmark.loaders import loader_pool
+from stallmark.loaders.plan import Batch, LoadPlan, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
@@ -32,7 +32,7 @@ def rate(workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], repeats
     """Prints rows, seconds and the ratio of each repeat."""
     loader = loader_for(workload)
     scale = loader.scale(scale)
-    batches = Plan(loader.groups(scale)).batches()
+    batches = LoadPlan(loader.groups(scale)).batches()
     with tempfile.TemporaryDirectory(prefix="stallmark-load-") as name:
         folder = Path(name)
         server = EmbeddedServer(folder / "server")
@@ -104,6 +104,6 @@ def _load(
     _empty(engine, metadata)
     peak = 0
     started = time.monotonic()
-    for _ in crew.load(engine, workload, SEED, scale, batches, STREAMS):
+    for _ in loader_pool.load(engine, workload, SEED, scale, batches, STREAMS):
         peak = max([peak, *map(_peak_bytes, _loaders())])
     return time.monotonic() - started, peak

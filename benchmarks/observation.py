@@ -20,7 +20,7 @@ from stallmark.collectors import collectors_for
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
@@ -73,7 +73,7 @@ def collectors(rounds: int) -> None:
 def _tps(engine: EmbeddedEngine, observed: bool) -> float:
     shutil.rmtree(WORK / "observation", ignore_errors=True)
     writer = RecordWriter(WORK / "observation", {})
-    steps = timeline([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
+    steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     order = {
         "engine": engine.spec(),
         "workload": "bank",
@@ -83,7 +83,7 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
         "call_timeout_s": 60,
         "repeat": 1,
     }
-    drive = Drive(Plan(steps, Arrivals(), 1), order, writer)
+    drive = Drive(Timeline(steps, Arrivals(), 1), order, writer)
     usable = [c for c in collectors_for(engine) if observed and c.unavailable() is None]
     for collector in usable:
         writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))

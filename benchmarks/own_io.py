@@ -1,8 +1,8 @@
 """What it costs to ask sessions what their transactions read (driver/transaction_io.py), on the embedded server.
 
-python -m benchmarks.own_io look WORKLOAD             CPU and time of a look: transactions of one user with one after
+python -m benchmarks.own_io sample WORKLOAD           CPU and time of a sample: transactions of one user with one after
                                                       each against transactions with none
-python -m benchmarks.own_io load WORKLOAD [EVERY]     TPS and CPU of eight users with looks at one in EVERY against
+python -m benchmarks.own_io load WORKLOAD [EVERY]     TPS and CPU of eight users with samples at one in EVERY against
                                                       none, in turns of 3 s of one run: where EVERY is small it shows
 
 What the transactions of the brokerage's users give rise to is left out.
@@ -28,7 +28,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedS
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import find_workload
-from stallmark.transactions.workload import Surroundings, Workload
+from stallmark.transactions.workload import Workload, WorkloadContext
 
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
 SCALES: dict[str, dict[str, Any]] = {
@@ -48,7 +48,7 @@ def opened(workload: Workload) -> Iterator[tuple[EmbeddedEngine, Any]]:
         engine.cap_memory(1 << 29)
         engine.prefill(workload.name)
         engine.checkpoint()
-        yield engine, workload.share(Surroundings(scale, 1, engine.query, lambda *task: None))
+        yield engine, workload.share(WorkloadContext(scale, 1, engine.query, lambda *task: None))
     finally:
         engine.close()
 
@@ -59,19 +59,19 @@ def cpu_us(pids: list[int]) -> float:
     return (time.process_time_ns() + server_ns) / 1000
 
 
-def look(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
+def sample(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
     with opened(workload) as (engine, shared):
         session, rng = engine.session(60), random.Random(1)
         mine = {kind: kind(shared) for kind in workload.deck}
         workload.prepare(session, mine)
         next_card = Dealer(workload.deck, random.Random(1)).next_card
 
-        def turn(look: Callable[[], Any]) -> tuple[float, float]:
+        def turn(sample: Callable[[], Any]) -> tuple[float, float]:
             cpu, began = cpu_us([session.server_pid]), time.perf_counter_ns()
             for _ in range(transactions):
                 transaction = mine[next_card()]
                 transaction.execute(session, transaction.inputs(rng))
-                look()
+                sample()
             took = cpu_us([session.server_pid]) - cpu, (time.perf_counter_ns() - began) / 1000
             return took[0] / transactions, took[1] / transactions
 
@@ -80,28 +80,30 @@ def look(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
     (cpu, wall), (cpu_with, wall_with) = (
         [statistics.median(column) for column in zip(*side, strict=True)] for side in zip(*pairs, strict=True)
     )
-    looks = (own_io.RUN + 1) / own_io.RUN / own_io.one_in(len(workload.transactions))
-    print(f"a transaction: {cpu:.0f} µs of CPU, {wall:.0f} µs; a look: {cpu_with - cpu:.0f} and {wall_with - wall:.0f}")
-    print(f"{looks:.4f} looks per transaction: {looks * (cpu_with / cpu - 1):.2%} of its CPU, ", end="")
-    print(f"{looks * (wall_with / wall - 1):.2%} of its time")
+    samples = (own_io.RUN + 1) / own_io.RUN / own_io.one_in(len(workload.transactions))
+    print(
+        f"a transaction: {cpu:.0f} µs of CPU, {wall:.0f} µs; a sample: {cpu_with - cpu:.0f} and {wall_with - wall:.0f}"
+    )
+    print(f"{samples:.4f} samples per transaction: {samples * (cpu_with / cpu - 1):.2%} of its CPU, ", end="")
+    print(f"{samples * (wall_with / wall - 1):.2%} of its time")
 
 
 def load(workload: Workload, every: int) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    real, looking = own_io.OwnIOLooks.look, True
+    real, looking = own_io.OwnIOSampler.sample, True
 
-    def look_or_not(looks: own_io.OwnIOLooks, *about: Any, **more: Any) -> int:
-        return real(looks, *about, **more) if looking else looks.pause()
+    def look_or_not(samples: own_io.OwnIOSampler, *about: Any, **more: Any) -> int:
+        return real(samples, *about, **more) if looking else samples.pause()
 
     own_io.one_in = lambda types: every
-    own_io.OwnIOLooks.look = look_or_not  # type: ignore[method-assign]
+    own_io.OwnIOSampler.sample = look_or_not  # type: ignore[method-assign]
     with opened(workload) as (engine, shared):
         done: list[tuple] = []
         next_card = Dealer(workload.deck, random.Random(1)).next_card
         users = []
         for number in range(USERS):
             rng = random.Random(number)
-            client = (engine, workload, shared, 60, rng, done.append, print, lambda look: None)
+            client = (engine, workload, shared, 60, rng, done.append, print, lambda sample: None)
             users.append(VirtualUser(number, ThinkTime(Arrivals(), rng), next_card, *client))
             users[-1].start()
         time.sleep(TURN_S)
@@ -125,7 +127,7 @@ def load(workload: Workload, every: int) -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["look", name]:
-            look(find_workload(name))
+        case ["sample", name]:
+            sample(find_workload(name))
         case ["load", name, *every]:
             load(find_workload(name), int(every[0]) if every else 20)

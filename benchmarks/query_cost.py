@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from stallmark.analysis.queries.figures import geometric_mean
-from stallmark.driver.query_streams import Clock, Query, QueryDrive
+from stallmark.driver.query_streams import Query, QueryDrive, Stopwatch
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.loaders.load import build
@@ -67,7 +67,7 @@ def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
     folder = WORK / "query-cost-record"
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, {})
-    drive = QueryDrive(engine, writer, TIMEOUT_S, Clock())
+    drive = QueryDrive(engine, writer, TIMEOUT_S, Stopwatch())
     drive.start()
     try:
         steps = [Query(f"Q{query}", statement) for query, statement in texts.items()]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from stallmark.driver.deck import Dealer
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.transactions import find_workload
-from stallmark.transactions.workload import Surroundings, Transaction
+from stallmark.transactions.workload import Transaction, WorkloadContext
 
 ANSWER_AFTER = 400  # transactions; users times what one of them may be behind the others
 
@@ -86,7 +86,7 @@ def record(engine: Engine, scale: dict[str, Any], count: int, seed: int = 1) -> 
         later.append((done + ANSWER_AFTER, kind, inputs))
 
     rng = random.Random(seed)
-    shared = workload.share(Surroundings(scale, seed, engine.query, post))
+    shared = workload.share(WorkloadContext(scale, seed, engine.query, post))
     mine = {kind: kind(shared) for kind in workload.transactions}
     session = RecordingSession(engine.session(60))
     workload.prepare(session, workload.transactions)

@@ -1,7 +1,7 @@
-"""Who executes what no virtual user starts: transactions that others gave rise to, and those that come by the clock.
+"""Execute what no virtual user starts: transactions that follow from others, and those that a timer brings.
 
-An agenda knows what is due when. Attendants, clients with sessions of their own, take what is due. When they do not
-keep up, what is due waits: how many wait and for how long is measured, for then the load is not what it should be.
+The deferred queue knows which task is due when. Background sessions, each with its own connection, take what is
+due. When they fall behind, tasks wait: how many and how long is measured, because the load then is not as intended.
 """
 
 import heapq
@@ -25,18 +25,18 @@ class Task(NamedTuple):
     every_s: float | None = None
 
 
-class Agenda:
-    """One per executor. A thread of its own passes on what has become due, so that nobody else watches the clock."""
+class DeferredQueue:
+    """Hold the tasks of one executor. A thread of its own passes on what has become due."""
 
     def __init__(self) -> None:
         self.left = 0
-        """Tasks that nobody will execute, those of timers apart, because the agenda was closed."""
+        """Tasks that nobody will execute, those of timers apart, because the queue was closed."""
         self._later: list[tuple[int, int, Task]] = []
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._order = count()  # of tasks that are due at once
         self._closed = False
-        self._thread = threading.Thread(target=self._pass_on, name="agenda", daemon=True)
+        self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
         self._thread.start()
 
     def post(self, kind: type[Transaction], inputs: tuple, after_s: float) -> None:
@@ -63,7 +63,7 @@ class Agenda:
         """Whether what becomes due is passed on."""
         return self._thread.is_alive()
 
-    def close(self, attendants: int) -> None:
+    def close(self, background_sessions: int) -> None:
         """Pass on nothing any more, and release as many as wait in `take`."""
         with self._changed:
             self._closed = True
@@ -71,10 +71,10 @@ class Agenda:
                 self._leave(task)
             self._later.clear()
             with suppress(Empty):
-                while due := self._due.get_nowait():  # attendants may take from it meanwhile
+                while due := self._due.get_nowait():  # background sessions may take from it meanwhile
                     self._leave(due)
             self._changed.notify()
-        for _ in range(attendants):
+        for _ in range(background_sessions):
             self._due.put(None)
 
     def _leave(self, task: Task) -> None:
@@ -90,11 +90,11 @@ class Agenda:
                     self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
 
 
-class Attendant(Client):
-    def __init__(self, number: int, agenda: Agenda, *client: Any):
+class BackgroundSession(Client):
+    def __init__(self, number: int, deferred: DeferredQueue, *client: Any):
         """`client`: what a Client takes, after its name."""
-        super().__init__(f"attendant-{number}", *client)
-        self._agenda = agenda
+        super().__init__(f"background_session-{number}", *client)
+        self._deferred = deferred
 
     def _kinds(self) -> list[type[Transaction]]:
         return [*self._workload.followers, *self._workload.timers]
@@ -102,8 +102,8 @@ class Attendant(Client):
     def _work(self) -> None:
         now = time.monotonic_ns
         free_since = now()
-        until_look = self._looks.pause()
-        while not self._stopping.is_set() and (task := self._agenda.take()):
+        until_sample = self._own_io_sampler.pause()
+        while not self._stopping.is_set() and (task := self._deferred.take()):
             index, transaction = self._mine[task.kind]
             inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
             started = now()
@@ -111,9 +111,9 @@ class Attendant(Client):
             ended = now()
             self._report_sample((index, task.due_ns, started, ended, free_since, CODES[outcome], retries))
             free_since = ended
-            until_look -= 1
-            if until_look < 1:
-                until_look = self._look(index, ended, outcome)
+            until_sample -= 1
+            if until_sample < 1:
+                until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                self._agenda.add(task._replace(due_ns=task.due_ns + int(task.every_s * 1e9)))
+                self._deferred.add(task._replace(due_ns=task.due_ns + int(task.every_s * 1e9)))

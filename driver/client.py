@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from stallmark.driver.transaction_io import OwnIOLooks
+from stallmark.driver.transaction_io import OwnIOSampler
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
@@ -62,7 +62,7 @@ class Client(threading.Thread):
         self._rng = rng
         self._report_sample = report_sample
         self._report_failure = report_failure
-        self._looks = OwnIOLooks(len(workload.transactions), report_own_io)
+        self._own_io_sampler = OwnIOSampler(len(workload.transactions), report_own_io)
         self._mine: dict[type[Transaction], tuple[int, Transaction]] = {
             kind: (workload.transactions.index(kind), kind(shared)) for kind in self._kinds()
         }
@@ -114,10 +114,10 @@ class Client(threading.Thread):
             self._stopping.wait(RETRY_PAUSE_S * 2**attempt * self._rng.random())
         raise AssertionError("unreachable: the last attempt returns")
 
-    def _look(self, index: int, ended: int, outcome: Outcome | None) -> int:
+    def _sample_own_io(self, index: int, ended: int, outcome: Outcome | None) -> int:
         """What a transaction read itself, or the next one will; returns after how many more to look again."""
         assert self._session
-        return self._looks.look(self._session, index, ended, done=outcome is not None)
+        return self._own_io_sampler.sample(self._session, index, ended, done=outcome is not None)
 
     def _connect(self) -> None:
         self._session = self._engine.session(self._call_timeout_s)

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, field
 from select import select
 from typing import Any
 
-from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.messages import Closed
-from stallmark.driver.plan import Plan, Step
 from stallmark.driver.subprocesses import start_child
 from stallmark.driver.tally import USER_SUMS, summed
+from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.engines.base import OwnIO
 from stallmark.errors import ErrorClass, StallmarkError
@@ -27,7 +27,7 @@ CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is 
 
 
 @dataclass(frozen=True)
-class Progress:
+class LoadProgress:
     """What the run looks like at this moment, for people who wait."""
 
     elapsed_s: float
@@ -39,7 +39,7 @@ class Progress:
 
 
 class Interrupted(Exception):
-    """The run ended before its plan did; the sentence says why."""
+    """The run ended before its timeline did; the sentence says why."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Merger:
     errors: int = 0
     _transactions: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
     _users: dict[tuple[int, int], dict] = field(default_factory=dict)
-    _agenda: dict[tuple[int, int], dict] = field(default_factory=dict)
+    _deferred: dict[tuple[int, int], dict] = field(default_factory=dict)
     _own_io: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, report: dict[str, list[dict[str, Any]]]) -> None:
@@ -65,14 +65,14 @@ class Merger:
                 known["lag_max_us"] = max(known["lag_max_us"], row["lag_max_us"])
             else:
                 self._users[row["second"], row["executor"]] = row
-        for row in report["agenda"]:
-            if known := self._agenda.get((row["second"], row["executor"])):
+        for row in report["deferred_queue"]:
+            if known := self._deferred.get((row["second"], row["executor"])):
                 for name in ("taken", "late_us"):
                     known[name] += row[name]
                 for name in ("late_max_us", "waiting"):
                     known[name] = max(known[name], row[name])
             else:
-                self._agenda[row["second"], row["executor"]] = row
+                self._deferred[row["second"], row["executor"]] = row
         for row in report["transaction_io"]:
             self._own_io[row["second"], row["transaction"]].append(row)
         self.errors += sum(row["attempts"] for row in report["errors"])
@@ -86,7 +86,7 @@ class Merger:
         own_io = [self._own_io.pop(key) for key in due]
         names = ("sampled", *OwnIO._fields)
         self.writer.append("transaction_io", [rows[0] | summed(rows, names) for rows in own_io])
-        for name, rows in (("users", self._users), ("deferred_queue", self._agenda)):
+        for name, rows in (("users", self._users), ("deferred_queue", self._deferred)):
             settled = sorted(key for key in rows if key[0] < second)
             self.writer.append(name, [rows.pop(key) for key in settled])
 
@@ -103,28 +103,28 @@ def _merged(rows: list[dict]) -> dict:
 class Drive:
     """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it.
 
-    With a `gathering` the load comes from other machines, each of which knows its own way to the server: the "engine"
+    With `expected` the load comes from other machines, each of which knows its own way to the server: the "engine"
     of the order, which may hold a password, stays here. `load_machines` then says what they are, for the manifest.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        timeline: Timeline,
         order: dict[str, Any],
         writer: RecordWriter,
         web_port: int | None = None,
-        gathering: Gathering | None = None,
+        expected: ExpectedMachines | None = None,
     ):
         self._workload = find_workload(order["workload"])
         self._writer = writer
         self._merger = Merger(writer)
-        self._settling = Settling(plan, self._merger.seen)
-        self._within_s = gathering.within_s if gathering else 0
-        if gathering:
+        self._settling = Settling(timeline, self._merger.seen)
+        self._within_s = expected.within_s if expected else 0
+        if expected:
             order = {name: value for name, value in order.items() if name != "engine"}
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        invited = asdict(gathering) if gathering else None
-        self._channel.send("order", plan=asdict(plan), executor=order, web_port=web_port, gathering=invited)
+        invited = asdict(expected) if expected else None
+        self._channel.send("order", timeline=asdict(timeline), executor=order, web_port=web_port, expected=invited)
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
@@ -158,39 +158,41 @@ class Drive:
         """Seconds since the run's start. Monotonic: a wall clock set back changes nothing."""
         return (time.monotonic_ns() - self.start_ns) / 1e9
 
-    def follow(self, show: Callable[[Progress], None], check: Callable[[], None]) -> None:
-        """Until the plan's end. `check` is called several times a second and may raise Interrupted."""
-        while (now := self.clock()) < self._plan.end_s:
-            self._receive(timeout=min(0.2, self._plan.end_s - now))
+    def follow(self, show: Callable[[LoadProgress], None], check: Callable[[], None]) -> None:
+        """Until the timeline's end. `check` is called several times a second and may raise Interrupted."""
+        while (now := self.clock()) < self._timeline.end_s:
+            self._receive(timeout=min(0.2, self._timeline.end_s - now))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
-            if self._settling.look(self.clock()):
+            if self._settling.check(self.clock()):
                 self._take_over()
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
             show(
-                Progress(
+                LoadProgress(
                     self.clock(),
-                    self._plan.end_s,
-                    self._plan.step_at(self.clock()),
-                    self._settling.waiting and self.clock() < self._plan.step_at(self.clock()).measure_s,
+                    self._timeline.end_s,
+                    self._timeline.step_at(self.clock()),
+                    self._settling.waiting and self.clock() < self._timeline.step_at(self.clock()).measure_s,
                     self._merger.seen.committed.get(second, 0),
                     self._merger.errors,
                 )
             )
 
     @property
-    def _plan(self) -> Plan:
-        return self._settling.plan
+    def _timeline(self) -> Timeline:
+        return self._settling.timeline
 
     def _take_over(self) -> None:
         """What was decided, into the load and the record."""
-        self._channel.send("plan", plan=asdict(self._plan))
+        self._channel.send("timeline", timeline=asdict(self._timeline))
         waited = dict(enumerate(self._settling.waited))
         steps = [
             described.changed(
                 begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
             )
-            for number, (step, described) in enumerate(zip(self._plan.steps, self._writer.manifest.steps, strict=True))
+            for number, (step, described) in enumerate(
+                zip(self._timeline.steps, self._writer.manifest.steps, strict=True)
+            )
         ]
         self._writer.update(steps=steps)
         self._writer.save_manifest()
@@ -262,7 +264,7 @@ class Drive:
             self._left["silent"] += 1
         elif kind == "finished":
             self._ended = True
-        elif not farewell and (kind != "stopped" or self.clock() < self._plan.end_s):
+        elif not farewell and (kind != "stopped" or self.clock() < self._timeline.end_s):
             raise Interrupted(_why(kind, fields, self._workload))
 
     def _welcome(self, machines: list[dict[str, Any]], say: Callable[[str], None]) -> None:
@@ -278,7 +280,7 @@ def _why(kind: str, fields: dict[str, Any], workload: Workload) -> str:
     if kind == "died":
         by_itself = (fields["code"] or 0) > 0
         how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
-        part = f" and its part of {workload.attended_by}" if workload.attendants else ""
+        part = f" and its part of {workload.attended_by}" if workload.background_sessions else ""
         return f"executor process {fields['pid']}{where} {how}, and its users{part} with it"
     if kind == "lost":
         who = workload.attended_by if fields["user"] is None else f"virtual user {fields['user']}"

@@ -1,4 +1,4 @@
-"""The executor: a plain process whose threads are virtual users, and attendants for what they give rise to.
+"""The executor: a plain process whose threads are virtual users, and background sessions for what they give rise to.
 
 Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
 four times a second, of transactions those of whole seconds. It ends when its parent does.
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.background import Agenda, Attendant, Task
+from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
 from stallmark.driver.client import Client, Failure
 from stallmark.driver.deck import Dealer
 from stallmark.driver.messages import Channel, Closed, inherited_channel
@@ -24,8 +24,8 @@ from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.tally import (
     ENDED,
     SECOND_NS,
-    agenda_rows,
     as_table,
+    deferred_rows,
     error_rows,
     own_io_rows,
     parts_by_second,
@@ -35,7 +35,7 @@ from stallmark.driver.tally import (
 from stallmark.driver.virtual_user import VirtualUser
 from stallmark.engines import open_engine
 from stallmark.transactions import find_workload
-from stallmark.transactions.workload import Surroundings
+from stallmark.transactions.workload import WorkloadContext
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
@@ -61,13 +61,13 @@ class Executor:
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
-        self._agenda = Agenda()
+        self._deferred = DeferredQueue()
         self._shared = self._workload.share(
-            Surroundings(
+            WorkloadContext(
                 order["scale"],
                 self._seed,
                 self._engine.query,
-                self._agenda.post,
+                self._deferred.post,
                 process=self._number,
                 processes=order["processes"],
                 machine=self._machine,
@@ -83,7 +83,7 @@ class Executor:
         self._own_io: deque[tuple] = deque()
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
-        self._attendants = [self._attendant(number) for number in range(order["attendants"])]
+        self._background = [self._background_session(number) for number in range(order["background_sessions"])]
         self._names = [transaction.name for transaction in self._workload.transactions]
 
     def run(self) -> None:
@@ -107,8 +107,8 @@ class Executor:
                 if kind == "quit":
                     return
                 self._obey(kind, fields)
-            if not self._agenda.works():
-                raise RuntimeError("The agenda has ended: users would go on without what they give rise to.")
+            if not self._deferred.works():
+                raise RuntimeError("The deferred has ended: users would go on without what they give rise to.")
             self._send_report()
             next_report = max(next_report + REPORT_EVERY_S, time.monotonic())
 
@@ -121,15 +121,15 @@ class Executor:
             self._queue.take_share(fields["share"], time.monotonic_ns())
 
     def _attend(self) -> None:
-        for attendant in self._attendants:
-            attendant.start()
+        for background_session in self._background:
+            background_session.start()
         if self._number == 0:
             for kind, every_s in self._workload.timers.items():
-                self._agenda.add(Task(self._start_ns, kind, every_s=every_s))
+                self._deferred.add(Task(self._start_ns, kind, every_s=every_s))
 
-    def _attendant(self, number: int) -> Attendant:
-        rng = self._random(f"attendant {number} of")
-        return Attendant(number, self._agenda, *self._client(rng, self._attended.append))
+    def _background_session(self, number: int) -> BackgroundSession:
+        rng = self._random(f"background session {number} of")
+        return BackgroundSession(number, self._deferred, *self._client(rng, self._attended.append))
 
     def _start(self, number: int) -> None:
         rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
@@ -163,10 +163,10 @@ class Executor:
         for number in list(self._users):
             self._stop(number)
         unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
-        self._agenda.close(len(self._attendants))
-        for attendant in self._attendants:
-            attendant.stop()
-        leaving: list[Client] = [*self._leaving, *self._attendants]
+        self._deferred.close(len(self._background))
+        for background_session in self._background:
+            background_session.stop()
+        leaving: list[Client] = [*self._leaving, *self._background]
         _join(leaving, LAST_CALL_S)
         self._send_report(everything=True)
         leaving = [client for client in leaving if client.is_alive() and not client.lost]
@@ -175,7 +175,7 @@ class Executor:
         _join(leaving, CANCELLED_WITHIN_S)
         self._send_report(everything=True)
         unfinished = sum(client.is_alive() for client in leaving)
-        self._channel.send("bye", unfinished=unfinished, unserved=unserved, pending=self._agenda.left)
+        self._channel.send("bye", unfinished=unfinished, unserved=unserved, pending=self._deferred.left)
 
     def _send_report(self, *, everything: bool = False) -> None:
         now = time.monotonic_ns()
@@ -189,26 +189,26 @@ class Executor:
             transactions=transaction_rows(np.concatenate([samples, attended]), self._names, self._start_ns),
             users=self._user_rows(samples),
             errors=error_rows(failures, self._start_ns),
-            agenda=self._agenda_rows(attended),
+            deferred_queue=self._agenda_rows(attended),
             transaction_io=own_io_rows(looks, self._names, self._start_ns),
         )
         for user in [*self._users.values(), *self._leaving]:
             if user.lost:
                 self._users.pop(user.number, None)
                 self._channel.send("lost", user=user.number, message=str(user.lost))
-        for attendant in [each for each in self._attendants if each.lost]:
-            self._attendants.remove(attendant)
-            self._channel.send("lost", user=None, message=str(attendant.lost))
+        for background_session in [each for each in self._background if each.lost]:
+            self._background.remove(background_session)
+            self._channel.send("lost", user=None, message=str(background_session.lost))
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def _agenda_rows(self, attended: np.ndarray) -> list[dict[str, Any]]:
-        if not self._attendants:
+        if not self._background:
             return []
         second = (time.monotonic_ns() - self._start_ns) // SECOND_NS
-        waiting = {second: self._agenda.waiting()}
+        waiting = {second: self._deferred.waiting()}
         return [
             {"machine": self._machine, "executor": self._number} | row
-            for row in agenda_rows(attended, waiting, self._start_ns)
+            for row in deferred_rows(attended, waiting, self._start_ns)
         ]
 
     def _user_rows(self, samples: np.ndarray) -> list[dict[str, Any]]:

@@ -8,39 +8,39 @@ from typing import Any
 
 import gevent
 
-from stallmark.driver.cluster.join import ALONE, Place
+from stallmark.driver.cluster.join import ALONE, ThisMachine
 from stallmark.driver.messages import Closed
-from stallmark.driver.plan import Plan
 from stallmark.driver.subprocesses import start_child
+from stallmark.driver.timeline import Timeline
 
 LAST_WORD_S = 15  # after "quit": executors give their users 12 s
 EXIT_WITHIN_S = 5  # of one whose channel has closed: it is ending
 
 
-class Fleet:
+class ExecutorPool:
     """`deliver(kind, **fields)` gets every message of every executor, "died" when one ends unasked, "silent" when one
     is killed because its last word did not come, and, where arrivals are shared, "users" with how many there are."""
 
-    def __init__(self, plan: Plan, order: dict, deliver: Callable[..., None], place: Place = ALONE):
+    def __init__(self, timeline: Timeline, order: dict, deliver: Callable[..., None], here: ThisMachine = ALONE):
         self._deliver = deliver
-        self._place = place
-        executors = plan.executors(place.machines)
+        self._here = here
+        executors = timeline.executors(here.machines)
         self._children = [start_child("stallmark.driver.executor") for _ in range(executors)]
         self._users: list[set[int]] = [set() for _ in self._children]
         self._numbers: set[int] = set()
         self._elsewhere = 0
         self._quitting = False
-        self._open_loop = plan.arrivals.kind != "closed"
+        self._open_loop = timeline.arrivals.kind != "closed"
         for index, (_, channel) in enumerate(self._children):
             numbers = {
                 "index": index,
-                "number": place.number(index),
-                "processes": executors * place.machines,
-                "machine": place.machine,
-                "machines": place.machines,
-                "attendants": plan.attendants(executors * place.machines),
+                "number": here.number(index),
+                "processes": executors * here.machines,
+                "machine": here.machine,
+                "machines": here.machines,
+                "background_sessions": timeline.background_sessions(executors * here.machines),
             }
-            channel.send("order", **numbers, arrivals=asdict(plan.arrivals), seed=plan.seed, **order)
+            channel.send("order", **numbers, arrivals=asdict(timeline.arrivals), seed=timeline.seed, **order)
         for _, channel in self._children:
             channel.receive()  # "ready"
         self._listeners = [gevent.spawn(self._listen, number) for number in range(len(self._children))]
@@ -51,7 +51,7 @@ class Fleet:
 
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
-        mine = map(self._place.number, range(len(self._numbers) + 1))
+        mine = map(self._here.number, range(len(self._numbers) + 1))
         number = next(n for n in mine if n not in self._numbers)
         self._numbers.add(number)
         executor = min(range(len(self._children)), key=lambda e: len(self._users[e]))

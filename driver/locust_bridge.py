@@ -19,11 +19,11 @@ from locust.env import Environment
 from locust.runners import Runner
 from locust.stats import StatsEntry
 
-from stallmark.driver.cluster.join import Gathering
-from stallmark.driver.cluster.master import Master, NotTogether
-from stallmark.driver.executor_pool import Fleet
+from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.cluster.master import MachinesMissing, Master
+from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.messages import Channel, Closed, inherited_channel
-from stallmark.driver.plan import Plan, Step
+from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
 
 KEPT_S = 60  # of Locust's counts by the second
@@ -32,56 +32,56 @@ KEPT_S = 60  # of Locust's counts by the second
 class VirtualUserHandle(User):
     """A Locust user that stands for a virtual user in an executor."""
 
-    fleet: Fleet
+    pool: ExecutorPool
 
     def on_start(self) -> None:
-        self.number = self.fleet.start_user()
+        self.number = self.pool.start_user()
 
     @task
     def be_driven(self) -> None:
         gevent.sleep(3600)
 
     def on_stop(self) -> None:
-        self.fleet.stop_user(self.number)
+        self.pool.stop_user(self.number)
 
 
 class PlannedShape(LoadTestShape):
-    """The steps of the plan as a Locust load shape."""
+    """The steps of the timeline as a Locust load shape."""
 
-    plan: Plan
+    timeline: Timeline
     start_ns: int
 
     def tick(self) -> tuple[int, float] | None:
         second = (time.monotonic_ns() - self.start_ns) / 1e9
-        if second >= self.plan.end_s:
+        if second >= self.timeline.end_s:
             return None
-        step = self.plan.step_at(second)
-        return step.users, spawn_rate(self.plan, step)
+        step = self.timeline.step_at(second)
+        return step.users, spawn_rate(self.timeline, step)
 
 
-def spawn_rate(plan: Plan, step: Step) -> float:
+def spawn_rate(timeline: Timeline, step: Step) -> float:
     """Users per second that reach the step's number within its ramp."""
-    index = plan.steps.index(step)
-    change = abs(step.users - (plan.steps[index - 1].users if index else 0)) or 1
+    index = timeline.steps.index(step)
+    change = abs(step.users - (timeline.steps[index - 1].users if index else 0)) or 1
     return change / step.ramp_s if step.ramp_s >= 1 else float(change)
 
 
 class Conductor:
-    """One run: told the plan by the parent, ends with it or when told to."""
+    """One run: told the timeline by the parent, ends with it or when told to."""
 
     def __init__(self, parent: Channel, order: dict[str, Any]):
         self._parent = parent
-        PlannedShape.plan = plan = Plan.from_dict(order["plan"])
+        PlannedShape.timeline = timeline = Timeline.from_dict(order["timeline"])
         self._environment = Environment(user_classes=[VirtualUserHandle], shape_class=PlannedShape())
-        self._load: Fleet | Master
+        self._load: ExecutorPool | Master
         self._runner: Runner
-        if order["gathering"]:
-            gathering = Gathering(**order["gathering"])
-            self._load = self._runner = Master(self._environment, gathering, self._deliver)
+        if order["expected"]:
+            expected = ExpectedMachines(**order["expected"])
+            self._load = self._runner = Master(self._environment, expected, self._deliver)
         else:
-            self._load = VirtualUserHandle.fleet = Fleet(plan, order["executor"], self._deliver)
+            self._load = VirtualUserHandle.pool = ExecutorPool(timeline, order["executor"], self._deliver)
             self._runner = self._environment.create_local_runner()
-        self._order = {"plan": order["plan"], "executor": order["executor"]}
+        self._order = {"timeline": order["timeline"], "executor": order["executor"]}
         self._web = None
         if order["web_port"]:
             self._web = self._environment.create_web_ui("127.0.0.1", order["web_port"])
@@ -96,26 +96,26 @@ class Conductor:
         finally:
             getting_ready.kill()
             self._runner.quit()
-            if isinstance(self._load, Fleet):
+            if isinstance(self._load, ExecutorPool):
                 self._load.quit()
             if self._web:
                 self._web.stop()
         self._parent.send("finished")
 
     def _follow_changes(self) -> None:
-        """Until "quit": the plan that steps have been moved to, because the load was steady."""
+        """Until "quit": the timeline that steps have been moved to, because the load was steady."""
         while True:
             kind, fields = self._parent.receive()
-            if kind != "plan":
+            if kind != "timeline":
                 return
-            PlannedShape.plan = Plan.from_dict(fields["plan"])
+            PlannedShape.timeline = Timeline.from_dict(fields["timeline"])
 
     def _get_ready(self) -> None:
         machines: list[dict[str, Any]] = []
         if isinstance(self._load, Master):
             try:
                 machines = self._load.gather(self._order)
-            except NotTogether as error:
+            except MachinesMissing as error:
                 self._tell("apart", why=str(error))
                 return
         self._tell("ready", machines=machines)

@@ -46,11 +46,11 @@ class Refreshing:
     prepare: Callable[[], None] = lambda: None
 
 
-Step = Query | Refreshing
+StreamStep = Query | Refreshing
 
 
 @dataclass(frozen=True)
-class Progress:
+class StreamProgress:
     """What the run looks like at this moment, for people who wait."""
 
     done: int
@@ -65,7 +65,7 @@ class _Done:
 
     stream: int
     position: int
-    step: Step
+    step: StreamStep
     started_s: float
     seconds: float
     answer: Answer | None = None
@@ -73,7 +73,7 @@ class _Done:
     error: CallFailed | None = None
 
 
-class Clock:
+class Stopwatch:
     """Seconds since the run's start, monotonic."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Clock:
 class QueryDrive:
     """The streams of one run, phase by phase; what each query did goes into the record as soon as it is known.
 
-    A phase is followed to its end, or it begins, is looked at from time to time while others do something, and is given
+    A phase is followed to its end, or it begins, is polled while others do something, and is given
     up with `finish`. `application` is what the server sees of who asks."""
 
     def __init__(
@@ -114,8 +114,8 @@ class QueryDrive:
     def follow(
         self,
         phase: str,
-        streams: Sequence[tuple[int, Sequence[Step]]],
-        show: Callable[[Progress], None],
+        streams: Sequence[tuple[int, Sequence[StreamStep]]],
+        show: Callable[[StreamProgress], None],
         check: Callable[[], None],
     ) -> tuple[float, float]:
         """Execute streams, each a number and its steps, at once and to their ends; returns when the first began and the
@@ -128,14 +128,16 @@ class QueryDrive:
         total = sum(len(steps) for _, steps in streams)
         began = self.begin(phase, streams)
         while any(stream.thread.is_alive() for stream in self._streams) or not self._events.empty():
-            self.look(TICK_S)
+            self.poll(TICK_S)
             check()
             under_way = [stream.under_way for stream in self._streams if stream.under_way]
-            show(Progress(self._done, total, under_way, self._failed))
+            show(StreamProgress(self._done, total, under_way, self._failed))
         self.finish()
         return began, self._ended
 
-    def begin(self, phase: str, streams: Sequence[tuple[int, Sequence[Step]]], *, over_and_over: bool = False) -> float:
+    def begin(
+        self, phase: str, streams: Sequence[tuple[int, Sequence[StreamStep]]], *, over_and_over: bool = False
+    ) -> float:
         """Start streams, each a number and its steps, and return when, in seconds of the run."""
         self._phase, self._done, self._failed = phase, 0, 0
         for number, steps in streams:
@@ -145,7 +147,7 @@ class QueryDrive:
             stream.thread.start()
         return began
 
-    def look(self, wait_s: float = 0.0) -> None:
+    def poll(self, wait_s: float = 0.0) -> None:
         """Note the queries that have ended, waiting so long for the first. Raises Interrupted as `follow` does."""
         with suppress(Empty):
             event = self._events.get(block=wait_s > 0, timeout=wait_s or None)
@@ -245,11 +247,11 @@ def _interrupt(done: _Done) -> None:
 class _Stream:
     """One thread, and one connection where it has queries; that is there before any stream begins."""
 
-    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[Step], over_and_over: bool):
+    def __init__(self, drive: QueryDrive, number: int, steps: Sequence[StreamStep], over_and_over: bool):
         self.number = number
         self.under_way = ""
         self._drive = drive
-        self._steps: Iterable[Step] = itertools.cycle(steps) if over_and_over else steps
+        self._steps: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
         self._stopping = threading.Event()
         has_queries = any(isinstance(step, Query) for step in steps)
         self.session = drive.open_session() if has_queries else None

@@ -71,9 +71,9 @@ def user_rows(samples: np.ndarray, start_ns: int) -> dict[int, dict[str, Any]]:
     return rows
 
 
-def agenda_rows(attended: np.ndarray, waiting: dict[int, int], start_ns: int) -> list[dict[str, Any]]:
+def deferred_rows(attended: np.ndarray, waiting: dict[int, int], start_ns: int) -> list[dict[str, Any]]:
     """Per second: how many tasks were taken up and how late, in µs. `waiting`: due and not taken, by second. Keys as in
-    the record's `agenda` table."""
+    the record's `deferred` table."""
     rows: dict[int, dict[str, Any]] = defaultdict(lambda: {"taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 0})
     for second, count in waiting.items():
         rows[second]["waiting"] = count

@@ -2,7 +2,7 @@
 
 Right before and right after such a transaction, outside of what is timed, the client asks its session for what it has
 read and written so far. Chance says which ones, so that it goes with nothing that repeats in the deck; but RUN of them
-come in a row, because the look after one is the look before the next.
+come in a row, because the sample after one is the sample before the next.
 """
 
 import random
@@ -18,12 +18,12 @@ NEVER = sys.maxsize
 
 def one_in(types: int) -> int:
     """Of how many transactions one is looked at, in a workload of so many types: the less there is to tell apart, the
-    less often. So that looks take less than 1 % of the CPU (benchmarks/own_io.py): one takes as much as 1.4 of the
+    less often. So that samples take less than 1 % of the CPU (benchmarks/own_io.py): one takes as much as 1.4 of the
     bank's transfers, which are its only type, and 0.4 of the brokerage's mean."""
     return 200 if types == 1 else 75
 
 
-class OwnIOLooks:
+class OwnIOSampler:
     """One client's. `report` gets the transaction's place in the workload, when it ended (monotonic ns) and what is in
     an OwnIO, of this transaction alone."""
 
@@ -34,10 +34,10 @@ class OwnIOLooks:
         self._left = 0  # of the run under way
 
     def pause(self) -> int:
-        """After how many transactions to come to `look`: as if a die were cast for each."""
+        """After how many transactions to come to `sample`: as if a die were cast for each."""
         return 1 + int(random.expovariate(1 / self._mean_pause))
 
-    def look(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
+    def sample(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
         """Called after a transaction; returns after how many more to come again."""
         before, self._before = self._before, None
         try:

@@ -24,7 +24,7 @@ class VirtualUser(Client):
         now = time.monotonic_ns
         pacing, stopping, report = self._pacing, self._stopping, self._report_sample
         free_since = now()
-        until_look = self._looks.pause()
+        until_sample = self._own_io_sampler.pause()
         while not stopping.is_set():
             index, transaction = self._mine[self._next_card()]
             inputs = transaction.inputs(self._rng)
@@ -41,7 +41,7 @@ class VirtualUser(Client):
             ended = now()
             report((index, scheduled, started, ended, free_since, CODES[outcome], retries))
             free_since = ended
-            until_look -= 1
-            if until_look < 1:
-                until_look = self._look(index, ended, outcome)
+            until_sample -= 1
+            if until_sample < 1:
+                until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.plan import Plan, Step
+from stallmark.driver.timeline import Step, Timeline
 from stallmark.record.manifest import Waited
 
-LOOK_EVERY_S = 5
+CHECK_EVERY_S = 5
 SETTLED_AFTER_S = 2  # by then all executors have reported a second
 LAST_PART = 0.5  # of the time since the ramp: what a step began with must not be held against it for ever
 
@@ -41,37 +41,37 @@ class SecondsSeen:
 
 
 class Settling:
-    """The steps of a plan that has patience, one after the other. `waited` says of each that is decided how it was."""
+    """Decide step by step when a timeline with warm-up limits is measured. `waited` tells how each was decided."""
 
-    def __init__(self, plan: Plan, seen: SecondsSeen):
-        self.plan = plan
+    def __init__(self, timeline: Timeline, seen: SecondsSeen):
+        self.timeline = timeline
         self.waited: list[Waited] = []
         self._seen = seen
-        self._look_s = 0.0
+        self._check_s = 0.0
 
     @property
     def waiting(self) -> bool:
         """Whether a step is still to be decided."""
-        return self.plan.patience is not None and len(self.waited) < len(self.plan.steps)
+        return self.timeline.warm_up_limits is not None and len(self.waited) < len(self.timeline.steps)
 
-    def look(self, now_s: float) -> bool:
-        """Whether a step has just been decided, and `plan` is a new one. `now_s` counts from the run's start."""
-        if not self.waiting or now_s < self._look_s:
+    def check(self, now_s: float) -> bool:
+        """Whether a step has just been decided, and `timeline` is a new one. `now_s` counts from the run's start."""
+        if not self.waiting or now_s < self._check_s:
             return False
         index = len(self.waited)
-        step, earliest_s = self.plan.steps[index], self._earliest_s()
+        step, earliest_s = self.timeline.steps[index], self._earliest_s()
         steady = earliest_s <= now_s < step.measure_s and self._steady(step, now_s)
         if not steady and now_s < step.measure_s:
-            next_s = earliest_s if now_s < earliest_s else now_s + LOOK_EVERY_S
-            self._look_s = min(next_s, step.measure_s)
+            next_s = earliest_s if now_s < earliest_s else now_s + CHECK_EVERY_S
+            self._check_s = min(next_s, step.measure_s)
             return False
         self._decide(index, min(math.ceil(now_s), step.measure_s) if steady else step.measure_s, steady)
         return True
 
     def _earliest_s(self) -> float:
-        step, patience = self.plan.steps[len(self.waited)], self.plan.patience
-        assert patience
-        return step.begin_s + step.ramp_s + patience.at_least_s
+        step, limits = self.timeline.steps[len(self.waited)], self.timeline.warm_up_limits
+        assert limits
+        return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
         """Where arrivals have a rate of their own the throughput is that, whatever the server does."""
@@ -80,18 +80,18 @@ class Settling:
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
         since = math.ceil(until - LAST_PART * (until - began_s))
-        closed = self.plan.arrivals.kind == "closed"
+        closed = self.timeline.arrivals.kind == "closed"
         series = (self._seen.throughput if closed else self._seen.latency)(since, until)
         return steady_enough(series, step.end_s - step.measure_s)
 
     def _decide(self, index: int, second: float, steady: bool) -> None:
-        patience, step = self.plan.patience, self.plan.steps[index]
-        assert patience
-        self.plan = self.plan.measuring_from(index, second)
+        limits, step = self.timeline.warm_up_limits, self.timeline.steps[index]
+        assert limits
+        self.timeline = self.timeline.measuring_from(index, second)
         self.waited.append(
             Waited(
-                at_least_s=patience.at_least_s,
-                at_most_s=patience.at_most_s,
+                at_least_s=limits.at_least_s,
+                at_most_s=limits.at_most_s,
                 seconds=second - step.begin_s - step.ramp_s,
                 steady=steady,
             )

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import compressibility, crew, ledger
+from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.ledger import Identity
-from stallmark.loaders.plan import Batch, Loader, Part, Plan, Scale, checked_seed, loader_for
+from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, size
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
@@ -30,7 +30,7 @@ class Workload(Protocol):
 
 
 @dataclass(frozen=True)
-class Progress:
+class BuildProgress:
     """How far a build is. `bytes` are those sent to the server; after the load only `phase` changes."""
 
     phase: str
@@ -71,7 +71,7 @@ def recognise(engine: Engine, workload: Workload, scale: Scale, seed: int) -> Re
     """
     loader = loader_for(workload.name)
     wanted = _identity(workload, loader, scale, seed)
-    total = len(Plan(loader.groups(wanted.scale)).batches())
+    total = len(LoadPlan(loader.groups(wanted.scale)).batches())
     found = ledger.read(engine)
     if found is None:
         _refuse_foreign_tables(engine, workload)
@@ -102,10 +102,10 @@ def build(
     seed: int,
     *,
     workers: int,
-    part: Part | None = None,
+    part: BatchShare | None = None,
     to_be_copied: bool = False,
     arrange: Callable[[deploy.Parts], deploy.Parts] = lambda parts: parts,
-    progress: Callable[[Progress], Any] = lambda _: None,
+    progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
@@ -119,11 +119,11 @@ def build(
     started = time.monotonic()
     loader = loader_for(workload.name)
     identity = _identity(workload, loader, scale, seed)
-    plan = Plan(loader.groups(identity.scale))
+    plan = LoadPlan(loader.groups(identity.scale))
     wanted = plan.batches(part)
-    at = Progress("load", 0, sum(plan.rows.values()), 0)
+    at = BuildProgress("load", 0, sum(plan.rows.values()), 0)
 
-    def follow(now: Progress) -> None:
+    def follow(now: BuildProgress) -> None:
         nonlocal at
         at = now
         progress(now)
@@ -158,10 +158,10 @@ def _load(
     engine: Engine,
     workload: Workload,
     identity: Identity,
-    plan: Plan,
+    plan: LoadPlan,
     workers: int,
     wanted: Sequence[Batch],
-    progress: Callable[[Progress], Any],
+    progress: Callable[[BuildProgress], Any],
 ) -> int:
     done = ledger.batches(engine)
     missing = [batch for batch in wanted if batch not in done]
@@ -169,11 +169,11 @@ def _load(
     sent = sum(sent for _, sent in done.values())
     rows = 0
     total = sum(plan.rows.values())
-    progress(Progress("load", before, total, sent))
-    for loaded in crew.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
+    progress(BuildProgress("load", before, total, sent))
+    for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
         sent += loaded.bytes
-        progress(Progress("load", before + rows, total, sent))
+        progress(BuildProgress("load", before + rows, total, sent))
     return rows
 
 
@@ -181,9 +181,9 @@ def _finish(
     engine: Engine,
     workload: Workload,
     parts: deploy.Parts,
-    plan: Plan,
+    plan: LoadPlan,
     workers: int,
-    progress: Callable[[Progress], Any],
+    progress: Callable[[BuildProgress], Any],
 ) -> bool:
     """Make keys, procedures and statistics if every batch is in; says whether it is."""
     loaded = ledger.batches(engine)
@@ -200,7 +200,7 @@ def _finish(
             procedures,
             rows=plan.rows,
             workers=workers,
-            step=lambda phase: progress(Progress(phase, total, total, sent)),
+            step=lambda phase: progress(BuildProgress(phase, total, total, sent)),
         )
         ledger.note_complete(engine, compressibility.measured(engine, deploy.schemas_of(workload.metadata)))
     return True
@@ -223,7 +223,7 @@ def _refuse_foreign_tables(engine: Engine, workload: Workload) -> None:
 
 
 def _check_space(
-    engine: Engine, workload: Workload, plan: Plan, found: Recognition, to_be_copied: bool, workers: int
+    engine: Engine, workload: Workload, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()

@@ -69,14 +69,14 @@ class Loader(ABC):
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchShare:
     """A share of the batches, for one of several machines: number `k` of `n`, counted from 1."""
 
     k: int
     n: int
 
     @classmethod
-    def parse(cls, text: str) -> "Part":
+    def parse(cls, text: str) -> "BatchShare":
         found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         part = cls(int(found[1]), int(found[2])) if found else None
         if part is None or not 1 <= part.k <= part.n:
@@ -88,7 +88,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LoadPlan:
     groups: Sequence[Group]
 
     @property
@@ -99,7 +99,7 @@ class Plan:
             total.update(group.rows)
         return dict(total)
 
-    def batches(self, part: Part | None = None) -> list[Batch]:
+    def batches(self, part: BatchShare | None = None) -> list[Batch]:
         """The batches of a part, or all. Parts are disjoint, and together they are the whole.
 
         Raises StallmarkError where there are more parts than batches.

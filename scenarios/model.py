@@ -8,7 +8,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from stallmark.analysis.compare.summary import PRIMARIES
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.quantities import Pool, Seconds
@@ -27,7 +27,7 @@ from stallmark.scenarios.warm_up import UntilSteady, WarmUp
 from stallmark.schema.deploy import schemas_of
 from stallmark.storage.emulator import DeviceModel
 from stallmark.transactions import WORKLOADS, find_workload
-from stallmark.transactions.mix import attendants_each, deck_of
+from stallmark.transactions.mix import background_per_user, deck_of
 from stallmark.transactions.warehouse.streams import MOST_STREAMS, streams_for
 
 Observation = Literal["query_store", "io_latency"]
@@ -267,16 +267,16 @@ class Scenario(AnyScenario):
             return Arrivals("closed", think_ms=self.think_time.mean * 1000, think=self.think_time.kind)
         return Arrivals()
 
-    def plan(self) -> Plan:
-        patience = self.warm_up.patience() if isinstance(self.warm_up, UntilSteady) else None
+    def timeline(self) -> Timeline:
+        limits = self.warm_up.limits() if isinstance(self.warm_up, UntilSteady) else None
         warm_up_s = self.warm_up.at_most if isinstance(self.warm_up, UntilSteady) else self.warm_up
-        steps = timeline(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
-        attendants = attendants_each(find_workload(self.workload.name), self.workload.deck())
-        return Plan(steps, self.arrival_plan(), self.workload.seed, attendants, patience)
+        steps = consecutive_steps(self.users, ramp_s=self.ramp, warm_up_s=warm_up_s, measure_s=self.measure)
+        background = background_per_user(find_workload(self.workload.name), self.workload.deck())
+        return Timeline(steps, self.arrival_plan(), self.workload.seed, background, limits)
 
     def run_seconds(self) -> float:
         """How long users run in all, without loading and preparing; at most, where a steady state is waited for."""
-        return self.plan().end_s * len(self.turns())
+        return self.timeline().end_s * len(self.turns())
 
 
 _OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields)

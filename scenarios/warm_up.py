@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from stallmark.driver.plan import Patience
+from stallmark.driver.timeline import WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.part import Part
 
@@ -25,8 +25,8 @@ class UntilSteady(Part):
             )
         return self
 
-    def patience(self) -> Patience:
-        return Patience(self.at_least, self.at_most)
+    def limits(self) -> WarmUpLimits:
+        return WarmUpLimits(self.at_least, self.at_most)
 
 
 def _kind(given: Any) -> str:

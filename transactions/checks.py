@@ -18,7 +18,7 @@ KEYS = "all keys, indexes and foreign keys are there and trusted"
 
 
 @dataclass(frozen=True)
-class Finding:
+class ConditionResult:
     """One condition on one database. `offending` counts rows, or what `counted` says; `detail` shows the first of them.
 
     `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
@@ -37,7 +37,7 @@ class Finding:
 
 def run(
     engine: Engine, workload: Workload, scale: Mapping[str, Any], *, driven: bool, scans: bool = True
-) -> list[Finding]:
+) -> list[ConditionResult]:
     """Evaluate the conditions in order; without `scans` only those that read little. `driven` is what the ledger says:
     whether transactions have run since the load.
 
@@ -46,9 +46,9 @@ def run(
     """
     numbers = workload.numbers(scale)
 
-    def find(condition: Condition) -> Finding:
+    def find(condition: Condition) -> ConditionResult:
         if driven and condition.fresh_only:
-            return Finding(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
+            return ConditionResult(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
         return _evaluate(engine, condition, with_numbers(condition.sql, numbers))
 
     chosen = [c for c in workload.conditions if scans or c.cost != "scan"]
@@ -56,7 +56,7 @@ def run(
         return list(pool.map(find, chosen))
 
 
-def keys(engine: Engine, workload: Workload) -> Finding:
+def keys(engine: Engine, workload: Workload) -> ConditionResult:
     """Whether the schema is whole. Rows fulfil the conditions without it too, but calls then take another way."""
     started = time.monotonic()
     parts = deploy.take_apart(workload.metadata)
@@ -65,7 +65,7 @@ def keys(engine: Engine, workload: Workload) -> Finding:
     found = [defect for schema in schemas for defect in defects(engine, schema, items)]
     seconds = time.monotonic() - started
     detail = _first(found[:EXAMPLES], len(found))
-    return Finding(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")
+    return ConditionResult(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")
 
 
 def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
@@ -73,7 +73,7 @@ def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
     return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(numbers[found[1]]), sql)
 
 
-def _evaluate(engine: Engine, condition: Condition, sql: str) -> Finding:
+def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult:
     started = time.monotonic()
     # Ordered and cut in the only words both engines know; the window counts before the cut.
     counted = (
@@ -87,7 +87,7 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> Finding:
     seconds = time.monotonic() - started
     offending = rows[0][0] if rows else 0
     shown = ["; ".join(f"{c} {v}" for c, v in zip(columns, row[1:], strict=True)) for row in rows]
-    return Finding(
+    return ConditionResult(
         condition.name,
         condition.statistical,
         condition.cost,

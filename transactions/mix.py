@@ -13,7 +13,7 @@ MOST_CARDS = 1_000
 
 READ_SHARE = "read_share"
 
-FEWEST = 0.1  # of a workload's attendants, for the timers where nothing follows
+FEWEST = 0.1  # of a workload's background_sessions, for the timers where nothing follows
 
 Kind = TypeVar("Kind")
 Mix = Mapping[str, float]
@@ -38,7 +38,7 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
     return dict.fromkeys(own, 0) | weights
 
 
-def attendants_each(workload: Workload, deck: Mapping[str, int]) -> float:
+def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
     """Sessions for each virtual user, for what follows from what these start.
 
     With the workload's own deck as many as it says. The more of what gives rise to others users start, the more of
@@ -46,9 +46,9 @@ def attendants_each(workload: Workload, deck: Mapping[str, int]) -> float:
     """
     own = _following(workload, deck_of(workload, None))
     if not own:
-        return workload.attendants
+        return workload.background_sessions
     more = sqrt(_following(workload, deck) / own)
-    return workload.attendants * max(more, FEWEST)
+    return workload.background_sessions * max(more, FEWEST)
 
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:

@@ -63,7 +63,7 @@ class Opening(Transaction):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class WorkloadContext:
     """What a load process (an executor) can tell its transactions, and do for them.
 
     Processes are counted from 0 over all load machines, these from 1 (0: there is one alone). `locality` is the share
@@ -122,13 +122,13 @@ class Workload:
     package: str
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
-    share: Callable[[Surroundings], Any] = attrgetter("scale")
+    share: Callable[[WorkloadContext], Any] = attrgetter("scale")
     """What the transactions of one process have in common; made before the load begins, and may ask the database."""
     followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
-    """Transactions that others give rise to (`Surroundings.post`): of which, and how many for each of it."""
-    attendants: float = 0.0
+    """Transactions that others give rise to (`WorkloadContext.post`): of which, and how many for each of it."""
+    background_sessions: float = 0.0
     """Sessions that execute followers and what the timers bring, for each virtual user who has this deck."""
-    attended_by: str = "the attendants"
+    attended_by: str = "the background sessions"
     """These sessions in words."""
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
     """Transactions that one process of all executes every so many seconds."""
@@ -140,7 +140,7 @@ class Workload:
     counted: Mapping[type[Transaction], str] = field(default_factory=dict)
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_parts: bool = False
-    """Whether a load machine can have customers of its own (`Surroundings.locality`)."""
+    """Whether a load machine can have customers of its own (`WorkloadContext.locality`)."""
     crowded: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """A sentence where so many users are too many for the scale: they would wait for each other, not for storage."""
 

@@ -14,7 +14,7 @@ MASTER_PORT = 5557  # Locust's own
 
 
 @dataclass(frozen=True)
-class Gathering:
+class ExpectedMachines:
     """The load machines that a run waits for, on `host` ("*": all addresses of this machine) and `port`.
 
     `facts` are what a machine must agree with, in words: its Stallmark, the server, what the database holds.
@@ -28,7 +28,7 @@ class Gathering:
 
 
 @dataclass(frozen=True)
-class Place:
+class ThisMachine:
     """Which of the load machines this is, counted from 1; 0 where the load comes from one machine alone.
 
     Executors and users are numbered in turn over the machines, so that no number is given twice.
@@ -41,7 +41,7 @@ class Place:
         return index * self.machines + max(0, self.machine - 1)
 
 
-ALONE = Place()
+ALONE = ThisMachine()
 
 
 def refusal(facts: Mapping[str, Any], offered: Mapping[str, Any]) -> str | None:
@@ -59,14 +59,14 @@ def _said(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockOffset:
     """Another machine's monotonic clock is `offset_ns` ahead of ours, give or take `within_ns`."""
 
     offset_ns: int
     within_ns: int
 
     @classmethod
-    def compare(cls, exchanges: Iterable[tuple[int, int, int]]) -> "Clock":
+    def compare(cls, exchanges: Iterable[tuple[int, int, int]]) -> "ClockOffset":
         """From messages there and back: ns when sent (our clock), when seen (the other's), when back (ours).
 
         The quickest one says most: the other machine saw it somewhere between the two ends, so the middle is wrong by

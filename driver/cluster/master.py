@@ -17,7 +17,7 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING, MasterRunner
 
-from stallmark.driver.cluster.join import STALLMARK, Clock, Gathering, refusal
+from stallmark.driver.cluster.join import STALLMARK, ClockOffset, ExpectedMachines, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
 
 READY_WITHIN_S = 50  # below `drive.READY_LIMIT_S`
@@ -26,7 +26,7 @@ ANSWER_WITHIN_S = 2
 LINGER_MS = 500  # for what a machine that has gone would still be sent
 
 
-class NotTogether(Exception):
+class MachinesMissing(Exception):
     """The load machines are not all there, or not all ready; the sentence says so."""
 
 
@@ -41,7 +41,7 @@ class Machine:
     running: int = 0
     received: int = 0
     lost: bool = False
-    clock: Clock = field(default_factory=lambda: Clock(0, 0))
+    clock: ClockOffset = field(default_factory=lambda: ClockOffset(0, 0))
     ready: Event = field(default_factory=Event)
     done: Event = field(default_factory=Event)
     pongs: Queue = field(default_factory=Queue)
@@ -51,13 +51,13 @@ class Master(MasterRunner):
     """`deliver(kind, **fields)` gets what the executors of all machines send. Besides: "refused" and "waiting" until
     all have come, "lost machine" when one is gone, "gap" when messages of one are missing, "clocks" at the end."""
 
-    def __init__(self, environment: Environment, gathering: Gathering, deliver: Callable[..., None]):
-        self._gathering = gathering
+    def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[..., None]):
+        self._expected = expected
         self._deliver = deliver
         self._machines: dict[str, Machine] = {}
         self._all_there = Event()
         self._over = False
-        super().__init__(environment, gathering.host, gathering.port)
+        super().__init__(environment, expected.host, expected.port)
         self.register_message(STALLMARK, self._receive)
         environment.runner = self
         if environment.shape_class:
@@ -69,19 +69,19 @@ class Master(MasterRunner):
         super().handle_message(client_id, msg)
 
     def gather(self, order: dict[str, Any]) -> list[dict[str, Any]]:
-        """Wait until all machines are there and their executors are ready. Raises NotTogether."""
+        """Wait until all machines are there and their executors are ready. Raises MachinesMissing."""
         self._wait_for_all()
         for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):
             machine.number = number
-            self._send(machine, "order", **order, number=number, of=self._gathering.count)
+            self._send(machine, "order", **order, number=number, of=self._expected.count)
         self.greenlet.spawn(self._watch)
         machines = sorted(self._machines.values(), key=lambda m: m.number)
         gevent.wait([machine.ready for machine in machines], timeout=READY_WITHIN_S)
         if late := [str(machine.number) for machine in machines if not machine.ready.is_set()]:
-            raise NotTogether(f"load machine {', '.join(late)} was not ready within {READY_WITHIN_S} s")
+            raise MachinesMissing(f"load machine {', '.join(late)} was not ready within {READY_WITHIN_S} s")
         for machine in machines:
             if (clock := self._compare_clocks(machine)) is None:
-                raise NotTogether(f"load machine {machine.number} does not answer")
+                raise MachinesMissing(f"load machine {machine.number} does not answer")
             machine.clock = clock
         return [self._described(machine) for machine in machines]
 
@@ -107,13 +107,13 @@ class Master(MasterRunner):
 
     def _wait_for_all(self) -> None:
         """Until enough have been taken and are still there."""
-        began_ns, wanted, said = monotonic_ns(), self._gathering.count, -1
+        began_ns, wanted, said = monotonic_ns(), self._expected.count, -1
         while len(here := self._still_here()) < wanted:
             waited_s = (monotonic_ns() - began_ns) / 1e9
-            if waited_s > self._gathering.within_s:
-                raise NotTogether(
-                    f"{len(here)} of {wanted} load machines came within {self._gathering.within_s:g} s; start "
-                    f"`stallmark worker --master-host … --master-port {self._gathering.port} --server URL` on each"
+            if waited_s > self._expected.within_s:
+                raise MachinesMissing(
+                    f"{len(here)} of {wanted} load machines came within {self._expected.within_s:g} s; start "
+                    f"`stallmark worker --master-host … --master-port {self._expected.port} --server URL` on each"
                 )
             if waited_s > ANSWER_WITHIN_S and said != len(here):
                 said = len(here)
@@ -158,11 +158,11 @@ class Master(MasterRunner):
             self._judge(msg.node_id, **fields)
 
     def _judge(self, id: str, name: str, facts: dict[str, Any], **about: Any) -> None:
-        if why := refusal(self._gathering.facts, facts):
+        if why := refusal(self._expected.facts, facts):
             self._deliver("refused", name=name, why=why)
             self.send_message(STALLMARK, {"kind": "refused", "fields": {"why": why}}, client_id=id)
             self.clients.pop(id, None)
-        elif len(self._machines) < self._gathering.count:
+        elif len(self._machines) < self._expected.count:
             self._machines[id] = Machine(id, {"name": name} | about, received=1)
 
     def _hear(self, machine: Machine, kind: str, fields: dict[str, Any]) -> None:
@@ -181,14 +181,14 @@ class Master(MasterRunner):
         else:
             self._deliver(kind, **fields, machine=machine.number)
 
-    def _compare_clocks(self, machine: Machine) -> Clock | None:
+    def _compare_clocks(self, machine: Machine) -> ClockOffset | None:
         """None when the machine does not answer."""
         exchanges = []
         with gevent.Timeout(ANSWER_WITHIN_S, False):
             for _ in range(EXCHANGES):
                 self._send(machine, "ping", sent_ns=monotonic_ns())
                 exchanges.append(machine.pongs.get())
-        return Clock.compare(exchanges) if exchanges else None
+        return ClockOffset.compare(exchanges) if exchanges else None
 
     def _tell_of_clocks(self, machines: list[Machine]) -> None:
         """How far the clocks may have gone apart since the start."""

@@ -18,10 +18,10 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.rpc import Message
 
-from stallmark.driver.cluster.join import STALLMARK, Place
-from stallmark.driver.executor_pool import Fleet
+from stallmark.driver.cluster.join import STALLMARK, ThisMachine
+from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.messages import Channel, Closed, inherited_channel
-from stallmark.driver.plan import Plan
+from stallmark.driver.timeline import Timeline
 
 MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
@@ -37,7 +37,7 @@ class LoadWorker:
         # Without options Locust would read those of its own command line, from files and the environment.
         options = Namespace(web_base_path="")
         self._environment = Environment(user_classes=[VirtualUserHandle], parsed_options=options)
-        self._fleet: Fleet | None = None
+        self._pool: ExecutorPool | None = None
         self._sent = 0
         self._silent_s = 0
         self._runner = self._environment.create_worker_runner(order["host"], order["port"])
@@ -73,20 +73,20 @@ class LoadWorker:
             self._tell_master("pong", **fields, seen_ns=time.monotonic_ns())
         elif kind == "finish":
             gevent.spawn(self._finish)
-        elif self._fleet and kind == "go":
-            self._fleet.go(fields["start_ns"])
+        elif self._pool and kind == "go":
+            self._pool.go(fields["start_ns"])
             self._tell_parent("begun")
-        elif self._fleet and kind == "elsewhere":
-            self._fleet.note_elsewhere(fields["users"])
+        elif self._pool and kind == "elsewhere":
+            self._pool.note_elsewhere(fields["users"])
 
-    def _get_ready(self, plan: dict, executor: dict, number: int, of: int) -> None:
-        place, load = Place(number, of), Plan.from_dict(plan)
+    def _get_ready(self, timeline: dict, executor: dict, number: int, of: int) -> None:
+        here, load = ThisMachine(number, of), Timeline.from_dict(timeline)
         try:
-            fleet = Fleet(load, executor | {"engine": self._engine}, self._tell_master, place)
+            pool = ExecutorPool(load, executor | {"engine": self._engine}, self._tell_master, here)
         except Closed:
             self._tell_parent("unable")
             return
-        self._fleet = VirtualUserHandle.fleet = fleet
+        self._pool = VirtualUserHandle.pool = pool
         self._tell_parent("ready", number=number, of=of)
         self._tell_master("ready", executors=load.executors(of))
 
@@ -98,9 +98,9 @@ class LoadWorker:
         self._runner.quit()
 
     def _end_load(self) -> None:
-        fleet, self._fleet = self._fleet, None
-        if fleet:
-            fleet.quit()
+        pool, self._pool = self._pool, None
+        if pool:
+            pool.quit()
 
     def _heard(self, **_: Any) -> None:
         self._silent_s = 0

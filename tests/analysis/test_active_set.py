@@ -29,7 +29,7 @@ def test_what_an_emulated_device_counted(tmp_path):
     )
     assert flash.evictions_per_s == pytest.approx(100, rel=0.01) and flash.up_bytes is None
     assert flash.used_bytes == 32 * MIB and not active.warnings
-    assert step.device == "EMULATED 8 spindles, 8 ms + 64 MiB flash cache"
+    assert step.device == "EMULATED 8 spindles, 8 ms + 64\u00a0MiB flash cache"
 
 
 def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
@@ -95,14 +95,14 @@ def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
     moved = 35 * 50 * 2 * BLOCK
     assert active.at_most_bytes == pytest.approx(moved, rel=0.25) and active.at_most_bytes > 0.9 * moved
     [warning] = active.warnings
-    assert " at most) fits into the array’s DRAM (64 MiB)" in warning and "its DRAM was measured" in warning
+    assert " at most) fits into the array’s DRAM (64\u00a0MiB)" in warning and "its DRAM was measured" in warning
 
 
 def test_no_more_than_the_database_is_active(tmp_path):
     truth = Truth(database_bytes=20 * MIB, pool_bytes=8 * MIB, **REAL)
     active = step_of(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).active
     assert active and active.at_most_bytes == 20 * MIB
-    assert "fits wholly into the flash cache (64 MiB)" in active.warnings[0]
+    assert "fits wholly into the flash cache (64\u00a0MiB)" in active.warnings[0]
 
 
 def test_without_an_array_described_nobody_is_warned(tmp_path):
@@ -123,7 +123,7 @@ def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
     device = {"name": "loop0", "lab": {"name": "array", "spindles": 4, "rpm": 10000, "tier": {"size": 64 * MIB}}}
     folder = changed(make_run(tmp_path / "run", Truth(**REAL)), devices=on(device, {}))
     step = step_of(folder)
-    assert step.emulated and step.device == "EMULATED 4 spindles, 10,000 rpm + 64 MiB flash tier"
+    assert step.emulated and step.device == "EMULATED 4 spindles, 10,000 rpm + 64\u00a0MiB flash tier"
     assert step.flash is None and step.active and step.active.flash_bytes == 64 * MIB
 
 

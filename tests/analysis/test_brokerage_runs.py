@@ -107,7 +107,7 @@ def test_bursts_of_errors_are_told_by_transaction(tmp_path):
 
 
 def test_followers_are_no_work_of_the_users(tmp_path):
-    """Little's law holds for users; what attendants do comes on top."""
+    """Little's law holds for users; what background sessions do comes on top."""
     (step,) = experiment(tmp_path, latency_s={"trade_result": 1.5}).steps
     assert step.invalid == []
 

@@ -87,7 +87,7 @@ def test_probes_that_the_arrays_memory_could_hold_prove_nothing(sound):
     _, checks = judged(unknown)
     assert checks["raw storage"].passed
     [said] = [text for text in array_cautions(unknown) if text.startswith("Probes around runs")]
-    assert "the file that was read and written has 256 MiB" in said and "{size: …}" in said
+    assert "the file that was read and written has 256\u00a0MiB" in said and "{size: …}" in said
 
 
 def test_a_probe_of_a_real_device_is_not_for_a_run_on_an_emulated_one(sound):

@@ -42,6 +42,6 @@ def _near_the_slope(rounds):
 def test_the_record_says_what_was_done():
     done = preconditioned(1 << 30, 60, [4.0, 2.0])
     assert done["sentence"] == (
-        "A file of 1 GiB was filled and overwritten at random in rounds of 60 s: writes were not steady after 2 "
+        "A file of 1\u00a0GiB was filled and overwritten at random in rounds of 60 s: writes were not steady after 2 "
         "rounds, and it was measured all the same (4.00 ms per write in the first, 2.00 in the last)."
     )

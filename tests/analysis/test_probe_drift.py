@@ -117,10 +117,7 @@ def test_what_the_arrays_memory_may_have_answered_is_no_proof(rates, dram, verdi
     found = drift(*(probe(step(8, rate)) for rate in rates), dram)
     assert found.verdict == verdict and [row.verdict for row in found.rows] == [verdict]
     if verdict == UNKNOWN:
-        assert found.sentence == (
-            "Whether raw storage is as it was cannot be told: the probe's file of 1 GiB fits into the array's DRAM (8 "
-            "GiB), which may have answered for its disks and flash; a larger one (probe: {size: …}) would tell."
-        )
+        assert re.search("file of 1.GiB fits into the array's DRAM .8.GiB", found.sentence)
     emulated = [probe(step(8, rate), emulated=True) for rate in (1000, 1010)]
     assert drift(*emulated, dram).verdict == SAME, "no model has memory"
 

@@ -240,9 +240,9 @@ def test_a_buffer_pool_sweep(tmp_path):
     summary = summarise(find_records([tmp_path]))
     assert summary.axis == "buffer_pool" and summary.emulated
     first = summary.findings[0]
-    assert "from 16 MiB (5 % of the data) to 320 MiB (all of the data) raised committed" in first
+    assert "from 16\u00a0MiB (5 % of the data) to 320\u00a0MiB (all of the data) raised committed" in first
     assert "(7.6×); physical reads per transaction fell from 2.1 to 0.0." in first
-    [said] = [f for f in summary.findings if f.startswith("With the same buffer pool of 64 MiB")]
+    [said] = [f for f in summary.findings if f.startswith("With the same buffer pool of 64\u00a0MiB")]
     assert said.endswith("are not compared: an emulated device says nothing of a real one.")
     assert "Storage is the bottleneck in “cap 5%”, “cap 20%” and “cap 50%”." in summary.findings
     assert any(f.startswith("“bare device, cap 20%”: the device is not the bottleneck") for f in summary.findings)

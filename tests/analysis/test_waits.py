@@ -44,7 +44,7 @@ def test_every_interval_has_its_own_and_the_warm_up_none():
     assert found[0].shares()["io"] == 1 and found[1].shares()["lock"] == 1
 
 
-def test_attendants_without_an_order_take_nothing_from_the_shares_of_those_who_work():
+def test_background_sessions_without_an_order_take_nothing_from_the_shares_of_those_who_work():
     idle = ("client", "idle")
     found = waits(*((second, *who) for second in range(4) for who in ((*READ, 20, 1), (*idle, 40, 1))))[0]
     assert found.shares()["io"] == pytest.approx(1 / 3)

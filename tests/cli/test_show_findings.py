@@ -8,21 +8,23 @@ from rich.console import Console
 from stallmark.cli import check as show_findings
 from stallmark.cli import common as command
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.checks import KEYS, Finding
+from stallmark.transactions.checks import KEYS, ConditionResult
 
-BROKEN = Finding(
+BROKEN = ConditionResult(
     "balances [all] add up", False, "scan", False, 1_200, 9.94, "id 1; sum 2 | id 2; sum 3 … and 1198 more"
 )
-KEYLESS = Finding("the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects")
-LIKELY = Finding("half of them", True, "cheap", True, 0, 0.0, "")
-LEFT_OUT = Finding("as loaded", True, "scan", None, 0, 0.0, "")
+KEYLESS = ConditionResult(
+    "the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects"
+)
+LIKELY = ConditionResult("half of them", True, "cheap", True, 0, 0.0, "")
+LEFT_OUT = ConditionResult("as loaded", True, "scan", None, 0, 0.0, "")
 
 
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch):
     """Prints findings on a terminal of 80 columns and returns the lines."""
 
-    def show(*findings: Finding) -> list[str]:
+    def show(*findings: ConditionResult) -> list[str]:
         console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
         for module in (show_findings, command):
             monkeypatch.setattr(module, "out", console)
@@ -57,6 +59,6 @@ def test_what_was_left_out_is_listed_and_why(printed) -> None:
 
 
 def test_every_condition_has_a_line_of_its_own(printed) -> None:
-    findings = [Finding(c.name, c.statistical, c.cost, True, 0, 99.9, "") for c in WORKLOAD.conditions]
-    findings.insert(0, Finding(KEYS, False, "cheap", True, 0, 9.9, ""))
+    findings = [ConditionResult(c.name, c.statistical, c.cost, True, 0, 99.9, "") for c in WORKLOAD.conditions]
+    findings.insert(0, ConditionResult(KEYS, False, "cheap", True, 0, 9.9, ""))
     assert len(printed(*findings)) == len(findings) + 2

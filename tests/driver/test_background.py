@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support.waiting import eventually
 
 from stallmark.driver import client
-from stallmark.driver.background import Agenda, Attendant, Task
+from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
 from stallmark.driver.client import COMMITTED, GIVEN_UP, Failure
-from stallmark.driver.tally import SAMPLE, SECOND_NS, agenda_rows, as_table
+from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
@@ -31,7 +31,7 @@ class Buy(Transaction):
         raise AssertionError("nobody buys by himself here")
 
     def execute(self, session: Any, inputs: tuple) -> Outcome:
-        raise AssertionError("no attendant executes what users do")
+        raise AssertionError("no background session executes what users do")
 
 
 class Deliver(Transaction):
@@ -119,55 +119,55 @@ def no_pauses(monkeypatch):
 
 
 @pytest.fixture
-def agenda() -> Iterator[Agenda]:
-    agenda = Agenda()
-    yield agenda
-    agenda.close(0)
+def deferred() -> Iterator[DeferredQueue]:
+    deferred = DeferredQueue()
+    yield deferred
+    deferred.close(0)
 
 
 class Attended:
-    """One attendant at work, and what it reports."""
+    """One background session at work, and what it reports."""
 
-    def __init__(self, agenda: Agenda, server: Server):
+    def __init__(self, deferred: DeferredQueue, server: Server):
         self.samples: list[tuple[int, ...]] = []
         self.failures: list[Failure] = []
-        self.agenda = agenda
-        self.attendant = Attendant(
-            0, agenda, server, WORKLOAD, {}, 12.5, random.Random(1), self.samples.append, self.failures.append,
+        self.deferred = deferred
+        self.background_session = BackgroundSession(
+            0, deferred, server, WORKLOAD, {}, 12.5, random.Random(1), self.samples.append, self.failures.append,
             lambda own_io: None,
         )  # type: ignore[arg-type]  # fmt: skip
-        self.attendant.start()
+        self.background_session.start()
 
     def until(self, samples: int) -> list[tuple[int, ...]]:
         eventually(lambda: len(self.samples) >= samples)
         return self.samples
 
     def end(self) -> None:
-        self.agenda.close(1)
-        self.attendant.stop()
-        self.attendant.join(60)
-        assert not self.attendant.is_alive()
+        self.deferred.close(1)
+        self.background_session.stop()
+        self.background_session.join(60)
+        assert not self.background_session.is_alive()
 
 
 def now() -> int:
     return time.monotonic_ns()
 
 
-# The agenda
+# The deferred
 
 
 @settings(max_examples=40)
 @given(due=st.lists(st.integers(-5_000_000, 5_000_000), min_size=1, max_size=30))
 def test_what_is_due_comes_in_its_order_and_not_before(due):
-    agenda = Agenda()
+    deferred = DeferredQueue()
     base = now()
     for number, offset in enumerate(due):
-        agenda.add(Task(base + offset, Deliver, (number,)))
+        deferred.add(Task(base + offset, Deliver, (number,)))
     taken, at = [], []
     for _ in due:
-        taken.append(agenda.take())
+        taken.append(deferred.take())
         at.append(now())
-    agenda.close(0)
+    deferred.close(0)
     assert sorted(task.inputs[0] for task in taken) == list(range(len(due)))
     assert all(moment >= task.due_ns for moment, task in zip(at, taken, strict=True))
     # Those still to come when all were known: by their time, and at once in the order they were added.
@@ -176,95 +176,95 @@ def test_what_is_due_comes_in_its_order_and_not_before(due):
     assert later == sorted(later, key=lambda task: (task.due_ns, task.inputs))
 
 
-def test_of_those_due_at_once_the_first_added_comes_first(agenda):
+def test_of_those_due_at_once_the_first_added_comes_first(deferred):
     due = now() + 50_000_000
     for number in range(20):
-        agenda.add(Task(due, Deliver, (number,)))
-    assert [agenda.take().inputs[0] for _ in range(20)] == list(range(20))
+        deferred.add(Task(due, Deliver, (number,)))
+    assert [deferred.take().inputs[0] for _ in range(20)] == list(range(20))
 
 
-def test_one_that_is_due_earlier_is_not_kept_waiting_by_a_later_one(agenda):
-    agenda.post(Deliver, ("later",), LONG_S)
-    agenda.post(Deliver, ("now",), 0.0)
-    assert agenda.take().inputs == ("now",)
+def test_one_that_is_due_earlier_is_not_kept_waiting_by_a_later_one(deferred):
+    deferred.post(Deliver, ("later",), LONG_S)
+    deferred.post(Deliver, ("now",), 0.0)
+    assert deferred.take().inputs == ("now",)
 
 
-def test_how_many_are_due_and_not_taken(agenda):
+def test_how_many_are_due_and_not_taken(deferred):
     for _ in range(3):
-        agenda.post(Deliver, (), 0.0)
-    agenda.post(Deliver, (), LONG_S)
-    eventually(lambda: agenda.waiting() == 3)
-    agenda.take()
-    assert agenda.waiting() == 2
+        deferred.post(Deliver, (), 0.0)
+    deferred.post(Deliver, (), LONG_S)
+    eventually(lambda: deferred.waiting() == 3)
+    deferred.take()
+    assert deferred.waiting() == 2
 
 
-def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(agenda):
+def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(deferred):
     taken: list[Task | None] = []
-    waiting = [threading.Thread(target=lambda: taken.append(agenda.take())) for _ in range(4)]
+    waiting = [threading.Thread(target=lambda: taken.append(deferred.take())) for _ in range(4)]
     for thread in waiting:
         thread.start()
-    agenda.post(Deliver, (), LONG_S)
-    agenda.add(Task(now() + LONG_S * SECOND_NS, Sweep, every_s=60.0))  # would have come again and again
-    agenda.close(len(waiting))
+    deferred.post(Deliver, (), LONG_S)
+    deferred.add(Task(now() + LONG_S * SECOND_NS, Sweep, every_s=60.0))  # would have come again and again
+    deferred.close(len(waiting))
     for thread in waiting:
         thread.join(60)
     assert taken == [None] * 4
-    agenda.post(Deliver, (), 0.0)  # a user's last transaction gives rise to one more
-    assert agenda.left == 2
-    eventually(lambda: not agenda.works())
+    deferred.post(Deliver, (), 0.0)  # a user's last transaction gives rise to one more
+    assert deferred.left == 2
+    eventually(lambda: not deferred.works())
 
 
 def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
-    """What was due is taken by an attendant or counted, each once, and nobody waits for ever."""
+    """What was due is taken by a background session or counted, each once, and nobody waits for ever."""
     for _ in range(30):
-        agenda, tasks = Agenda(), 400
+        deferred, tasks = DeferredQueue(), 400
         taken = [0] * 4
 
-        def take(index: int, agenda: Agenda = agenda, taken: list[int] = taken) -> None:
-            while agenda.take():
+        def take(index: int, deferred: DeferredQueue = deferred, taken: list[int] = taken) -> None:
+            while deferred.take():
                 taken[index] += 1
 
         for _ in range(tasks):
-            agenda.post(Deliver, (), 0.0)
+            deferred.post(Deliver, (), 0.0)
         threads = [threading.Thread(target=take, args=(index,)) for index in range(4)]
         for thread in threads:
             thread.start()
-        closing = threading.Thread(target=agenda.close, args=(4,), daemon=True)
+        closing = threading.Thread(target=deferred.close, args=(4,), daemon=True)
         closing.start()
         for thread in [*threads, closing]:
             thread.join(60)
             assert not thread.is_alive()
-        assert sum(taken) + agenda.left == tasks
+        assert sum(taken) + deferred.left == tasks
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_it_says_so_when_it_passes_on_nothing_any_more(agenda, monkeypatch):
-    assert agenda.works()
+def test_it_says_so_when_it_passes_on_nothing_any_more(deferred, monkeypatch):
+    assert deferred.works()
     monkeypatch.setattr("stallmark.driver.background.heapq.heappop", lambda heap: 1 / 0)
-    agenda.post(Deliver, (), 0.0)
-    eventually(lambda: not agenda.works())
+    deferred.post(Deliver, (), 0.0)
+    eventually(lambda: not deferred.works())
 
 
-# The attendant
+# The background_session
 
 
-def test_it_executes_what_is_due_with_its_inputs_on_statements_of_its_own(agenda):
+def test_it_executes_what_is_due_with_its_inputs_on_statements_of_its_own(deferred):
     server = Server()
-    attended = Attended(agenda, server)
-    agenda.post(Deliver, (7,), 0.0)
+    attended = Attended(deferred, server)
+    deferred.post(Deliver, (7,), 0.0)
     [sample] = attended.until(1)
     attended.end()
     assert server.calls == [("deliver", (7,))]
     assert server.prepared == [("deliver", "{CALL shop.deliver(?)}"), ("sweep", "{CALL shop.sweep(?)}")]
     assert (sample[TRANSACTION], sample[OUTCOME], sample[RETRIES]) == (1, COMMITTED, 0)
     assert sample[SCHEDULED] <= sample[STARTED] <= sample[ENDED]
-    assert attended.failures == [] and attended.attendant.lost is None and server.closed == 1
+    assert attended.failures == [] and attended.background_session.lost is None and server.closed == 1
 
 
-def test_it_tries_again_with_the_same_inputs(agenda):
+def test_it_tries_again_with_the_same_inputs(deferred):
     server = Server([ErrorClass.DEADLOCK, ErrorClass.SERIALIZATION])
-    attended = Attended(agenda, server)
-    agenda.post(Deliver, (7,), 0.0)
+    attended = Attended(deferred, server)
+    deferred.post(Deliver, (7,), 0.0)
     [sample] = attended.until(1)
     attended.end()
     assert server.calls == [("deliver", (7,))] * 3
@@ -272,71 +272,71 @@ def test_it_tries_again_with_the_same_inputs(agenda):
     assert [(each.transaction, each.given_up) for each in attended.failures] == [("deliver", False)] * 2
 
 
-def test_what_is_late_is_counted_from_when_it_was_due(agenda):
-    """An attendant that is busy keeps the next one waiting: that is the market's lag, not a shorter latency."""
+def test_what_is_late_is_counted_from_when_it_was_due(deferred):
+    """A background session that is busy keeps the next one waiting: that is the market's lag, not a shorter latency."""
     over: list[int] = []
 
     def stall() -> None:
-        eventually(lambda: agenda.waiting() == 5)
+        eventually(lambda: deferred.waiting() == 5)
         over.append(now())
 
-    attended = Attended(agenda, Server([stall]))
+    attended = Attended(deferred, Server([stall]))
     start = now()
     for number in range(6):
-        agenda.post(Deliver, (number,), 0.0)
+        deferred.post(Deliver, (number,), 0.0)
     samples = attended.until(6)
     attended.end()
     assert all(sample[SCHEDULED] < over[0] <= sample[STARTED] for sample in samples[1:])
-    rows = agenda_rows(as_table(samples), {}, start)
+    rows = deferred_rows(as_table(samples), {}, start)
     assert sum(row["taken"] for row in rows) == 6
     late = [(sample[STARTED] - sample[SCHEDULED]) // 1000 for sample in samples]
     assert sum(row["late_us"] for row in rows) == sum(late)
     assert max(row["late_max_us"] for row in rows) == max(late)
 
 
-def test_what_a_timer_brings_comes_again_without_drifting(agenda):
-    attended = Attended(agenda, Server([ErrorClass.OTHER]))  # though it fails
+def test_what_a_timer_brings_comes_again_without_drifting(deferred):
+    attended = Attended(deferred, Server([ErrorClass.OTHER]))  # though it fails
     first, every_ns = now(), 3_000_000
-    agenda.add(Task(first, Sweep, every_s=every_ns / 1e9))
+    deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
     samples = attended.until(5)[:5]
     attended.end()
     assert [sample[SCHEDULED] for sample in samples] == [first + number * every_ns for number in range(5)]
     assert [sample[OUTCOME] for sample in samples] == [GIVEN_UP] + [COMMITTED] * 4
     assert {sample[TRANSACTION] for sample in samples} == {2}
-    assert agenda.left == 0
+    assert deferred.left == 0
 
 
-def test_a_lost_connection_is_got_back_and_the_next_is_executed(agenda):
+def test_a_lost_connection_is_got_back_and_the_next_is_executed(deferred):
     server = Server([ErrorClass.CONNECTION_LOST], refuses=2)
-    attended = Attended(agenda, server)
+    attended = Attended(deferred, server)
     for number in range(2):
-        agenda.post(Deliver, (number,), 0.0)
+        deferred.post(Deliver, (number,), 0.0)
     samples = attended.until(2)
     attended.end()
     assert [sample[OUTCOME] for sample in samples] == [GIVEN_UP, COMMITTED]
-    assert server.sessions == 4 and attended.attendant.lost is None
+    assert server.sessions == 4 and attended.background_session.lost is None
 
 
-def test_a_server_that_stays_away_ends_it_and_it_says_why(agenda):
-    attended = Attended(agenda, Server([ErrorClass.CONNECTION_LOST], refuses=client.MOST_RECONNECTS))
+def test_a_server_that_stays_away_ends_it_and_it_says_why(deferred):
+    attended = Attended(deferred, Server([ErrorClass.CONNECTION_LOST], refuses=client.MOST_RECONNECTS))
     for number in range(2):
-        agenda.post(Deliver, (number,), 0.0)
-    attended.attendant.join(60)
-    assert not attended.attendant.is_alive()
-    assert "refused" in str(attended.attendant.lost)
+        deferred.post(Deliver, (number,), 0.0)
+    attended.background_session.join(60)
+    assert not attended.background_session.is_alive()
+    assert "refused" in str(attended.background_session.lost)
     assert [sample[OUTCOME] for sample in attended.samples] == [GIVEN_UP]
-    eventually(lambda: agenda.waiting() == 1)  # the other is for somebody else
+    eventually(lambda: deferred.waiting() == 1)  # the other is for somebody else
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_fault_of_ours_is_no_attendant_who_quietly_did_less(agenda):
-    attended = Attended(agenda, Server([ZeroDivisionError("a fault of ours")]))
-    agenda.post(Deliver, (1,), 0.0)
-    attended.attendant.join(60)
-    assert "a fault of ours" in str(attended.attendant.lost)
+def test_a_fault_of_ours_is_no_session_that_quietly_did_less(deferred):
+    attended = Attended(deferred, Server([ZeroDivisionError("a fault of ours")]))
+    deferred.post(Deliver, (1,), 0.0)
+    attended.background_session.join(60)
+    assert "a fault of ours" in str(attended.background_session.lost)
 
 
-def test_told_to_end_it_finishes_what_is_under_way_and_begins_nothing_more(agenda):
+def test_told_to_end_it_finishes_what_is_under_way_and_begins_nothing_more(deferred):
     begun, go_on = threading.Event(), threading.Event()
 
     def stall() -> None:
@@ -344,14 +344,14 @@ def test_told_to_end_it_finishes_what_is_under_way_and_begins_nothing_more(agend
         assert go_on.wait(60)
 
     server = Server([stall])
-    attended = Attended(agenda, server)
+    attended = Attended(deferred, server)
     for number in range(3):
-        agenda.post(Deliver, (number,), 0.0)
+        deferred.post(Deliver, (number,), 0.0)
     assert begun.wait(60)
-    agenda.close(1)
-    attended.attendant.stop()
+    deferred.close(1)
+    attended.background_session.stop()
     go_on.set()
-    attended.attendant.join(60)
-    assert not attended.attendant.is_alive()
+    attended.background_session.join(60)
+    assert not attended.background_session.is_alive()
     assert [sample[OUTCOME] for sample in attended.samples] == [COMMITTED]
-    assert len(server.calls) == 1 and agenda.left == 2
+    assert len(server.calls) == 1 and deferred.left == 2

@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from support.driving import Load, attended, history_rows, order, plan, total
+from support.driving import Load, history_rows, order, timeline, total, with_background
 
 from stallmark.driver.executor import Executor
 from stallmark.driver.messages import Channel
@@ -28,7 +28,7 @@ def executors_are_plain_processes(running: Load) -> None:
 @pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
 def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
     before = history_rows(bank)
-    running = load(plan([20, 2], 0.7, arrivals))
+    running = load(timeline([20, 2], 0.7, arrivals))
     record = running.run(executors_are_plain_processes)
     assert record.manifest.status == "complete"
 
@@ -52,18 +52,18 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
 
 
 def test_the_whole_rate_arrives_though_one_executor_has_no_user(bank, load):
-    running = load(plan([20, 1], 2, Arrivals("fixed", rate=100)))
+    running = load(timeline([20, 1], 2, Arrivals("fixed", rate=100)))
     record = running.run()
     rows = record.table("transactions").to_pylist()
-    second_step = running.drive._plan.steps[1]
+    second_step = running.drive._timeline.steps[1]
     offered = sum(row["committed"] for row in rows if row["second"] >= second_step.begin_s)
     offered += running.drive._left["unserved"]
-    assert offered >= 0.9 * 100 * (running.drive._plan.end_s - second_step.begin_s)
+    assert offered >= 0.9 * 100 * (running.drive._timeline.end_s - second_step.begin_s)
 
 
 def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_the_record_once(bank, load, market):
     before = history_rows(bank)
-    running = load(attended(20, 1.5), **market)
+    running = load(with_background(20, 1.5), **market)
     record = running.run()
     assert record.manifest.status == "complete"
     rows = record.table("transactions").to_pylist()
@@ -78,9 +78,9 @@ def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_th
     assert committed["pay"] == committed["echo"] + given_up + left and left > 0
     assert any(f"{left:,} transactions of the market were not due yet" in note for note in running.drive.notes())
     assert committed["sweep"] >= 2
-    agenda = record.table("deferred_queue").to_pylist()
-    assert sum(row["taken"] for row in agenda) == committed["echo"] + given_up + committed["sweep"]
-    assert {row["executor"] for row in agenda} == {0, 1}
+    deferred = record.table("deferred_queue").to_pylist()
+    assert sum(row["taken"] for row in deferred) == committed["echo"] + given_up + committed["sweep"]
+    assert {row["executor"] for row in deferred} == {0, 1}
     # Who executes them is no user: neither the users' time nor their number has anything of it.
     users = record.table("users").to_pylist()
     busy, pays = sum(row["busy_us"] for row in users), [r for r in rows if r["transaction"] == "pay"]
@@ -106,7 +106,7 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
             "processes": 4,
             "machine": 0,
             "machines": 1,
-            "attendants": 0,
+            "background_sessions": 0,
             "seed": 1,
             "arrivals": vars(Arrivals()),
         }
@@ -122,7 +122,7 @@ def test_transactions_know_where_they_are(bank, market):
     """Which part of the customers is theirs, and which numbers nobody else gives."""
     here, there = socket.socketpair()
     place = {"number": 3, "processes": 4, "machine": 2, "machines": 2}
-    rest = {"attendants": 1, "seed": 7, "arrivals": vars(Arrivals())}
+    rest = {"background_sessions": 1, "seed": 7, "arrivals": vars(Arrivals())}
     executor = Executor(Channel(here), order(bank) | market | place | rest | {"locality": 0.5})
     around = executor._shared
     assert (around.process, around.processes, around.machine, around.machines) == (3, 4, 2, 2)
@@ -134,7 +134,7 @@ def test_transactions_know_where_they_are(bank, market):
 
 def test_every_repeat_draws_its_own_and_all_variants_of_it_the_same(bank, market):
     here, there = socket.socketpair()
-    numbers = {"number": 0, "processes": 1, "machine": 0, "machines": 1, "attendants": 0, "seed": 1}
+    numbers = {"number": 0, "processes": 1, "machine": 0, "machines": 1, "background_sessions": 0, "seed": 1}
     fixed = order(bank) | market | numbers | {"arrivals": vars(Arrivals())}
     executors = [Executor(Channel(here), fixed | {"repeat": repeat}) for repeat in (1, 1, 2)]
     first, again, other = (executor._random("deck").random() for executor in executors)

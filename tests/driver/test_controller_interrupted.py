@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.driving import Load, attended, history_rows, order, plan, total
+from support.driving import Load, history_rows, order, timeline, total, with_background
 from support.manifests import a_manifest
 from support.waiting import eventually
 
@@ -26,30 +26,30 @@ def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_
     def kill(running: Load) -> None:
         running.executors()[0].send_signal(signal.SIGKILL)
 
-    record = load(plan([20], 600)).run(kill)
+    record = load(timeline([20], 600)).run(kill)
     assert "executor process" in record.incomplete_because and "was killed" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
 
 def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
-    record = load(attended(20, 600), **market).run(lambda running: running.executors()[0].kill())
+    record = load(with_background(20, 600), **market).run(lambda running: running.executors()[0].kill())
     assert "and its users and its part of the market with it" in record.incomplete_because
 
 
-def test_an_agenda_that_passes_on_nothing_ends_the_run(bank, load, market, tmp_path, monkeypatch):
+def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market, tmp_path, monkeypatch):
     """The users would go on, and the load would not be the workload's any more."""
     (tmp_path / "sitecustomize.py").write_text(
         "import threading, time\n"
         "def breaking(run):\n"
         "    def broken(self):\n"
-        "        if self.name == 'agenda':\n"
+        "        if self.name == 'deferred':\n"
         "            return time.sleep(2)\n"
         "        return run(self)\n"
         "    return broken\n"
         "threading.Thread.run = breaking(threading.Thread.run)\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
-    record = load(attended(2, 600), **market).run()
+    record = load(with_background(2, 600), **market).run()
     assert "ended by a fault of its own" in record.incomplete_because
     assert "its users and its part of the market" in record.incomplete_because
 
@@ -60,7 +60,7 @@ def test_a_conductor_that_is_killed_ends_the_run_with_a_sentence_and_its_executo
     def kill(running: Load) -> None:
         running.conductor.send_signal(signal.SIGKILL)
 
-    record = load(plan([20], 600)).run(kill)
+    record = load(timeline([20], 600)).run(kill)
     assert "conductor was killed" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
@@ -74,7 +74,7 @@ def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
 
     admin = EmbeddedEngine(bank.server, "postgres")
     try:
-        record = load(plan([2], 600)).run(part)
+        record = load(timeline([2], 600)).run(part)
     finally:
         admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
     assert "lost the server" in record.incomplete_because
@@ -92,7 +92,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
         )
 
     try:
-        record = load(plan([2], 600)).run(break_it)
+        record = load(timeline([2], 600)).run(break_it)
     finally:
         bank.execute("DROP FUNCTION IF EXISTS lose CASCADE")
     assert "lost data" in record.incomplete_because and "XX001" in record.incomplete_because
@@ -101,7 +101,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
 def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
     writer = RecordWriter(tmp_path / "run", a_manifest())
     elsewhere = order(bank) | {"engine": "no such engine"}
-    drive = Drive(plan([2], 600), elsewhere, writer)
+    drive = Drive(timeline([2], 600), elsewhere, writer)
     try:
         with pytest.raises(StallmarkError, match="could not start"):
             drive.start()
@@ -114,12 +114,12 @@ SCRIPT = """
     from pathlib import Path
     from stallmark.driver.controller import Drive
     from stallmark.driver.pacing import Arrivals
-    from stallmark.driver.plan import Plan, timeline
+    from stallmark.driver.timeline import Timeline, consecutive_steps
     from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 
-    plan = Plan(timeline([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
-    drive = Drive(plan, {order!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
+    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
+    drive = Drive(timeline, {order!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """
 

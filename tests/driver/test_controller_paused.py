@@ -11,7 +11,7 @@ from support.driving import drive_to_the_end
 
 from stallmark.analysis.read.latency import Latencies
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 
 RATE, USERS, SECONDS, PAUSED_S = 150.0, 20, 9, 5.0
@@ -43,9 +43,11 @@ def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was
                 process.suspend()
             timer.start()
 
-    plan = Plan(timeline([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS), Arrivals("fixed", rate=RATE), seed=1)
+    timeline = Timeline(
+        consecutive_steps([USERS], ramp_s=0, warm_up_s=0, measure_s=SECONDS), Arrivals("fixed", rate=RATE), seed=1
+    )
     try:
-        record = drive_to_the_end(bank, tmp_path / "run", plan, pause_once)
+        record = drive_to_the_end(bank, tmp_path / "run", timeline, pause_once)
     finally:
         timer.cancel()
         go_on()

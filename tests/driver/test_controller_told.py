@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from support.driving import plan
+from support.driving import timeline
 from support.manifests import a_manifest
 
-from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted
 from stallmark.driver.messages import Channel
 from stallmark.errors import StallmarkError
@@ -25,28 +25,28 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
         writer = RecordWriter(tmp_path / "run", a_manifest())
-        yield lambda *arguments: (Drive(plan([1], 1), ENGINE, writer, *arguments), Channel(there))
+        yield lambda *arguments: (Drive(timeline([1], 1), ENGINE, writer, *arguments), Channel(there))
 
 
 ENGINE = {"engine": "mssql://sa:corr3ct@db/bank", "workload": "bank"}
-GATHERING = Gathering(2, "*", 5557, {})
+EXPECTED = ExpectedMachines(2, "*", 5557, {})
 
 
 def machine(number: int, within_ms: float) -> dict[str, Any]:
     return {"number": number, "name": f"host-{number}", "cores": 8, "clock_within_ms": within_ms}
 
 
-@pytest.mark.parametrize("gathering", [None, GATHERING], ids=["one machine", "several"])
-def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(gathering, spoken_for):
-    _, conductor = spoken_for(None, gathering)
+@pytest.mark.parametrize("expected", [None, EXPECTED], ids=["one machine", "several"])
+def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(expected, spoken_for):
+    _, conductor = spoken_for(None, expected)
     kind, fields = conductor.receive()
     assert kind == "order" and fields["executor"]["workload"] == "bank"
-    assert ("corr3ct" in str(fields)) is (gathering is None)
+    assert ("corr3ct" in str(fields)) is (expected is None)
 
 
 @pytest.mark.parametrize(("later_ms", "noted"), [(2.0, False), (80.0, True)])
 def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_differ(later_ms, noted, spoken_for):
-    drive, conductor = spoken_for(None, GATHERING)
+    drive, conductor = spoken_for(None, EXPECTED)
     conductor.send("refused", name="host-3", why="its Stallmark is 2, this run's is 1")
     conductor.send("waiting", came=1, wanted=2)
     conductor.send("ready", machines=[machine(1, 0.5), machine(2, 0.4)])
@@ -74,7 +74,7 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_dif
     ],
 )
 def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fields, sentence, spoken_for):
-    drive, conductor = spoken_for(None, GATHERING)
+    drive, conductor = spoken_for(None, EXPECTED)
     conductor.send(kind, **fields)
     with pytest.raises(StallmarkError, match=f"The load could not start: {sentence}"):
         drive.start()
@@ -88,11 +88,11 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fi
         ("died", {"pid": 7, "code": -9}, "executor process 7 on load machine 2 was killed, and its users with it"),
         ("died", {"pid": 7, "code": 1}, "executor process 7 on load machine 2 ended by a fault of its own, whose"),
         ("lost", {"user": 3, "message": "gone"}, "virtual user 3 on load machine 2 lost the server: gone"),
-        ("lost", {"user": None, "message": "gone"}, "the attendants on load machine 2 lost the server: gone"),
+        ("lost", {"user": None, "message": "gone"}, "the background sessions on load machine 2 lost the server: gone"),
     ],
 )
 def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, spoken_for):
-    drive, conductor = spoken_for(None, GATHERING)
+    drive, conductor = spoken_for(None, EXPECTED)
     conductor.send(kind, machine=2, **fields)
     with pytest.raises(Interrupted, match=sentence):
         drive._receive(timeout=60)
@@ -102,7 +102,7 @@ def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, sp
 def test_users_that_stop_at_the_plans_end_are_no_interruption(over, spoken_for):
     """Locust tells of its stop when it likes; the message may come while the last reports are read."""
     drive, conductor = spoken_for()
-    drive.start_ns = time.monotonic_ns() - (round(drive._plan.end_s * 1e9) if over else 0)
+    drive.start_ns = time.monotonic_ns() - (round(drive._timeline.end_s * 1e9) if over else 0)
     conductor.send("stopped")
     with nullcontext() if over else pytest.raises(Interrupted, match="stopped from the web page"):
         drive._receive(timeout=60)

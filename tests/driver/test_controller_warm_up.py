@@ -8,16 +8,18 @@ from support.driving import drive_to_the_end
 
 from stallmark.analysis.steady import steadiness
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Patience, Plan, timeline
+from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 
 
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):
     """What is steady is decided here, so that the machine that runs this has no say in it."""
     monkeypatch.setattr(steadiness, "steady_enough", lambda series, to_measure_s: True)
-    steps = timeline([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
-    plan = Plan(steps, Arrivals("fixed", rate=60), seed=1, patience=Patience(at_least_s=3, at_most_s=60))
-    shown = []
-    record = drive_to_the_end(bank, tmp_path / "run", plan, shown.append)
+    steps = consecutive_steps([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
+    timeline = Timeline(
+        steps, Arrivals("fixed", rate=60), seed=1, warm_up_limits=WarmUpLimits(at_least_s=3, at_most_s=60)
+    )
+    shown: list = []
+    record = drive_to_the_end(bank, tmp_path / "run", timeline, shown.append)
 
     told = record.manifest.steps
     assert [step.waited.steady for step in told] == [True, True]
@@ -25,7 +27,7 @@ def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatc
     assert all(later.begin_s == earlier.end_s for earlier, later in pairwise(told))
     assert told[-1].end_s < steps[-1].end_s / 2
     assert shown[0].waiting and not shown[-1].waiting
-    assert shown[-1].ends_s - told[-1].end_s == pytest.approx(plan.end_s - steps[-1].end_s)
+    assert shown[-1].ends_s - told[-1].end_s == pytest.approx(timeline.end_s - steps[-1].end_s)
 
     rows = record.table("users").to_pylist()
     running = Counter[int]()

@@ -43,7 +43,7 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
 
     executor = module.Executor.__new__(module.Executor)
     executor._channel = theirs
-    executor._agenda = SimpleNamespace(works=lambda: True)
+    executor._deferred = SimpleNamespace(works=lambda: True)
     executor._obey = lambda kind, fields: obeyed.append(fields["user"])
     executor._send_report = report
     executor._follow_orders()

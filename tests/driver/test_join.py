@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.cluster.join import Clock, Place, refusal
+from stallmark.driver.cluster.join import ClockOffset, ThisMachine, refusal
 
 FACTS = {"Stallmark": "0.1", "server": "PostgreSQL 18.4", "scale": {"branches": 2}, "options": {}, "size": 7}
 DELAYS = st.tuples(st.integers(0, 10**10), st.integers(0, 10**10))
@@ -36,16 +36,16 @@ def test_what_is_missing_is_a_difference():
 def test_the_offset_of_a_clock_is_within_what_is_said(offset, exchanges):
     """However unequal the ways there and back are."""
     seen = [(sent, sent + there + offset, sent + there + back) for sent, (there, back) in exchanges]
-    clock = Clock.compare(seen)
+    clock = ClockOffset.compare(seen)
     assert abs(clock.offset_ns - offset) <= clock.within_ns
     assert clock.within_ns <= min(there + back for _, (there, back) in exchanges) // 2 + 1
 
 
 @given(st.integers(1, 50), st.integers(1, 200))
 def test_no_number_is_given_twice_over_all_machines(machines, each):
-    numbers = [Place(m, machines).number(i) for m in range(1, machines + 1) for i in range(each)]
+    numbers = [ThisMachine(m, machines).number(i) for m in range(1, machines + 1) for i in range(each)]
     assert sorted(numbers) == list(range(machines * each))
-    assert [Place().number(i) for i in range(each)] == list(range(each))
+    assert [ThisMachine().number(i) for i in range(each)] == list(range(each))
 
 
 @given(cores=st.lists(st.integers(1, 8), min_size=1, max_size=5))
@@ -53,7 +53,7 @@ def test_what_processes_number_is_numbered_once_though_machines_have_other_numbe
     """As the brokerage numbers its trades: from a process's own number on, by as many as it thinks there are."""
     machines = len(cores)
     given_out = [
-        Place(machine, machines).number(index) + turn * executors * machines
+        ThisMachine(machine, machines).number(index) + turn * executors * machines
         for machine, executors in enumerate(cores, start=1)
         for index in range(executors)
         for turn in range(20)

@@ -8,7 +8,7 @@ import pytest
 from support.manifests import a_manifest
 
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, plan_file
+from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, plan_file
 from stallmark.engines.queries import Answer, Measures
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.record.writer import RecordWriter
@@ -76,11 +76,11 @@ def server() -> Server:
 
 @pytest.fixture
 def drive(server: Server, tmp_path: Path) -> QueryDrive:
-    return QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Clock())  # type: ignore[arg-type]
+    return QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch())  # type: ignore[arg-type]
 
 
-def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[Progress]:
-    shown: list[Progress] = []
+def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[StreamProgress]:
+    shown: list[StreamProgress] = []
     try:
         drive.began, drive.ended = drive.follow("power", list(enumerate(streams)), shown.append, check)
     finally:
@@ -194,11 +194,11 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
 
 
 def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
-    beside = QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Clock(), "stallmark-stream")  # type: ignore[arg-type]
+    beside = QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "stallmark-stream")  # type: ignore[arg-type]
     began = beside.begin("beside", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
     try:
         while len(server.seen) < 50:
-            beside.look(0.01)
+            beside.poll(0.01)
     finally:
         beside.finish()
         beside._writer.close()
@@ -213,10 +213,10 @@ def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
 
 def test_a_look_waits_for_nothing_and_says_when_the_server_is_lost(server, drive):
     server.answers["q1"] = CallFailed(ErrorClass.CONNECTION_LOST, "57P01", "terminating connection")
-    drive.look()  # nothing has begun
+    drive.poll()  # nothing has begun
     drive.begin("beside", [(1, queries("Q1"))], over_and_over=True)
     with pytest.raises(Interrupted, match="stream 1 lost the server in Q1"):
         while True:
-            drive.look(0.01)
+            drive.poll(0.01)
     drive.finish()
     drive._writer.close()

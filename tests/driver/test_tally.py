@@ -16,8 +16,8 @@ from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
 from stallmark.driver.controller import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
-    agenda_rows,
     as_table,
+    deferred_rows,
     error_rows,
     parts_by_second,
     transaction_rows,
@@ -129,8 +129,14 @@ def report(part: list[tuple[int, ...]], executor: int) -> dict[str, list[dict[st
         for second, row in user_rows(as_table(part), START).items()
     ]
     transactions = transaction_rows(as_table(part), NAMES, START)
-    agenda = [{"executor": executor} | row for row in agenda_rows(as_table(part), {0: len(part)}, START)]
-    return {"transactions": transactions, "users": users, "errors": [], "agenda": agenda, "transaction_io": []}
+    deferred = [{"executor": executor} | row for row in deferred_rows(as_table(part), {0: len(part)}, START)]
+    return {
+        "transactions": transactions,
+        "users": users,
+        "errors": [],
+        "deferred_queue": deferred,
+        "transaction_io": [],
+    }
 
 
 def comparable(row: dict) -> dict:
@@ -165,8 +171,8 @@ def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts
         for second, row in expected_users.items():
             assert row.items() <= times[second].items()
         waited = [len(part) for number, part in parts if number == executor]
-        expected_agenda = agenda_rows(as_table(mine), {0: max(waited)}, START) if waited else []
-        found = [row for row in tables.rows["agenda"] if row["executor"] == executor]
+        expected_agenda = deferred_rows(as_table(mine), {0: max(waited)}, START) if waited else []
+        found = [row for row in tables.rows["deferred_queue"] if row["executor"] == executor]
         assert sorted(found, key=itemgetter("second")) == sorted(
             ({"executor": executor} | row for row in expected_agenda), key=itemgetter("second")
         )
@@ -200,13 +206,13 @@ def test_the_largest_lag_is_kept():
 
 
 def test_lateness_counts_from_when_it_was_due():
-    """Also for an attendant that was busy: that too few are there is the market's lag."""
+    """Also for a background session that was busy: that too few are there is the market's lag."""
     attended = [
         at(scheduled=500, started=530, ended=900, free_since=100),
         at(scheduled=100, started=620, ended=900, free_since=600),
         at(scheduled=1_999_000, started=1_999_500, ended=2_000_100, free_since=900),
     ]
-    assert agenda_rows(as_table(attended), {0: 4, 1: 7}, START) == [
+    assert deferred_rows(as_table(attended), {0: 4, 1: 7}, START) == [
         {"second": 0, "taken": 2, "late_us": 550, "late_max_us": 520, "waiting": 4},
         {"second": 1, "taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 7},
         {"second": 2, "taken": 1, "late_us": 500, "late_max_us": 500, "waiting": 0},

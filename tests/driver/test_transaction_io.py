@@ -19,7 +19,7 @@ from stallmark.driver.executor import Executor
 from stallmark.driver.messages import Channel
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.tally import own_io_rows
-from stallmark.driver.transaction_io import NEVER, OwnIOLooks
+from stallmark.driver.transaction_io import NEVER, OwnIOSampler
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass
@@ -56,30 +56,30 @@ def reported() -> list[tuple]:
 
 
 @pytest.fixture
-def looks(reported: list[tuple], monkeypatch: pytest.MonkeyPatch) -> OwnIOLooks:
+def samples(reported: list[tuple], monkeypatch: pytest.MonkeyPatch) -> OwnIOSampler:
     monkeypatch.setattr(own_io, "RUN", 1)
-    return OwnIOLooks(3, reported.append)
+    return OwnIOSampler(3, reported.append)
 
 
-def test_the_transaction_between_two_looks_is_reported(looks, reported):
+def test_the_transaction_between_two_looks_is_reported(samples, reported):
     session = Counting(io(5, 100), io(7, 350))
-    assert looks.look(session, 0, 111, done=True) == 1
-    assert looks.look(session, 2, 222, done=True) >= 1
+    assert samples.sample(session, 0, 111, done=True) == 1
+    assert samples.sample(session, 2, 222, done=True) >= 1
     assert reported == [(2, 222, 2, 16384, 20, 250, 0)]
 
 
-def test_times_that_the_server_does_not_take_stay_empty(looks, reported):
+def test_times_that_the_server_does_not_take_stay_empty(samples, reported):
     session = Counting(io(5, None), io(7, None))
-    looks.look(session, 0, 111, done=True)
-    looks.look(session, 2, 222, done=True)
+    samples.sample(session, 0, 111, done=True)
+    samples.sample(session, 2, 222, done=True)
     assert reported == [(2, 222, 2, 16384, 20, None, 0)]
 
 
-def test_in_a_run_a_look_ends_one_and_begins_the_next(looks, reported, monkeypatch):
+def test_in_a_run_a_look_ends_one_and_begins_the_next(samples, reported, monkeypatch):
     monkeypatch.setattr(own_io, "RUN", 3)
-    monkeypatch.setattr(looks, "pause", lambda: 77)
+    monkeypatch.setattr(samples, "pause", lambda: 77)
     session = Counting(io(5), io(7), io(7), io(11))
-    assert [looks.look(session, 0, ended, done=True) for ended in range(4)] == [1, 1, 1, 77]
+    assert [samples.sample(session, 0, ended, done=True) for ended in range(4)] == [1, 1, 1, 77]
     assert [(ended, reads) for _, ended, reads, *_ in reported] == [(1, 2), (2, 0), (3, 4)]
 
 
@@ -91,32 +91,32 @@ def test_in_a_run_a_look_ends_one_and_begins_the_next(looks, reported, monkeypat
         (lambda before: Counting(GONE), True),
     ],
 )
-def test_what_is_not_known_whole_is_not_reported(looks, reported, after: Callable, done: bool):
+def test_what_is_not_known_whole_is_not_reported(samples, reported, after: Callable, done: bool):
     session = Counting(io(5), io(7), io(9), io(12))
-    looks.look(session, 0, 111, done=True)
-    looks.look(after(session), 0, 222, done=done)
+    samples.sample(session, 0, 111, done=True)
+    samples.sample(after(session), 0, 222, done=done)
     assert reported == []
-    looks.look(session, 1, 333, done=True)
-    looks.look(session, 1, 444, done=True)
+    samples.sample(session, 1, 333, done=True)
+    samples.sample(session, 1, 444, done=True)
     assert len(reported) == 1  # and the next one is
 
 
-def test_a_server_that_does_not_say_is_asked_once(looks, reported):
-    assert looks.look(Counting(None), 0, 111, done=True) == NEVER
+def test_a_server_that_does_not_say_is_asked_once(samples, reported):
+    assert samples.sample(Counting(None), 0, 111, done=True) == NEVER
 
 
 @pytest.mark.parametrize("types", [1, 12])
 def test_one_in_so_many_is_looked_at_wherever_it_is_in_a_deck(reported, types):
-    """Of a deck whose length goes into how far looks are apart."""
+    """Of a deck whose length goes into how far samples are apart."""
     random.seed(7)
     session = Counting()
-    looks = OwnIOLooks(types, reported.append)
-    left, transactions = looks.pause(), 4000 * own_io.one_in(types)
+    samples = OwnIOSampler(types, reported.append)
+    left, transactions = samples.pause(), 4000 * own_io.one_in(types)
     for number in range(transactions):
         left -= 1
         if left < 1:
             session.answers.append(io(0))
-            left = looks.look(session, number % 10, number, done=True)
+            left = samples.sample(session, number % 10, number, done=True)
     assert len(reported) == pytest.approx(4000, rel=0.1)
     places = Counter(place for place, *_ in reported)
     assert len(places) == 10
@@ -184,13 +184,13 @@ def test_its_time_is_unknown_where_the_server_takes_none(cluster: Cluster, engin
 
 def test_looks_of_a_second_are_one_row_for_each_transaction():
     second = 10**9
-    looks = [
+    samples = [
         (0, 5 * second + 1, *io(3, 30)),
         (1, 5 * second + 2, *io(1, 10)),
         (0, 5 * second + 3, *io(4, 40)),
         (0, 6 * second, *io(9, 90)),
     ]
-    parts = [looks[:1], looks[1:3], looks[3:]]
+    parts = [samples[:1], samples[1:3], samples[3:]]
 
     class Tables:
         def __init__(self) -> None:
@@ -202,7 +202,7 @@ def test_looks_of_a_second_are_one_row_for_each_transaction():
     tables = Tables()
     merger = Merger(tables)  # type: ignore[arg-type]
     for part in parts:
-        empty: dict[str, list] = {"transactions": [], "users": [], "agenda": [], "errors": []}
+        empty: dict[str, list] = {"transactions": [], "users": [], "deferred_queue": [], "errors": []}
         merger.add(empty | {"transaction_io": own_io_rows(part, ["order", "status"], 2 * second)})
     merger.write_before(4)
     assert [tuple(row.values()) for row in tables.rows["transaction_io"]] == [
@@ -221,13 +221,13 @@ def test_a_time_that_one_look_lacks_is_missing_from_the_sum():
 
 
 def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, monkeypatch) -> None:
-    monkeypatch.setattr(OwnIOLooks, "pause", lambda looks: 1)
+    monkeypatch.setattr(OwnIOSampler, "pause", lambda samples: 1)
     order = order_for(bank) | {
         "number": 0,
         "processes": 1,
         "machine": 0,
         "machines": 1,
-        "attendants": 0,
+        "background_sessions": 0,
         "seed": 1,
         "arrivals": vars(Arrivals()),
     }

@@ -308,7 +308,7 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
 @pytest.fixture
 def looking_often(monkeypatch):
     monkeypatch.setattr(own_io, "RUN", 2)
-    monkeypatch.setattr(own_io.OwnIOLooks, "pause", lambda looks: 1)
+    monkeypatch.setattr(own_io.OwnIOSampler, "pause", lambda looks: 1)
 
 
 def test_looks_are_in_no_time_that_is_measured(looking_often):

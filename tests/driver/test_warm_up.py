@@ -1,4 +1,4 @@
-"""Waiting for a steady state: when it is decided to measure, and what the plan then is."""
+"""Waiting for a steady state: when it is decided to measure, and what the timeline then is."""
 
 import math
 from itertools import pairwise
@@ -10,17 +10,17 @@ from hypothesis import strategies as some
 from support.synthetic_series import autoregressive
 
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Patience, Plan, timeline
+from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.warm_up import SecondsSeen, Settling
 
 
-def plan(*users: int, arrivals: Arrivals | None = None, patience: Patience | None = None) -> Plan:
-    patience = patience or Patience(30, 300)
-    steps = timeline(users, ramp_s=5, warm_up_s=patience.at_most_s, measure_s=60)
-    return Plan(steps, arrivals or Arrivals(), seed=1, patience=patience)
+def timeline(*users: int, arrivals: Arrivals | None = None, patience: WarmUpLimits | None = None) -> Timeline:
+    patience = patience or WarmUpLimits(30, 300)
+    steps = consecutive_steps(users, ramp_s=5, warm_up_s=patience.at_most_s, measure_s=60)
+    return Timeline(steps, arrivals or Arrivals(), seed=1, warm_up_limits=patience)
 
 
-def follow(given: Plan, tps: np.ndarray, latency_ms: np.ndarray | None = None) -> Settling:
+def follow(given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = None) -> Settling:
     """As a run would: every second is reported, and looked at a fifth of a second after its end."""
     seen = SecondsSeen()
     settling = Settling(given, seen)
@@ -29,7 +29,7 @@ def follow(given: Plan, tps: np.ndarray, latency_ms: np.ndarray | None = None) -
         committed = round(count)
         row = {"second": second, "committed": committed, "rolled_back": 0}
         seen.add(row | {"latency_us": round(committed * ms * 1000)})
-        settling.look(second + 1.2)
+        settling.check(second + 1.2)
     return settling
 
 
@@ -38,8 +38,8 @@ def steady(seconds: int = 800, seed: int = 1) -> np.ndarray:
 
 
 def test_a_steady_load_is_measured_soon_but_not_before_the_least():
-    settling = follow(plan(10), steady())
-    (step,) = settling.plan.steps
+    settling = follow(timeline(10), steady())
+    (step,) = settling.timeline.steps
     assert 35 <= step.measure_s < 200 and step.measure_s == int(step.measure_s)
     assert step.end_s == step.measure_s + 60
     assert settling.waited == [
@@ -49,36 +49,36 @@ def test_a_steady_load_is_measured_soon_but_not_before_the_least():
 
 
 def test_a_load_that_keeps_drifting_is_measured_at_the_last_moment_and_it_is_said():
-    settling = follow(plan(10), steady() * np.linspace(1, 4, 800))
-    (step,) = settling.plan.steps
-    assert step == plan(10).steps[0]
+    settling = follow(timeline(10), steady() * np.linspace(1, 4, 800))
+    (step,) = settling.timeline.steps
+    assert step == timeline(10).steps[0]
     assert settling.waited[0]["steady"] is False and settling.waited[0]["seconds"] == 300
 
 
 def test_every_step_waits_by_itself_and_the_later_ones_come_earlier():
     tps = steady()
     tps[200:] *= 2
-    settling = follow(plan(10, 20), tps)
-    first, second = settling.plan.steps
+    settling = follow(timeline(10, 20), tps)
+    first, second = settling.timeline.steps
     assert second.begin_s == first.end_s
     assert second.measure_s >= second.begin_s + 5 + 30
     assert [one["steady"] for one in settling.waited] == [True, True]
-    assert second.end_s < plan(10, 20).end_s
+    assert second.end_s < timeline(10, 20).end_s
 
 
 def test_arrivals_at_a_rate_are_judged_by_their_latency():
     """The throughput is the rate all the time; the latency falls for ten minutes while a cache fills."""
     open_loop, second = Arrivals("fixed", rate=500), np.arange(800)
-    warming = follow(plan(10, arrivals=open_loop), np.full(800, 500.0), 10 + 40 * np.exp(-second / 200))
-    ready = follow(plan(10, arrivals=open_loop), np.full(800, 500.0), steady() / 50)
-    assert ready.plan.steps[0].measure_s < 200
-    assert warming.plan.steps[0].measure_s > 250
+    warming = follow(timeline(10, arrivals=open_loop), np.full(800, 500.0), 10 + 40 * np.exp(-second / 200))
+    ready = follow(timeline(10, arrivals=open_loop), np.full(800, 500.0), steady() / 50)
+    assert ready.timeline.steps[0].measure_s < 200
+    assert warming.timeline.steps[0].measure_s > 250
 
 
 def test_without_patience_nothing_is_decided():
-    steps = timeline([10], ramp_s=5, warm_up_s=30, measure_s=60)
-    settling = Settling(Plan(steps, Arrivals(), seed=1), SecondsSeen())
-    assert not settling.waiting and not settling.look(1000.0)
+    steps = consecutive_steps([10], ramp_s=5, warm_up_s=30, measure_s=60)
+    settling = Settling(Timeline(steps, Arrivals(), seed=1), SecondsSeen())
+    assert not settling.waiting and not settling.check(1000.0)
 
 
 def test_a_second_in_which_nothing_ended_has_no_latency():
@@ -90,7 +90,7 @@ def test_a_second_in_which_nothing_ended_has_no_latency():
 
 @given(some.lists(some.integers(1, 50), min_size=1, max_size=4), some.data())
 def test_a_moved_plan_has_every_step_as_long_as_before(users, data):
-    before = plan(*users)
+    before = timeline(*users)
     index = data.draw(some.integers(0, len(users) - 1))
     moved = before.measuring_from(index, data.draw(some.floats(0, before.steps[index].measure_s)))
     for old, new in zip(before.steps, moved.steps, strict=True):

@@ -104,7 +104,7 @@ def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_pa
     run = Run(
         scenario, scenario.variants[0], engine, folder=tmp_path / "run", place={}, title="", loaded=None,
         original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={}, show=SHOW, web_port=None,
-        gathering=None,
+        expected=None,
     )  # type: ignore[arg-type]  # fmt: skip
     holds["hr"] = "salaries"
     with pytest.raises(StallmarkError, match=r"holds hr\.salaries"):

@@ -8,7 +8,7 @@ from rich.console import Console
 from stallmark.experiment import progress as module
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.progress import Show
-from stallmark.loaders.load import Progress
+from stallmark.loaders.load import BuildProgress
 
 
 def console(terminal: bool, width: int = 80) -> Console:
@@ -79,5 +79,5 @@ def test_a_build_says_what_it_does(monkeypatch):
     monkeypatch.setattr(module, "PLAIN_EVERY_S", 0)
     show = Show(console(terminal=False))
     with show_build(show, "Building bank (branches 1)") as report:
-        report(Progress("load", 50_000, 100_011, 5_000_000))
+        report(BuildProgress("load", 50_000, 100_011, 5_000_000))
     assert written(show).startswith("Building bank (branches 1): load, 50,000 rows, 5.0 MB\n")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.loaders import bank
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.plan import Batch, Plan
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema.bank.tables import METADATA
 
 TABLES = st.sampled_from([bank.accounts, bank.tellers, bank.branches])
@@ -34,7 +34,7 @@ def test_the_seed_decides_the_text_and_nothing_else(make, seed: int, other: int)
 @pytest.mark.parametrize("branches", [1, 3, 12_000])
 def test_batches_hold_what_the_plan_says(branches: int) -> None:
     scale = LOADER.scale({"branches": branches})
-    plan = Plan(LOADER.groups(scale))
+    plan = LoadPlan(LOADER.groups(scale))
     assert plan.rows == {"bank.accounts": 100_000 * branches, "bank.tellers": 10 * branches, "bank.branches": branches}
     for group in LOADER.groups(scale):
         [table] = group.rows

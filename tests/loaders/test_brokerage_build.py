@@ -10,8 +10,8 @@ from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedS
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.load import Progress, build, recognise
-from stallmark.loaders.plan import Part, Plan
+from stallmark.loaders.load import BuildProgress, build, recognise
+from stallmark.loaders.plan import BatchShare, LoadPlan
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.schema.size import estimate
 from stallmark.transactions.brokerage import WORKLOAD
@@ -32,7 +32,7 @@ def test_workers_parts_and_a_kill_change_nothing(one_worker):
     engine = EmbeddedEngine(one_worker.server, "in_pieces")
     reports = itertools.count()
 
-    def kill_a_loader(progress: Progress) -> None:
+    def kill_a_loader(progress: BuildProgress) -> None:
         if next(reports) == 2:
             loaders = [p for p in psutil.Process().children() if "stallmark.loaders.worker" in p.cmdline()]
             loaders[0].kill()
@@ -40,8 +40,8 @@ def test_workers_parts_and_a_kill_change_nothing(one_worker):
     with pytest.raises(StallmarkError, match="killed by signal 9"):
         build(engine, WORKLOAD, SCALE, SEED, workers=4, progress=kill_a_loader)
     assert recognise(engine, WORKLOAD, SCALE, SEED).state == "half-loaded"
-    build(engine, WORKLOAD, SCALE, SEED, workers=2, part=Part(1, 2))
-    continued = build(engine, WORKLOAD, SCALE, SEED, workers=2, part=Part(2, 2))
+    build(engine, WORKLOAD, SCALE, SEED, workers=2, part=BatchShare(1, 2))
+    continued = build(engine, WORKLOAD, SCALE, SEED, workers=2, part=BatchShare(2, 2))
     assert (continued.outcome, continued.complete) == ("continued", True)
     found, expected = checksums(engine, METADATA), checksums(one_worker, METADATA)
     assert found == expected and len(found) == 33
@@ -49,7 +49,7 @@ def test_workers_parts_and_a_kill_change_nothing(one_worker):
 
 
 def test_every_row_is_counted_beforehand_or_nearly(one_worker):
-    planned = Plan(LOADER.groups(SCALE)).rows
+    planned = LoadPlan(LOADER.groups(SCALE)).rows
     found = {table: rows for table, (rows, _) in checksums(one_worker, METADATA).items()}
     by_chance = {"trade_history", "cash_transaction", "holding", "holding_history", "holding_summary",
                  "account_permission", "watch_item"}  # fmt: skip
@@ -74,7 +74,7 @@ def test_it_is_as_compressible_as_asked_and_says_so(one_worker):
 
 
 def test_its_size_is_about_what_was_estimated(one_worker):
-    sizes = estimate(METADATA, Plan(LOADER.groups(SCALE)).rows, "postgresql")
+    sizes = estimate(METADATA, LoadPlan(LOADER.groups(SCALE)).rows, "postgresql")
     entry = ledger.read(one_worker)
     log = min(sizes.heap_bytes, 4 * 1024**3)  # the estimate holds room for it
     assert entry and entry.loaded_bytes == pytest.approx(sizes.loaded_bytes - log, rel=0.1)

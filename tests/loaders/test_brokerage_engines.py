@@ -19,7 +19,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
-from stallmark.loaders.plan import Batch, Part, Plan
+from stallmark.loaders.plan import Batch, BatchShare, LoadPlan
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions import checks
@@ -85,8 +85,8 @@ def sql_server() -> Iterator[MssqlEngine]:
     engine = MssqlEngine(SQL_SERVER)
     empty(engine, METADATA)
     # The part without the market.
-    batches = Plan(LOADER.groups(SCALE)).batches()
-    build(engine, WORKLOAD, SCALE, SEED, workers=1, part=Part(1 + (batches.index(MARKET) == 0), len(batches)))
+    batches = LoadPlan(LOADER.groups(SCALE)).batches()
+    build(engine, WORKLOAD, SCALE, SEED, workers=1, part=BatchShare(1 + (batches.index(MARKET) == 0), len(batches)))
     die_at_daily_market(engine)
     yield engine
     empty(engine, METADATA)

@@ -12,18 +12,18 @@ from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedS
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
-from stallmark.loaders.load import Progress, build, recognise
-from stallmark.loaders.plan import LARGEST_SEED, Part
+from stallmark.loaders.load import BuildProgress, build, recognise
+from stallmark.loaders.plan import LARGEST_SEED, BatchShare
 from stallmark.transactions.bank import WORKLOAD
 
 
 def test_created_then_reused_then_another_worker_count(database: EmbeddedEngine) -> None:
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "absent"
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     created = make(database, workers=1, progress=seen.append)
     assert (created.outcome, created.complete, created.rows) == ("created", True, 200_022)
     assert [p.rows for p in seen] == sorted(p.rows for p in seen)
-    assert seen[0] == Progress("load", 0, 200_022, 0)
+    assert seen[0] == BuildProgress("load", 0, 200_022, 0)
     assert seen[-1].rows == seen[-1].rows_total == 200_022
     assert list(dict.fromkeys(p.phase for p in seen)) == ["load", "keys and indexes", "statistics", "procedures"]
     assert seen[-1].bytes > 84 * 200_022
@@ -77,7 +77,7 @@ def test_no_secret_in_the_arguments(database: EmbeddedEngine) -> None:
     secret = PostgresEngine(database.spec().replace("stallmark@", "stallmark:hush@"))
     seen: list[str] = []
 
-    def look(_: Progress) -> None:
+    def look(_: BuildProgress) -> None:
         seen.extend(" ".join(p.cmdline()) for p in loaders_of(psutil.Process()))
 
     make(secret, {"branches": 1}, workers=1, progress=look)
@@ -92,7 +92,7 @@ def test_no_worker_is_refused(database: EmbeddedEngine) -> None:
 
 def test_more_parts_than_batches_are_refused_before_anything_is_made(database: EmbeddedEngine) -> None:
     with pytest.raises(StallmarkError, match=r"--part 1/5 is a share of nothing: there are 4 batches.*up to 4"):
-        make(database, part=Part(1, 5))
+        make(database, part=BatchShare(1, 5))
     assert ledger.read(database) is None
 
 

@@ -13,10 +13,10 @@ from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.errors import StallmarkError
-from stallmark.loaders import crew, ledger
+from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.load import Progress, recognise
-from stallmark.loaders.plan import Plan
+from stallmark.loaders.load import BuildProgress, recognise
+from stallmark.loaders.plan import LoadPlan
 from stallmark.transactions.bank import WORKLOAD
 
 KILLED = {"branches": 8}  # loaded for some seconds
@@ -76,7 +76,7 @@ def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str
 
 
 def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: EmbeddedEngine) -> None:
-    def kill_one(progress: Progress) -> None:
+    def kill_one(progress: BuildProgress) -> None:
         if progress.phase == "load" and progress.rows:
             loaders_of(psutil.Process())[0].kill()
 
@@ -91,7 +91,7 @@ def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: Embedde
 
 
 def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
-    def break_it(progress: Progress) -> None:
+    def break_it(progress: BuildProgress) -> None:
         if progress.rows == 0:
             database.execute("ALTER TABLE bank.accounts ADD CHECK (aid < 150000)")
 
@@ -100,7 +100,7 @@ def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
 
 
 def test_a_key_that_cannot_be_made_is_told(database: EmbeddedEngine) -> None:
-    def double_a_row(progress: Progress) -> None:
+    def double_a_row(progress: BuildProgress) -> None:
         if progress.phase == "keys and indexes":
             database.execute("INSERT INTO bank.tellers SELECT * FROM bank.tellers WHERE tid = 5")
 
@@ -113,7 +113,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "server")
     database = EmbeddedEngine(server, "lost")
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.rows:
             server.stop()
 
@@ -128,7 +128,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
 
 
 def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.rows:
             raise KeyboardInterrupt
 
@@ -141,7 +141,7 @@ def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> Non
 
 
 def test_interrupted_after_the_load(database: EmbeddedEngine) -> None:
-    def stop(progress: Progress) -> None:
+    def stop(progress: BuildProgress) -> None:
         if progress.phase == "procedures":
             raise KeyboardInterrupt
 
@@ -155,8 +155,8 @@ def test_interrupted_after_the_load(database: EmbeddedEngine) -> None:
 
 def test_leaving_the_crew_ends_it(database: EmbeddedEngine) -> None:
     make_tables(database)
-    batches = Plan(LOADER.groups({"branches": 8})).batches()
-    loading = crew.load(database, "bank", SEED, {"branches": 8}, batches, 2)
+    batches = LoadPlan(LOADER.groups({"branches": 8})).batches()
+    loading = loader_pool.load(database, "bank", SEED, {"branches": 8}, batches, 2)
     next(loading)
     pids = [p.pid for p in loaders_of(psutil.Process())]
     assert len(pids) == 2

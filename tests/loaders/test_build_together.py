@@ -8,17 +8,17 @@ from support.waiting import eventually
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER
-from stallmark.loaders.load import Progress, recognise
-from stallmark.loaders.plan import Batch, Part
+from stallmark.loaders.load import BuildProgress, recognise
+from stallmark.loaders.plan import Batch, BatchShare
 from stallmark.schema import deploy
 from stallmark.transactions.bank import WORKLOAD
 
 
 def test_parts_of_several_machines(database: EmbeddedEngine) -> None:
-    first = make(database, part=Part(1, 2))
+    first = make(database, part=BatchShare(1, 2))
     assert (first.outcome, first.complete) == ("created", False)
     assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
-    second = make(database, part=Part(2, 2))
+    second = make(database, part=BatchShare(2, 2))
     assert (second.outcome, second.complete) == ("continued", True)
     assert first.rows + second.rows == 200_022
 
@@ -26,7 +26,8 @@ def test_parts_of_several_machines(database: EmbeddedEngine) -> None:
 def test_parts_at_the_same_time(database: EmbeddedEngine) -> None:
     results = []
     machines = [
-        threading.Thread(target=lambda k=k: results.append(make(database, part=Part(k, 2), workers=1))) for k in (1, 2)
+        threading.Thread(target=lambda k=k: results.append(make(database, part=BatchShare(k, 2), workers=1)))
+        for k in (1, 2)
     ]
     for machine in machines:
         machine.start()
@@ -80,10 +81,10 @@ def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: Embe
 
 
 def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> None:
-    seen: list[Progress] = []
+    seen: list[BuildProgress] = []
     waiting = threading.Event()
 
-    def follow(progress: Progress) -> None:
+    def follow(progress: BuildProgress) -> None:
         seen.append(progress)
         if progress.phase == "waiting for another build":
             waiting.set()
@@ -92,7 +93,7 @@ def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> Non
     with deploy.exclusive(database, lambda: None):
         second.start()
         assert waiting.wait(60)
-        assert seen == [Progress("waiting for another build", 0, 100_011, 0)]
+        assert seen == [BuildProgress("waiting for another build", 0, 100_011, 0)]
     second.join()
     assert [progress.phase for progress in seen].count("waiting for another build") == 1
     assert seen[-1].rows == 100_011

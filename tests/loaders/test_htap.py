@@ -3,7 +3,7 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Plan, loader_for
+from stallmark.loaders.plan import Batch, LoadPlan, loader_for
 from stallmark.schema import deploy
 from stallmark.transactions import find_workload
 
@@ -20,14 +20,14 @@ def test_a_scale_is_that_of_both():
 
 
 def test_the_rows_of_both_go_into_tables_of_their_own():
-    rows = Plan(LOADER.groups(SCALE)).rows
-    assert rows == Plan(BROKERAGE.groups(SCALE)).rows | Plan(WAREHOUSE.groups(SCALE)).rows
+    rows = LoadPlan(LOADER.groups(SCALE)).rows
+    assert rows == LoadPlan(BROKERAGE.groups(SCALE)).rows | LoadPlan(WAREHOUSE.groups(SCALE)).rows
     assert rows.keys() <= set(find_workload("htap").metadata.tables)
-    batches = Plan(LOADER.groups(SCALE)).batches()
+    batches = LoadPlan(LOADER.groups(SCALE)).batches()
     assert (
         len(set(batches))
         == len(batches)
-        == len([*Plan(BROKERAGE.groups(SCALE)).batches(), *Plan(WAREHOUSE.groups(SCALE)).batches()])
+        == len([*LoadPlan(BROKERAGE.groups(SCALE)).batches(), *LoadPlan(WAREHOUSE.groups(SCALE)).batches()])
     )
 
 

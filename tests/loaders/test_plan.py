@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Batch, Group, Part, Plan, rows_of_batch
+from stallmark.loaders.plan import Batch, BatchShare, Group, LoadPlan, rows_of_batch
 
 GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
     lambda sizes: [Group(f"g{k}", size, {f"t{k}": size * 7}) for k, size in enumerate(sizes)]
@@ -17,12 +17,12 @@ GROUPS = st.lists(st.integers(0, 30), min_size=1, max_size=4).map(
 
 @given(groups=GROUPS, n=st.integers(1, 9))
 def test_parts_are_disjoint_and_complete(groups: list[Group], n: int) -> None:
-    plan = Plan(groups)
+    plan = LoadPlan(groups)
     if n > (most := len(plan.batches())):
         with pytest.raises(StallmarkError, match=rf"--part {n}/{n} is a share of nothing: there are {most} batches"):
-            plan.batches(Part(n, n))
+            plan.batches(BatchShare(n, n))
         return
-    parts = [plan.batches(Part(k, n)) for k in range(1, n + 1)]
+    parts = [plan.batches(BatchShare(k, n)) for k in range(1, n + 1)]
     together = [batch for part in parts for batch in part]
     assert len(together) == len(set(together)) == sum(group.batches for group in groups)
     assert set(together) == set(plan.batches())
@@ -37,14 +37,14 @@ def test_batches_cover_every_row_once(total: int, batch_rows: int) -> None:
 
 
 def test_part_is_read_or_refused() -> None:
-    assert Part.parse(" 3/8 ") == Part(3, 8)
+    assert BatchShare.parse(" 3/8 ") == BatchShare(3, 8)
     for wrong in ("0/3", "4/3", "3", "a/b", "-1/3", "1/0", ""):
         with pytest.raises(StallmarkError, match=r"write k/n.*3/8"):
-            Part.parse(wrong)
+            BatchShare.parse(wrong)
 
 
 def test_rows_of_a_group_with_several_tables() -> None:
-    plan = Plan([Group("trade", 2, {"trade": 5, "history": 12}), Group("broker", 1, {"broker": 3})])
+    plan = LoadPlan([Group("trade", 2, {"trade": 5, "history": 12}), Group("broker", 1, {"broker": 3})])
     assert plan.rows == {"trade": 5, "history": 12, "broker": 3}
     assert plan.batches() == [Batch("trade", 0), Batch("trade", 1), Batch("broker", 0)]
 

@@ -19,7 +19,7 @@ from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse
-from stallmark.loaders.plan import Batch, Plan
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.loaders.warehouse import LOADER, generator, keeper
 from stallmark.schema import size
 from stallmark.schema.warehouse.scale import FACTORS, rows
@@ -57,7 +57,7 @@ def test_batches_of_every_size(factor: float) -> None:
     """Between them they have every key once; the largest is no larger than at 1."""
     scale = LOADER.scale({"factor": factor})
     groups = LOADER.groups(scale)
-    assert {name.removeprefix("warehouse."): count for name, count in Plan(groups).rows.items()} == rows(factor)
+    assert {name.removeprefix("warehouse."): count for name, count in LoadPlan(groups).rows.items()} == rows(factor)
     for group in groups:
         of_batches = [
             LOADER.rows_of(scale, Batch(group.name, number))

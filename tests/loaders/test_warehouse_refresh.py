@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Plan
+from stallmark.loaders.plan import LoadPlan
 from stallmark.loaders.warehouse import LOADER
 from stallmark.schema.warehouse.refresh import deletes, inserts, most_sets
 from stallmark.schema.warehouse.tables import LINEITEM, ORDERS
@@ -32,7 +32,7 @@ CURRENT = np.datetime64("1995-06-17")
 def loaded() -> dict[str, pa.Table]:
     scale = LOADER.scale({"factor": FACTOR})
     pieces: dict[str, list[pa.Table]] = {}
-    for batch in Plan(LOADER.groups(scale)).batches():
+    for batch in LoadPlan(LOADER.groups(scale)).batches():
         for table, piece in LOADER.batch(1, scale, batch):
             pieces.setdefault(table.removeprefix("warehouse."), []).append(piece)
     return {table: pa.concat_tables(of_table) for table, of_table in pieces.items()}

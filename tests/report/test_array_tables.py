@@ -71,7 +71,7 @@ def test_what_is_only_bounded_says_so_and_what_holds_it_is_marked(array):
     assert str(hdd[1]).startswith("at most ") and str(cached[1]).startswith("at most ")
     assert [cell.kind for cell in (hdd[4], cached[4], hdd[5], cached[5])] == ["", "", "", "apart"]
     [(steps, text)] = array_tables.warnings(array)
-    assert steps == "cached" and "fits wholly into the flash cache (4 GiB)" in text
+    assert steps == "cached" and "fits wholly into the flash cache (4\u00a0GiB)" in text
 
 
 def test_flash_and_active_data_of_an_emulated_array(lab):

@@ -10,9 +10,9 @@ from support.html_page import Page
 from stallmark import format
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.record.manifest import Condition
-from stallmark.report import table as tables
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
+from stallmark.report.table import agreement
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
 
@@ -237,7 +237,7 @@ def test_counters_that_disagree_are_marked():
 
 def test_counters_sampled_over_different_seconds_are_compared_per_second():
     late = given.io(reads=48_113 // 60 * 58, source="device", seconds=58.0)
-    (row,) = tables.agreement(given.experiment([given.run([given.step(device_io=late)])]), writes=False).rows
+    (row,) = agreement(given.experiment([given.run([given.step(device_io=late)])]), writes=False).rows
     assert str(row[4]) in ("0.0" + format.NBSP + "%", "−0.1" + format.NBSP + "%") and row[4].kind == ""
 
 
@@ -245,7 +245,7 @@ def test_a_device_that_holds_data_and_log_is_compared_with_both():
     """The bare demo device is one disk: its writes are those of data files and WAL together."""
     written = given.io(writes=4_021 + 7_402, write_bytes=(4_021 + 4_021) * 8192, source="device")
     step = given.step(emulated_roles=(), device="vda", device_io=written, wal_device_io=None)
-    (row,) = tables.agreement(given.experiment([given.run([step])]), writes=True).rows
+    (row,) = agreement(given.experiment([given.run([step])]), writes=True).rows
     assert row[1] == "data + WAL"
     assert [str(cell) for cell in row[2:5]] == ["190", "190", "0.0" + format.NBSP + "%"]
 

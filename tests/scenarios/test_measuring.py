@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from stallmark.analysis.validity.service_level import READY_MADE
-from stallmark.driver.plan import Patience
+from stallmark.driver.timeline import WarmUpLimits
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
@@ -15,20 +15,20 @@ UNTIL = "warm_up={until: steady, at_least: 20s, at_most: 2h}"
 
 
 def test_a_plain_warm_up_waits_for_nothing(read):
-    plan = read(sets=("ramp=1s", "warm_up=30s")).plan()
-    assert plan.patience is None and plan.steps[0].measure_s == 31
+    timeline = read(sets=("ramp=1s", "warm_up=30s")).timeline()
+    assert timeline.warm_up_limits is None and timeline.steps[0].measure_s == 31
 
 
 def test_a_steady_state_is_planned_for_the_last_moment(read):
     scenario = read(sets=("ramp=1s", "users=[1, 5]", "measure=60s", UNTIL))
-    plan = scenario.plan()
-    assert plan.patience == Patience(20, 7200)
-    assert [step.measure_s for step in plan.steps] == [7201, 7201 + 60 + 7201]
+    timeline = scenario.timeline()
+    assert timeline.warm_up_limits == WarmUpLimits(20, 7200)
+    assert [step.measure_s for step in timeline.steps] == [7201, 7201 + 60 + 7201]
     assert scenario.run_seconds() > 2 * 7200
 
 
 def test_it_is_waited_for_half_a_minute_at_least(read):
-    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).plan().patience == Patience(30, 300)
+    assert read(sets=("warm_up={until: steady, at_most: 5min}",)).timeline().warm_up_limits == WarmUpLimits(30, 300)
 
 
 def test_a_scenario_reads_back_what_it_wrote(read, tmp_path):

@@ -19,7 +19,7 @@ DATA = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100}"
 
 
 def test_steps_follow_each_other_without_a_gap(read):
-    plan = read(sets=("users=[1, 10, 5]", "ramp=2s", "warm_up=3s", "measure=10s")).plan()
+    plan = read(sets=("users=[1, 10, 5]", "ramp=2s", "warm_up=3s", "measure=10s")).timeline()
     assert [(s.name, s.users) for s in plan.steps] == [("1 users", 1), ("10 users", 10), ("5 users", 5)]
     assert [(s.begin_s, s.ramp_s, s.measure_s, s.end_s) for s in plan.steps] == [
         (0, 2, 5, 15),
@@ -31,7 +31,7 @@ def test_steps_follow_each_other_without_a_gap(read):
 
 def test_run_seconds_count_variants_and_repeats(read):
     scenario = read(sets=("repeats=3", "ramp=1s", "warm_up=2s", "measure=7s"))
-    assert scenario.run_seconds() == 2 * 3 * scenario.plan().end_s >= 60
+    assert scenario.run_seconds() == 2 * 3 * scenario.timeline().end_s >= 60
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_run_seconds_count_variants_and_repeats(read):
     ],
 )
 def test_arrivals(read, overrides, arrivals):
-    assert read(sets=overrides).plan().arrivals == arrivals
+    assert read(sets=overrides).timeline().arrivals == arrivals
 
 
 def test_a_variant_runs_with_its_own_or_the_scenario_s(read):
@@ -202,7 +202,7 @@ def test_the_order_of_runs_and_the_primary_metric_are_declared(read):
     assert scenario.primary == "p99" and scenario.model_dump(mode="json")["order"] == "blocks"
     count = len(scenario.variants)
     assert len(scenario.turns()) == (2 * (count + 1) if count > 1 else 2)
-    assert scenario.run_seconds() == scenario.plan().end_s * len(scenario.turns())
+    assert scenario.run_seconds() == scenario.timeline().end_s * len(scenario.turns())
 
 
 @pytest.mark.parametrize(("wrong", "choices"), [("order=random", "abba"), ("primary=iops", "read_ms")])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
@@ -137,7 +137,7 @@ def test_there_is_no_web_page_and_there_are_no_load_machines(read, database, tmp
         refuse_what_cannot_be(read(), database, tmp_path, 8089)
     remote = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
     with pytest.raises(StallmarkError, match="leave out --expect-workers"):
-        refuse_load_machines(read(), remote, Gathering(2, "*", 5557))
+        refuse_load_machines(read(), remote, ExpectedMachines(2, "*", 5557))
 
 
 BESIDE = """\

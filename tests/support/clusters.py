@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from stallmark.collectors.base import Row
-from stallmark.driver.plan import Plan
+from stallmark.driver.timeline import Timeline
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from support.driving import Load
@@ -124,7 +124,7 @@ def user(engine: ClusterEngine) -> Iterator[psycopg.Connection]:
 def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[..., Load]]:
     made: list[Load] = []
 
-    def make(load: Plan, **changes: Any) -> Load:
+    def make(load: Timeline, **changes: Any) -> Load:
         made.append(Load(bank, tmp_path / "run", load, **changes))
         return made[-1]
 

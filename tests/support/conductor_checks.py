@@ -12,15 +12,15 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.stats import StatsEntry
 
-from stallmark.driver.cluster.join import STALLMARK, Gathering
-from stallmark.driver.cluster.master import Master, NotTogether
+from stallmark.driver.cluster.join import STALLMARK, ExpectedMachines
+from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 
 
-def plan(users: list[int], ramp_s: float) -> Plan:
-    return Plan(timeline(users, ramp_s=ramp_s, warm_up_s=5, measure_s=10), Arrivals(), seed=1)
+def timeline(users: list[int], ramp_s: float) -> Timeline:
+    return Timeline(consecutive_steps(users, ramp_s=ramp_s, warm_up_s=5, measure_s=10), Arrivals(), seed=1)
 
 
 def test_this_process_is_patched():
@@ -32,13 +32,13 @@ def test_this_process_is_patched():
     [([30], 10, [3]), ([30], 0, [30]), ([30], 0.5, [30]), ([1, 11, 5], 5, [0.2, 2, 1.2]), ([5, 5], 5, [1, 0.2])],
 )
 def test_users_are_there_when_the_ramp_ends(users, ramp_s, rates):
-    steps = plan(users, ramp_s)
+    steps = timeline(users, ramp_s)
     assert [conductor.spawn_rate(steps, step) for step in steps.steps] == pytest.approx(rates)
 
 
 def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
     shape = conductor.PlannedShape()
-    monkeypatch.setattr(conductor.PlannedShape, "plan", plan([10, 30], 2), raising=False)
+    monkeypatch.setattr(conductor.PlannedShape, "timeline", timeline([10, 30], 2), raising=False)
     monkeypatch.setattr(conductor.PlannedShape, "start_ns", 0, raising=False)
 
     def tick(second: float):
@@ -137,8 +137,8 @@ class Net:
         environment = Environment(user_classes=[conductor.VirtualUserHandle])
         self.delivered: list[tuple[str, dict]] = []
         self.sent: list[tuple[str, str, dict]] = []
-        gathering = Gathering(count, "127.0.0.1", 0, FACTS, within_s)
-        self.master = Master(environment, gathering, lambda kind, **fields: self.delivered.append((kind, fields)))
+        expected = ExpectedMachines(count, "127.0.0.1", 0, FACTS, within_s)
+        self.master = Master(environment, expected, lambda kind, **fields: self.delivered.append((kind, fields)))
         self.master.server.send_to_client = self._send
 
     def _send(self, message: Message) -> None:
@@ -197,7 +197,7 @@ def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
 def test_machines_that_do_not_come_are_said(net):
     here = net(2, 0.1)
     here.join("a")
-    with pytest.raises(NotTogether, match=r"1 of 2 load machines came within 0\.1 s"):
+    with pytest.raises(MachinesMissing, match=r"1 of 2 load machines came within 0\.1 s"):
         here.together()
 
 
@@ -206,7 +206,7 @@ def test_a_machine_that_leaves_while_others_are_waited_for_is_not_counted(net):
     here.join("a")
     here.join("b")
     here.master.handle_message("b", Message("quit", None, "b"))
-    with pytest.raises(NotTogether, match="1 of 2"):
+    with pytest.raises(MachinesMissing, match="1 of 2"):
         here.together()
 
 

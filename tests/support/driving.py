@@ -7,9 +7,9 @@ from typing import Any
 
 import psutil
 
-from stallmark.driver.controller import Drive, Interrupted, Progress
+from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.plan import Plan, timeline
+from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.experiment.manifest import steps_of
 from stallmark.record.reader import Record
@@ -29,9 +29,9 @@ def order(bank: EmbeddedEngine) -> dict[str, Any]:
     }
 
 
-def plan(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Plan:
-    steps = timeline(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
-    return Plan(steps, arrivals or Arrivals(), seed=1)
+def timeline(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Timeline:
+    steps = consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
+    return Timeline(steps, arrivals or Arrivals(), seed=1)
 
 
 def history_rows(bank: EmbeddedEngine) -> int:
@@ -46,7 +46,7 @@ def total(record: Record, table: str, column: str) -> int:
 class Load:
     """A drive with its record, and what became of its processes."""
 
-    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Plan, **changes: Any):
+    def __init__(self, bank: EmbeddedEngine, folder: Path, load: Timeline, **changes: Any):
         self.writer = RecordWriter(folder, a_manifest())
         self.drive = Drive(load, order(bank) | changes, self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
@@ -79,16 +79,19 @@ class Load:
         return Record(self.writer.folder)
 
 
-def attended(users: int, seconds: float) -> Plan:
-    return replace(plan([users], seconds), attendants_each=0.5)
+def with_background(users: int, seconds: float) -> Timeline:
+    return replace(timeline([users], seconds), background_per_user=0.5)
 
 
 def drive_to_the_end(
-    bank: EmbeddedEngine, folder: Path, plan: Plan, meanwhile: Callable[[Progress], None] = lambda progress: None
+    bank: EmbeddedEngine,
+    folder: Path,
+    timeline: Timeline,
+    meanwhile: Callable[[LoadProgress], None] = lambda progress: None,
 ) -> Record:
     """`bank` holds one branch; `meanwhile` is called several times a second."""
-    writer = RecordWriter(folder, a_manifest(steps=steps_of(plan)))
-    drive = Drive(plan, order(bank), writer)
+    writer = RecordWriter(folder, a_manifest(steps=steps_of(timeline)))
+    drive = Drive(timeline, order(bank), writer)
     try:
         drive.start()
         drive.follow(meanwhile, lambda: None)

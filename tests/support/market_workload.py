@@ -6,14 +6,14 @@ from typing import ClassVar
 from stallmark.engines.base import Session
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.bank.transfer import Transfer
-from stallmark.transactions.workload import Opening, Outcome, Surroundings, Workload
+from stallmark.transactions.workload import Opening, Outcome, Workload, WorkloadContext
 
 ECHO_AFTER_S = 0.1
 SWEEP_EVERY_S = 0.2
 
 
 class _Payment(Transfer):
-    def __init__(self, around: Surroundings):
+    def __init__(self, around: WorkloadContext):
         super().__init__(around.scale)
         self._post = around.post
 
@@ -68,7 +68,7 @@ WORKLOAD = Workload(
     package=BANK.package,
     share=lambda around: around,
     followers={Echo: (Pay, 1.0)},
-    attendants=0.5,
+    background_sessions=0.5,
     attended_by="the market",
     timers={Sweep: SWEEP_EVERY_S},
     opening=Settle,

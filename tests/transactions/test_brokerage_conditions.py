@@ -11,7 +11,7 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import brokerage, checks
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.checks import Finding
+from stallmark.transactions.checks import ConditionResult
 
 DATABASE = "brokerage_conditions"
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.1})
@@ -310,14 +310,14 @@ def loaded(embedded_server) -> EmbeddedEngine:
     return engine
 
 
-def check(engine: EmbeddedEngine, *only: str, driven: bool = False) -> dict[str, Finding]:
+def check(engine: EmbeddedEngine, *only: str, driven: bool = False) -> dict[str, ConditionResult]:
     """What all conditions find, or those of some files; by their files."""
     chosen = [c for c in WORKLOAD.conditions if not only or FILES[c.name] in only]
     findings = checks.run(engine, dataclasses.replace(WORKLOAD, conditions=chosen), SCALE, driven=driven)
     return {FILES[finding.name]: finding for finding in findings}
 
 
-def broken(findings: dict[str, Finding]) -> dict[str, str]:
+def broken(findings: dict[str, ConditionResult]) -> dict[str, str]:
     return {file: finding.detail for file, finding in findings.items() if finding.holds is False}
 
 

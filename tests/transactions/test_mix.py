@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.transactions import find_workload
-from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, attendants_each, deck_of
+from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, background_per_user, deck_of
 from stallmark.transactions.workload import Outcome, Transaction, Workload
 
 
@@ -115,14 +115,14 @@ def test_nine_of_ten_only_read_the_brokerage():
 @pytest.mark.parametrize(
     ("mix", "times"), [(None, 1), ({"buy": 1}, sqrt(1 / 0.3)), ({"buy": 3, "look": 7}, 1), ({"look": 1}, FEWEST)]
 )
-def test_more_attend_where_more_follows(mix, times):
-    shop = replace(SHOP, attendants=2.0)
-    assert attendants_each(shop, deck_of(shop, mix)) == pytest.approx(2.0 * times)
+def test_more_sessions_where_more_follows(mix, times):
+    shop = replace(SHOP, background_sessions=2.0)
+    assert background_per_user(shop, deck_of(shop, mix)) == pytest.approx(2.0 * times)
 
 
-def test_nobody_attends_the_bank():
+def test_the_bank_has_no_background_sessions():
     bank = find_workload("bank")
-    assert attendants_each(bank, deck_of(bank, None)) == 0
+    assert background_per_user(bank, deck_of(bank, None)) == 0
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 
 from stallmark.schema.brokerage.population import UNIT, Population
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume
+from stallmark.transactions.brokerage.context import Context, open_context
 from stallmark.transactions.brokerage.customer_position import CustomerPosition
 from stallmark.transactions.brokerage.data_maintenance import DataMaintenance
-from stallmark.transactions.brokerage.floor import Floor, open_floor
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.market_watch import MarketWatch
 from stallmark.transactions.brokerage.security_detail import SecurityDetail
@@ -21,7 +21,7 @@ from stallmark.transactions.brokerage.trade_order import TradeOrder
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.brokerage.trade_status import TradeStatus
 from stallmark.transactions.brokerage.trade_update import TradeUpdate
-from stallmark.transactions.workload import Condition, Surroundings, Workload
+from stallmark.transactions.workload import Condition, Workload, WorkloadContext
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -97,8 +97,8 @@ def _crowded(scale: Mapping[str, Any], users: int) -> str | None:
     )
 
 
-def _share(around: Surroundings) -> Floor:
-    return open_floor(around, TradeResult, MarketFeed)
+def _share(around: WorkloadContext) -> Context:
+    return open_context(around, TradeResult, MarketFeed)
 
 
 WORKLOAD = Workload(
@@ -121,7 +121,8 @@ WORKLOAD = Workload(
     numbers=_numbers,
     share=_share,
     followers={TradeResult: (TradeOrder, 100 / 101), MarketFeed: (TradeOrder, 10 / 101)},
-    attendants=1.0,  # with half of them the market fell behind 20 users on a busy processor: 0.7 s late, not 0.03
+    # With half of them the market fell behind 20 users on a busy processor: 0.7 s late, not 0.03.
+    background_sessions=1.0,
     attended_by="the market emulator",
     has_parts=True,
     crowded=_crowded,

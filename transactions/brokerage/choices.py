@@ -34,7 +34,7 @@ class Choice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class LocalUnits:
     """The load units from `first` to before `end` are this load machine's own: it takes `locality` of its customers
     from there, the others from everywhere."""
 
@@ -43,7 +43,7 @@ class Part:
     locality: float
 
     @classmethod
-    def of(cls, units: int, machine: int, machines: int, locality: float) -> "Part":
+    def of(cls, units: int, machine: int, machines: int, locality: float) -> "LocalUnits":
         """Of machine 1 to `machines`; one alone has all. More machines than units share these."""
         if machines < 2:
             return cls(0, units, 0.0)
@@ -51,7 +51,7 @@ class Part:
         return cls(first, max(first + 1, machine * units // machines), locality)
 
 
-def choices(population: Population, part: Part, rng: random.Random) -> Iterator[Choice]:
+def choices(population: Population, part: LocalUnits, rng: random.Random) -> Iterator[Choice]:
     """For ever."""
     while True:
         bits = np.frombuffer(rng.randbytes(8 * 4 * AT_ONCE), np.uint64).reshape(4, AT_ONCE)
@@ -62,7 +62,7 @@ def choices(population: Population, part: Part, rng: random.Random) -> Iterator[
         yield from map(Choice, customer.tolist(), account.tolist(), security.tolist())
 
 
-def _customers(population: Population, part: Part, where: Numbers, who: Numbers) -> Ints:
+def _customers(population: Population, part: LocalUnits, where: Numbers, who: Numbers) -> Ints:
     everywhere = below(population.units, where)
     if part.locality:
         here = part.first + below(part.end - part.first, where)

@@ -8,7 +8,7 @@ from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
 from stallmark.transactions.brokerage.choices import Choice
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 BY_TAX_ID_SHARE = 0.5
@@ -32,8 +32,8 @@ class CustomerPosition(Transaction):
     limit_s = 3.0
     reads_only = True
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
         self._choices: Iterator[Choice] | None = None
 
     def inputs(self, rng: random.Random) -> Position:

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 # A watch list is looked for among so many that follow each other: not each has what can be exchanged.
@@ -30,14 +30,14 @@ class DataMaintenance(Transaction):
     name = "data_maintenance"
     frames: ClassVar = {"data_maintenance_tweak": 4}
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
-        self._floor = floor
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._context = context
 
     def inputs(self, rng: random.Random) -> Inputs:
         """The next table in rotation, which all sessions go through together."""
-        table = TABLES[self._floor.next_round() % len(TABLES)]
-        return _DRAWN[table](self._floor, rng, table)
+        table = TABLES[self._context.next_round() % len(TABLES)]
+        return _DRAWN[table](self._context, rng, table)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(changed,)] = session.call("data_maintenance_tweak", inputs)
@@ -46,37 +46,37 @@ class DataMaintenance(Transaction):
         return Outcome.COMMITTED
 
 
-def _account(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, next(floor.choices(rng)).account)
+def _account(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, next(context.choices(rng)).account)
 
 
-def _address(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    customer = rng.randrange(floor.population.customers)
-    return Inputs(table, address_key_of_customer(floor.population, customer))
+def _address(context: Context, rng: random.Random, table: str) -> Inputs:
+    customer = rng.randrange(context.population.customers)
+    return Inputs(table, address_key_of_customer(context.population, customer))
 
 
-def _company(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, company_key(rng.randrange(floor.population.companies)))
+def _company(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, company_key(rng.randrange(context.population.companies)))
 
 
-def _customer(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.randrange(floor.population.customers)))
+def _customer(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, customer_key(rng.randrange(context.population.customers)))
 
 
-def _watch_lists(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.randrange(floor.population.customers - WATCH_LISTS + 1)))
+def _watch_lists(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, customer_key(rng.randrange(context.population.customers - WATCH_LISTS + 1)))
 
 
-def _security(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, symbol=rng.choice(floor.symbols))
+def _security(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, symbol=rng.choice(context.symbols))
 
 
-def _security_and_day(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, symbol=rng.choice(floor.symbols), day=1 + rng.randrange(_DAYS))
+def _security_and_day(context: Context, rng: random.Random, table: str) -> Inputs:
+    return Inputs(table, symbol=rng.choice(context.symbols), day=1 + rng.randrange(_DAYS))
 
 
 # By table, in the order of the rotation.
-_DRAWN: Mapping[str, Callable[[Floor, random.Random, str], Inputs]] = {
+_DRAWN: Mapping[str, Callable[[Context, random.Random, str], Inputs]] = {
     "account_permission": _account,
     "address": _address,
     "company": _company,

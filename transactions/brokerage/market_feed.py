@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.transactions.brokerage.clock import as_text
-from stallmark.transactions.brokerage.floor import Floor, dollars
-from stallmark.transactions.brokerage.market import Order, Report
+from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.market_emulator import Order, Report
 from stallmark.transactions.workload import Outcome, Transaction
 
 
@@ -20,9 +20,9 @@ class MarketFeed(Transaction):
     frames: ClassVar = {"market_feed_ticker": 4}
     limit_s = 2.0
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
-        self._floor = floor
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._context = context
         self._under_way: tuple[Report, ...] = ()
         self._committed = 0  # of its tickers
 
@@ -37,10 +37,10 @@ class MarketFeed(Transaction):
             triggered = self._ticker(session, report)
             self._committed += 1
             for trade, quantity in triggered:
-                self._floor.market.send(Order(trade, report.security, quantity))
+                self._context.market.send(Order(trade, report.security, quantity))
         self._under_way = ()
         return Outcome.COMMITTED
 
     def _ticker(self, session: Session, report: Report) -> Sequence[tuple]:
-        symbol, now = self._floor.symbols[report.security], as_text(self._floor.clock.now())
+        symbol, now = self._context.symbols[report.security], as_text(self._context.clock.now())
         return session.call("market_feed_ticker", (symbol, dollars(report.cents), report.quantity, now))

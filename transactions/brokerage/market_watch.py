@@ -9,7 +9,7 @@ from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import company_key, customer_key
 from stallmark.transactions.brokerage.choices import Choice
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
@@ -58,10 +58,10 @@ class MarketWatch(Transaction):
     limit_s = 3.0
     reads_only = True
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
         self._choices: Iterator[Choice] | None = None
-        self._companies = min(floor.population.companies, MOST_COMPANIES)
+        self._companies = min(context.population.companies, MOST_COMPANIES)
 
     def inputs(self, rng: random.Random) -> OfList | OfAccount | OfIndustry:
         """The day is the later one of two that are drawn evenly: the last ones are looked at most, which keeps some of

@@ -16,7 +16,7 @@ from stallmark.schema.arrays import Floats
 from stallmark.schema.brokerage.population import Population, trade_key
 from stallmark.schema.brokerage.prices import DAY_S, moment
 from stallmark.schema.hashing import Numbers, below, unit
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 
 TRADES = 20
 """Of one transaction; the procedures have this number too."""
@@ -49,10 +49,10 @@ def ask(session: Session, asked: Asked) -> None:
 class PastTrades:
     """For one session. Times are as the server takes them."""
 
-    def __init__(self, floor: Floor, rng: random.Random):
-        population = floor.population
-        self._symbols = floor.symbols
-        self._choices = floor.choices(rng)
+    def __init__(self, context: Context, rng: random.Random):
+        population = context.population
+        self._symbols = context.symbols
+        self._choices = context.choices(rng)
         self._ids = ids(population, rng)
         self._since_of_account = since(population, population.accounts, TRADES, rng)
         self._since_of_security = since(population, population.securities, TRADES, rng)

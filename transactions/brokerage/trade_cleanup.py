@@ -8,7 +8,7 @@ import numpy as np
 from stallmark.engines.base import Session
 from stallmark.schema.brokerage.population import trade_key
 from stallmark.transactions.brokerage.clock import as_text
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Opening, Outcome
 
 
@@ -21,18 +21,18 @@ class TradeCleanup(Opening):
     name = "trade_cleanup"
     frames: ClassVar = {"trade_cleanup_cancel": 2}
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
-        self._floor = floor
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._context = context
 
     def inputs(self, rng: random.Random) -> Inputs:
         """Nothing is drawn."""
-        loaded = self._floor.population
+        loaded = self._context.population
         last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
         return Inputs(int(last_trade[0]) + 1)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        now = as_text(self._floor.clock.now())
+        now = as_text(self._context.clock.now())
         [(waited, unanswered)] = session.call("trade_cleanup_cancel", (*inputs, now))
         self.done = {"limit orders cancelled": waited, "unanswered orders cancelled": unanswered}
         return Outcome.COMMITTED

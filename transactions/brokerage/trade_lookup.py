@@ -4,7 +4,7 @@ import random
 from typing import ClassVar
 
 from stallmark.engines.base import Session
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -23,8 +23,8 @@ class TradeLookup(Transaction):
     limit_s = 3.0
     reads_only = True
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
         self._past: PastTrades | None = None
 
     def inputs(self, rng: random.Random) -> Asked:

@@ -26,8 +26,8 @@ from stallmark.schema.brokerage.population import (
 )
 from stallmark.transactions.brokerage.choices import AT_ONCE, Choice
 from stallmark.transactions.brokerage.clock import as_text
-from stallmark.transactions.brokerage.floor import Floor, dollars
-from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIMIT_SHARE = 0.4
@@ -81,14 +81,14 @@ class TradeOrder(Transaction):
     }
     limit_s = 2.0
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
-        self._floor = floor
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._context = context
         self._drawn: Iterator[_Candidate] | None = None
 
     def inputs(self, rng: random.Random) -> TradeOrderInputs:
         if self._drawn is None:
-            self._drawn = _candidates(self._floor, rng)
+            self._drawn = _candidates(self._context, rng)
         it, draw = next(self._drawn), rng.random
         _, account, security = it.choice
         by_company = draw() < BY_COMPANY_SHARE
@@ -99,8 +99,8 @@ class TradeOrder(Transaction):
             account,
             security,
             executor=self._executor(it, rng),
-            symbol=None if by_company else self._floor.symbols[security],
-            company=self._floor.company_names[it.company] if by_company else None,
+            symbol=None if by_company else self._context.symbols[security],
+            company=self._context.company_names[it.company] if by_company else None,
             issue=it.issue if by_company else None,
             type=kind,
             quantity=QUANTITIES[int(draw() * len(QUANTITIES))],
@@ -117,15 +117,15 @@ class TradeOrder(Transaction):
         customer = it.another[int(draw() * it.others)]
         if draw() < NOT_PERMITTED_SHARE:
             known = (it.choice.customer, *it.another)
-            while (customer := int(draw() * self._floor.population.customers)) in known:
+            while (customer := int(draw() * self._context.population.customers)) in known:
                 pass
         return tax_id(customer)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         order = TradeOrderInputs(*inputs)
-        now = self._floor.clock.now()
+        now = self._context.clock.now()
         at = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
-        limit = None if at is None else dollars(self._floor.price(order.security, at))
+        limit = None if at is None else dollars(self._context.price(order.security, at))
         with session.transaction(Isolation.REPEATABLE_READ):
             account = _account(session, order.account)
             executor = account.first_name, account.last_name
@@ -136,7 +136,7 @@ class TradeOrder(Transaction):
                     return Outcome.ROLLED_BACK
                 [executor] = permission
             estimate = _estimate(session, order, account, limit)
-            trade = self._floor.next_trade_id()
+            trade = self._context.next_trade_id()
             session.call(
                 "trade_order_submit",
                 (
@@ -149,9 +149,9 @@ class TradeOrder(Transaction):
                 session.roll_back()
                 return Outcome.ROLLED_BACK
         if at is None:
-            self._floor.market.send(Order(trade, order.security, order.quantity))
+            self._context.market.send(Order(trade, order.security, order.quantity))
         else:
-            self._floor.market.await_price(order.security, at)
+            self._context.market.await_price(order.security, at)
         return Outcome.COMMITTED
 
 
@@ -214,15 +214,15 @@ def _kind(sells: bool, chance: float) -> str:
     return "TLS" if chance < LIMIT_SHARE / 2 else "TSL"
 
 
-def _candidates(floor: Floor, rng: random.Random) -> Iterator[_Candidate]:
+def _candidates(context: Context, rng: random.Random) -> Iterator[_Candidate]:
     """Choices for ever, with what NumPy is as quick to tell of many as of one."""
-    choices = floor.choices(rng)
+    choices = context.choices(rng)
     while True:
         some = list(islice(choices, AT_ONCE))
         accounts = np.array([choice.account for choice in some])
         securities = np.array([choice.security for choice in some])
-        others = others_permitted(floor.seed, accounts)
-        another = [permitted(floor.seed, floor.population, accounts, which).tolist() for which in (1, 2)]
+        others = others_permitted(context.seed, accounts)
+        another = [permitted(context.seed, context.population, accounts, which).tolist() for which in (1, 2)]
         issues = np.where(is_preferred(securities), "PREF_A", "COMMON").tolist()
         yield from map(
             _Candidate, some, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues

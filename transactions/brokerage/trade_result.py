@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.clock import as_text
-from stallmark.transactions.brokerage.floor import Floor, dollars
-from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.workload import Outcome, Transaction
 
 TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
@@ -72,8 +72,8 @@ class TradeResult(Transaction):
         "postgresql": Isolation.READ_COMMITTED,
     }
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
 
     def inputs(self, rng: random.Random) -> tuple[Order, int]:
         """None are drawn: the market gives an order, and the price in cents at which it was executed."""

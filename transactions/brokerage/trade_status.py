@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.brokerage.choices import Choice
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 
@@ -23,8 +23,8 @@ class TradeStatus(Transaction):
     limit_s = 1.0
     reads_only = True
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
         self._choices: Iterator[Choice] | None = None
 
     def inputs(self, rng: random.Random) -> Status:

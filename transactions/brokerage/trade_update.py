@@ -4,7 +4,7 @@ import random
 from typing import ClassVar
 
 from stallmark.engines.base import Isolation, Session
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.past_trades import Asked, PastTrades, ask
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -21,8 +21,8 @@ class TradeUpdate(Transaction):
     frames: ClassVar = {EXECUTOR: 1, CASH_TYPE: 2, CASH_NAME: 2}
     limit_s = 3.0
 
-    def __init__(self, floor: Floor):
-        super().__init__(floor)
+    def __init__(self, context: Context):
+        super().__init__(context)
         self._past: PastTrades | None = None
 
     def inputs(self, rng: random.Random) -> Asked:

@@ -14,7 +14,7 @@ from stallmark.analysis.queries.runs import read_queries
 from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.clocks import clock_sentences
 from stallmark.analysis.read.concurrent_streams import with_streams
-from stallmark.analysis.read.deferred_queue import read_agenda
+from stallmark.analysis.read.deferred_queue import read_deferred_queue
 from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import read_foreign
 from stallmark.analysis.read.interval import measured_intervals
@@ -84,7 +84,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     intervals = [over_whole_cycles(interval, marks) for interval in measured]
     workload = read_workload(manifest)
     load = read_load(record, seconds, intervals, workload.attended)
-    errors, queue = read_errors(record, seconds), read_agenda(record, seconds)
+    errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
     clocks = clock_sentences(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)

@@ -23,10 +23,10 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement
     from stallmark.loaders import ledger, load
-    from stallmark.loaders.plan import Part
+    from stallmark.loaders.plan import BatchShare
     from stallmark.transactions import find_workload
 
-    share = Part.parse(part) if part else None
+    share = BatchShare.parse(part) if part else None
     with target.engine(choice, scenario) as engine, show_build(Show(err), f"Building {choice}") as progress:
         result = load.build(
             engine, find_workload(choice.name), choice.scale, choice.seed,

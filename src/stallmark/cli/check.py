@@ -23,7 +23,7 @@ from stallmark.errors import StallmarkError
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
     from stallmark.scenarios.model import WorkloadChoice
-    from stallmark.transactions.checks import Finding
+    from stallmark.transactions.checks import ConditionResult
 
 _MARKS = {True: "[green]holds   [/]", False: "[red]BROKEN  [/]", None: "[yellow]left out[/]"}
 
@@ -65,9 +65,9 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         sys.exit(CONDITION_BROKEN)
 
 
-def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["Finding"]:
+def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
     """One for each query. Raises StallmarkError for a database that has none, and where the other one is missing."""
-    from stallmark.transactions.checks import EXAMPLES, Finding
+    from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
 
     if choice.name != "warehouse":
@@ -75,7 +75,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["Finding"]:
     began = time.monotonic()
     for query, differences in validate(engine, choice.scale["factor"]):
         ended = time.monotonic()
-        yield Finding(
+        yield ConditionResult(
             name=f"Q{query} answers as DuckDB does",
             statistical=False,
             cost="scan",
@@ -88,7 +88,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["Finding"]:
         began = ended
 
 
-def show_findings(findings: Sequence["Finding"]) -> None:
+def show_findings(findings: Sequence["ConditionResult"]) -> None:
     """A line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
@@ -96,7 +96,7 @@ def show_findings(findings: Sequence["Finding"]) -> None:
         tell(out, "Left out is what holds for a database as it was loaded: transactions have run on this one.")
 
 
-def _part(title: str, findings: Sequence["Finding"]) -> None:
+def _part(title: str, findings: Sequence["ConditionResult"]) -> None:
     if findings:
         tell(out, f"[bold]{title}[/]")
     for finding in findings:

@@ -8,7 +8,7 @@ import humanize
 
 from stallmark.cli.common import CONDITION_BROKEN, INCOMPLETE, err, escape, json_option, target_options, tell
 from stallmark.cli.report import show_report
-from stallmark.driver.cluster.join import MASTER_PORT, Gathering
+from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped
@@ -51,13 +51,13 @@ def run(
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:
-        at_most = "at most " if model.plan().patience else ""
+        at_most = "at most " if model.timeline().warm_up_limits else ""
         how_long = f", {at_most}{humanize.precisedelta(round(model.run_seconds()))} of load in all"
     show.say(f"{model.title}: {model.answers}")
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     with target.engine(model.workload, model) as engine:
-        gathering = Gathering(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
-        runner = Runner(model, engine, out_dir, show, web_port, gathering)
+        expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+        runner = Runner(model, engine, out_dir, show, web_port, expected)
         try:
             finished = runner.run()
         except (Stopped, StallmarkError, CallFailed):

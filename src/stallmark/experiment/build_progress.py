@@ -7,15 +7,15 @@ from contextlib import contextmanager
 import humanize
 
 from stallmark.experiment.progress import Show
-from stallmark.loaders.load import Progress
+from stallmark.loaders.load import BuildProgress
 
 
 @contextmanager
-def show_build(show: Show, title: str) -> Iterator[Callable[[Progress], None]]:
+def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], None]]:
     """A bar for a build; yields the function its progress is reported to."""
     began: tuple[float, int] | None = None
 
-    def report(progress: Progress) -> None:
+    def report(progress: BuildProgress) -> None:
         nonlocal began
         now = time.monotonic()
         if progress.phase == "load":

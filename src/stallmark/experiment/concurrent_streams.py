@@ -24,7 +24,7 @@ class StreamsBeside:
         self._dialect = engine.dialect
         self._drive = QueryDrive(engine, writer, scenario.beside.timeout, clock, APPLICATION)
         self._streams = [(number, self._steps(number, streams)) for number in range(1, streams + 1)]
-        self.look = self._drive.look
+        self.poll = self._drive.poll
         self.finish = self._drive.finish
         self.notes = self._drive.notes
 

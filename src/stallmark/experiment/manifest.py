@@ -8,7 +8,7 @@ from typing import Any
 import stallmark
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.collectors.base import Collector
-from stallmark.driver.plan import Plan
+from stallmark.driver.timeline import Timeline
 from stallmark.engines.base import Engine
 from stallmark.loaders.ledger import Entry
 from stallmark.record import machine
@@ -59,8 +59,8 @@ def now() -> str:
 
 def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
     """Describe what users do, and when, and how many `streams` of queries run at the same time."""
-    plan = scenario.plan()
-    described: dict[str, Any] = {"steps": steps_of(plan), "workload": _workload(scenario, workload, plan)}
+    timeline = scenario.timeline()
+    described: dict[str, Any] = {"steps": steps_of(timeline), "workload": _workload(scenario, workload, timeline)}
     if scenario.beside:
         described["concurrent_streams"] = recorded.ConcurrentStreams(streams=streams, timeout_s=scenario.beside.timeout)
     return described
@@ -91,7 +91,7 @@ def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> recor
     )
 
 
-def _workload(scenario: Scenario, workload: Workload, plan: Plan) -> recorded.Workload:
+def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> recorded.Workload:
     """Without what is known only when the database is ready: `opening` and `counted`."""
     choice = scenario.workload
     return recorded.Workload(
@@ -104,7 +104,7 @@ def _workload(scenario: Scenario, workload: Workload, plan: Plan) -> recorded.Wo
         transactions=tuple(_transactions(workload, choice.deck())),
         primary=workload.primary.name if workload.primary else None,
         nominal_rate=workload.nominal_rate(choice.scale),
-        background_sessions=plan.all_attendants([plan.executors()]),
+        background_sessions=timeline.all_background_sessions([timeline.executors()]),
     )
 
 
@@ -123,8 +123,8 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[recor
         yield described(kind, source="timer", every_s=every_s)
 
 
-def steps_of(plan: Plan) -> tuple[recorded.Step, ...]:
-    arrivals = plan.arrivals
+def steps_of(timeline: Timeline) -> tuple[recorded.Step, ...]:
+    arrivals = timeline.arrivals
     return tuple(
         recorded.Step(
             name=step.name,
@@ -136,7 +136,7 @@ def steps_of(plan: Plan) -> tuple[recorded.Step, ...]:
             rate=arrivals.rate,
             think_ms=arrivals.think_ms,
         )
-        for step in plan.steps
+        for step in timeline.steps
     )
 
 

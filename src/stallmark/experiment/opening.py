@@ -7,7 +7,7 @@ from typing import Any
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.manifest import Opening
-from stallmark.transactions.workload import Surroundings, Transaction, Workload
+from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 WITHIN_S = 600.0  # many orders may be left over
 
@@ -19,7 +19,7 @@ def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed:
     """
     if workload.opening is None:
         return None
-    shared = workload.share(Surroundings(scale, seed, engine.query, _post))
+    shared = workload.share(WorkloadContext(scale, seed, engine.query, _post))
     opening = workload.opening(shared)
     session = engine.session(WITHIN_S)
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders.plan import Plan, loader_for
+from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema.deploy import Parts
 from stallmark.schema.placement import postgres as postgres_placement
@@ -56,7 +56,7 @@ def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> Non
     [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])
     if number is None:
         loader = loader_for(choice.name)
-        rows = Plan(loader.groups(loader.scale(choice.scale))).rows
+        rows = LoadPlan(loader.groups(loader.scale(choice.scale))).rows
         mssql_placement.make_database(engine, sized(design, metadata, rows))
     if design.tempdb:  # that the scenario may change the server was asked when it was read
         mssql_tempdb.place(engine, design.tempdb, change_server=True)

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from stallmark.collectors import ON_REQUEST
-from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.ledger import Entry
@@ -58,7 +58,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
             raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def refuse_load_machines(scenario: AnyScenario, engine: Engine, gathering: Gathering) -> None:
+def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: ExpectedMachines) -> None:
     """Load machines that could not reach the server or this machine, or would have nothing to do."""
     if not isinstance(scenario, Scenario):
         raise StallmarkError(
@@ -69,12 +69,12 @@ def refuse_load_machines(scenario: AnyScenario, engine: Engine, gathering: Gathe
             "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
             "--server."
         )
-    if (users := max(scenario.users)) < gathering.count:
+    if (users := max(scenario.users)) < expected.count:
         raise StallmarkError(
-            f"{users:,} users cannot be spread over {gathering.count:,} load machines: ask for more users, or for "
+            f"{users:,} users cannot be spread over {expected.count:,} load machines: ask for more users, or for "
             "fewer machines with --expect-workers."
         )
-    _refuse_port_in_use(gathering.host.removeprefix("*"), gathering.port, "the load machines")
+    _refuse_port_in_use(expected.host.removeprefix("*"), expected.port, "the load machines")
 
 
 def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
@@ -124,14 +124,17 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 
 
 def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
-    most, plan = engine.most_users(), scenario.plan()
-    users, attendants = plan.most_users, plan.all_attendants([plan.executors(machines)] * machines)
+    most, timeline = engine.most_users(), scenario.timeline()
+    users, background_sessions = (
+        timeline.most_users,
+        timeline.all_background_sessions([timeline.executors(machines)] * machines),
+    )
     streams = max(map(scenario.streams_of, scenario.variants))
-    if most is None or users + attendants + streams <= most:
+    if most is None or users + background_sessions + streams <= most:
         return
     remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
     attended_by = find_workload(scenario.workload.name).attended_by
-    beside = f" and {attendants:,} sessions of {attended_by}" if attendants else ""
+    beside = f" and {background_sessions:,} sessions of {attended_by}" if background_sessions else ""
     beside += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "

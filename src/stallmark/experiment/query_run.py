@@ -7,7 +7,7 @@ from typing import Any
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.query_streams import Clock, Progress, Query, QueryDrive, Refreshing, Step
+from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
 from stallmark.experiment.manifest import now, of_queries, phase_step
@@ -53,7 +53,7 @@ class QueryRun(AnyRun):
     def _drive(self, writer: RecordWriter) -> str | None:
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
         total = sum(len(steps) for _, streams in phases for _, steps in streams)
-        clock = Clock()
+        clock = Stopwatch()
         drive = QueryDrive(self._engine, writer, self._queries.timeout, clock)
         sampler = Sampler(self._collectors, writer.append, clock)
         try:
@@ -78,7 +78,7 @@ class QueryRun(AnyRun):
             return str(interruption)
         return None
 
-    def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[Step]]]:
+    def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
         """Numbers and steps of the streams of a phase, with every text made."""
         first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
         refreshes = self._queries.refreshes
@@ -111,7 +111,7 @@ class QueryRun(AnyRun):
     def _delete(self) -> int:
         return self._refresh.delete().rows
 
-    def _say(self, phase: Phase, total: int, progress: Progress) -> None:
+    def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done
         note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
         if progress.failed:

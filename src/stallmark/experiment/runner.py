@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stallmark.driver.cluster.join import Gathering
+from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment.advice import advice
@@ -54,13 +54,13 @@ class Runner:
         out: Path,
         show: Show,
         web_port: int | None = None,
-        gathering: Gathering | None = None,
+        expected: ExpectedMachines | None = None,
     ):
         self._scenario = scenario
         self._engine = engine
         self._show = show
         self._web_port = web_port
-        self._gathering = gathering
+        self._expected = expected
         self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
         self.folder = out / self._experiment
 
@@ -77,10 +77,10 @@ class Runner:
         return finished
 
     def _run(self, look: Callable[[], None]) -> Finished:
-        machines = self._gathering.count if self._gathering else 1
+        machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
-        if self._gathering:
-            refuse_load_machines(self._scenario, self._engine, self._gathering)
+        if self._expected:
+            refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = advice(self._scenario, machines)
@@ -93,8 +93,8 @@ class Runner:
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
         turns = self._scenario.turns()
-        if self._gathering:
-            self._gathering = replace(self._gathering, facts=facts_of(self._engine))
+        if self._expected:
+            self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, array, last = True, None, {}, self.folder
         for number, turn in enumerate(turns, 1):
             look()
@@ -133,7 +133,7 @@ class Runner:
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, variant, self._engine, **common)
-        return Run(self._scenario, variant, self._engine, web_port=self._web_port, gathering=self._gathering, **common)
+        return Run(self._scenario, variant, self._engine, web_port=self._web_port, expected=self._expected, **common)
 
     def _prepare_database(self) -> Entry:
         choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from stallmark.collectors.sampler import Sampler
-from stallmark.driver.cluster.join import Gathering
-from stallmark.driver.controller import Drive, Interrupted, Progress
+from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
 from stallmark.experiment.manifest import now, of_load
@@ -15,7 +15,7 @@ from stallmark.scenarios.model import Scenario, Variant
 
 
 class Run(AnyRun):
-    """With a `gathering` the users are on other machines."""
+    """With `expected` the users are on other machines."""
 
     _scenario: Scenario
 
@@ -26,14 +26,14 @@ class Run(AnyRun):
         engine: Engine,
         *,
         web_port: int | None,
-        gathering: Gathering | None,
+        expected: ExpectedMachines | None,
         **common: Any,
     ):
         super().__init__(scenario, variant, engine, **common)
-        self._plan = scenario.plan()
+        self._timeline = scenario.timeline()
         self._streams = scenario.streams_of(variant)
         self._web_port = web_port
-        self._gathering = gathering
+        self._expected = expected
 
     def _described(self) -> dict[str, Any]:
         return of_load(self._scenario, self._workload, self._streams)
@@ -49,7 +49,7 @@ class Run(AnyRun):
             "call_timeout_s": self._scenario.call_timeout,
             "repeat": self._place["repeat"],
         }
-        drive = Drive(self._plan, order, writer, self._web_port, self._gathering)
+        drive = Drive(self._timeline, order, writer, self._web_port, self._expected)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         beside = None
         if self._streams:
@@ -66,20 +66,20 @@ class Run(AnyRun):
 
         def check() -> None:
             if beside:
-                beside.look()
+                beside.poll()
             self._check_server()
 
         try:
             with (
                 self._given_back(sampler, writer, finish, notes),
                 self._watch,
-                self._show.bar(f"{self._title}: running", self._plan.end_s),
+                self._show.bar(f"{self._title}: running", self._timeline.end_s),
             ):
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
                 if drive.load_machines:
                     executors = [machine["executors"] for machine in drive.load_machines]
-                    sessions = self._plan.all_attendants(executors)
+                    sessions = self._timeline.all_background_sessions(executors)
                     workload = writer.manifest.workload.changed(background_sessions=sessions)
                     writer.update(load_machines=drive.load_machines, workload=workload)
                 self._engine.engage_devices()
@@ -93,7 +93,7 @@ class Run(AnyRun):
             return str(interruption)
         return None
 
-    def _show_progress(self, progress: Progress) -> None:
+    def _show_progress(self, progress: LoadProgress) -> None:
         phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
         if progress.waiting:
             phase = "waiting until it is steady"

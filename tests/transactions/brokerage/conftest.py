@@ -1,4 +1,4 @@
-"""A small brokerage on every engine, its procedures as their files have them now, and a floor with its own clock."""
+"""A small brokerage on every engine, its procedures as their files have them now, and a context with its own clock."""
 
 import os
 import random
@@ -19,10 +19,10 @@ from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions import checks
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.brokerage.floor import Floor, open_floor
+from stallmark.transactions.brokerage.context import Context, open_context
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
-from stallmark.transactions.workload import Surroundings, Transaction
+from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 SEED = 1
@@ -116,7 +116,7 @@ def posted() -> list[Posted]:
 
 
 @pytest.fixture
-def floor(engine: Engine, clock: SetClock, posted: list[Posted]) -> Floor:
+def context(engine: Engine, clock: SetClock, posted: list[Posted]) -> Context:
     def post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
         posted.append(Posted(kind, inputs, after_s))
 
@@ -126,7 +126,7 @@ def floor(engine: Engine, clock: SetClock, posted: list[Posted]) -> Floor:
             cursor.execute(sql)
             return cursor.fetchall()
 
-        return open_floor(Surroundings(SCALE, SEED, query, post), TradeResult, MarketFeed, clock)
+        return open_context(WorkloadContext(SCALE, SEED, query, post), TradeResult, MarketFeed, clock)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def rng() -> random.Random:
 
 
 @pytest.fixture
-def broken(engine: Engine) -> Callable[[], list[checks.Finding]]:
+def broken(engine: Engine) -> Callable[[], list[checks.ConditionResult]]:
     """Asks which conditions do not hold."""
     return lambda: [found for found in checks.run(engine, WORKLOAD, SCALE, driven=True) if found.holds is False]
 

@@ -11,7 +11,7 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome
 
 WAIT = "FROM brokerage.trade JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id < 200000000000300"
@@ -43,11 +43,11 @@ def expected(waiting: list[tuple], brokers: list[str], sector: str) -> list[tupl
     return volumes.most_common()
 
 
-def test_the_worth_of_what_waits(session: Session, floor: Floor, waiting: list[tuple]) -> None:
-    assert {sector for _, sector, *_ in waiting} == set(floor.sector_names)
+def test_the_worth_of_what_waits(session: Session, context: Context, waiting: list[tuple]) -> None:
+    assert {sector for _, sector, *_ in waiting} == set(context.sector_names)
     with undone(session, "DELETE FROM brokerage.trade_request", ALL_WAIT):
-        for sector in floor.sector_names[:4]:
-            for brokers in (floor.broker_names, floor.broker_names[2:5]):
+        for sector in context.sector_names[:4]:
+            for brokers in (context.broker_names, context.broker_names[2:5]):
                 answer = session.call("broker_volume", (",".join(brokers), sector))
                 volumes = expected(waiting, brokers, sector)
                 assert {(name, str(volume)) for name, volume in answer} == {(n, str(v)) for n, v in volumes}
@@ -55,24 +55,24 @@ def test_the_worth_of_what_waits(session: Session, floor: Floor, waiting: list[t
                 assert volumes
 
 
-def test_nothing_waits(session: Session, floor: Floor, rng: random.Random) -> None:
-    volume = BrokerVolume(floor)
+def test_nothing_waits(session: Session, context: Context, rng: random.Random) -> None:
+    volume = BrokerVolume(context)
     with undone(session, "DELETE FROM brokerage.trade_request"):
         assert session.call("broker_volume", volume.inputs(rng)) == []
     assert {volume.execute(session, volume.inputs(rng)) for _ in range(5)} == {Outcome.COMMITTED}
 
 
-def test_as_many_brokers_as_there_are(floor: Floor, rng: random.Random) -> None:
-    volume = BrokerVolume(floor)
+def test_as_many_brokers_as_there_are(context: Context, rng: random.Random) -> None:
+    volume = BrokerVolume(context)
     drawn = [volume.inputs(rng) for _ in range(300)]
-    assert len(floor.broker_names) == 10
-    assert all(sorted(each.brokers.split(",")) == sorted(floor.broker_names) for each in drawn)
-    assert {each.sector for each in drawn} == set(floor.sector_names)
+    assert len(context.broker_names) == 10
+    assert all(sorted(each.brokers.split(",")) == sorted(context.broker_names) for each in drawn)
+    assert {each.sector for each in drawn} == set(context.sector_names)
 
 
-def test_twenty_to_forty_of_many_brokers(floor: Floor, rng: random.Random) -> None:
+def test_twenty_to_forty_of_many_brokers(context: Context, rng: random.Random) -> None:
     names = [f"Broker {number}" for number in range(100)]
-    volume = BrokerVolume(replace(floor, broker_names=names))
+    volume = BrokerVolume(replace(context, broker_names=names))
     drawn: list[Volume] = [volume.inputs(rng) for _ in range(4_000)]
     chosen = [each.brokers.split(",") for each in drawn]
     counts = Counter(map(len, chosen))
@@ -83,8 +83,8 @@ def test_twenty_to_forty_of_many_brokers(floor: Floor, rng: random.Random) -> No
     assert all(count / 4_000 == pytest.approx(0.3, abs=0.05) for count in each_broker.values())
 
 
-def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
     one, two, other = (
-        [BrokerVolume(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
+        [BrokerVolume(context).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
     )
     assert one == two != other

@@ -18,14 +18,14 @@ from stallmark.schema.brokerage.population import (
     security_of,
     tier_of,
 )
-from stallmark.transactions.brokerage.choices import AT_ONCE, Choice, Part, choices
+from stallmark.transactions.brokerage.choices import AT_ONCE, Choice, LocalUnits, choices
 
 DRAWS = 40_000
 
 
-def drawn(units: int, part: Part | None = None, seed: int = 1, draws: int = DRAWS) -> list[Choice]:
+def drawn(units: int, part: LocalUnits | None = None, seed: int = 1, draws: int = DRAWS) -> list[Choice]:
     population = Population(units * 1_000, 1.0)
-    part = part or Part.of(units, 0, 1, 0.0)
+    part = part or LocalUnits.of(units, 0, 1, 0.0)
     return list(islice(choices(population, part, random.Random(seed)), draws))
 
 
@@ -53,7 +53,7 @@ def test_they_are_a_function_of_the_generator() -> None:
 
 def test_sessions_do_not_follow_each_other() -> None:
     population = Population(1_000, 1.0)
-    part = Part.of(1, 0, 1, 0.0)
+    part = LocalUnits.of(1, 0, 1, 0.0)
     one, other = (choices(population, part, random.Random(seed)) for seed in (1, 2))
     together = [next(each) for _ in range(AT_ONCE * 2) for each in (one, other)]
     assert together[::2] == drawn(1, seed=1, draws=AT_ONCE * 2)
@@ -84,7 +84,7 @@ def test_load_units_accounts_and_securities_are_even() -> None:
 
 @given(units=st.integers(1, 60), machines=st.integers(2, 40))
 def test_machines_share_all_units(units: int, machines: int) -> None:
-    parts = [Part.of(units, machine, machines, 0.5) for machine in range(1, machines + 1)]
+    parts = [LocalUnits.of(units, machine, machines, 0.5) for machine in range(1, machines + 1)]
     assert {unit for part in parts for unit in range(part.first, part.end)} == set(range(units))
     assert all(0 <= part.first < part.end <= units for part in parts)
     if machines <= units:
@@ -95,12 +95,12 @@ def test_machines_share_all_units(units: int, machines: int) -> None:
 
 @given(units=st.integers(1, 60), machine=st.integers(0, 1), locality=st.floats(0, 1))
 def test_one_machine_alone_has_all(units: int, machine: int, locality: float) -> None:
-    assert Part.of(units, machine, 1, locality) == Part(0, units, 0.0)
+    assert LocalUnits.of(units, machine, 1, locality) == LocalUnits(0, units, 0.0)
 
 
 @pytest.mark.parametrize("locality", [0.0, 0.5, 1.0])
 def test_at_home_as_often_as_told(locality: float) -> None:
-    part = Part.of(10, 3, 5, locality)
+    part = LocalUnits.of(10, 3, 5, locality)
     assert (part.first, part.end) == (4, 6)
     units = Counter(choice.customer // 1_000 for choice in drawn(10, part))
     at_home = (units[4] + units[5]) / DRAWS
@@ -112,6 +112,6 @@ def test_at_home_as_often_as_told(locality: float) -> None:
 
 
 def test_locality_leaves_the_tiers_as_they_are() -> None:
-    part = Part.of(4, 2, 2, 0.5)
+    part = LocalUnits.of(4, 2, 2, 0.5)
     at_home = np.array([choice.customer for choice in drawn(4, part) if choice.customer >= 2_000])
     assert np.mean(tier_of(at_home) == 2) == pytest.approx(0.6, abs=0.015)

@@ -10,20 +10,20 @@ from support.answers import values
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.customer_position import CustomerPosition, Position
-from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
 
 ACCOUNTS, HISTORY = CustomerPosition.frames
 
 
-def test_inputs(floor: Floor) -> None:
+def test_inputs(context: Context) -> None:
     drawn, again = (
         [position.inputs(rng) for _ in range(4_000)]
-        for position, rng in ((CustomerPosition(floor), random.Random(3)) for _ in range(2))
+        for position, rng in ((CustomerPosition(context), random.Random(3)) for _ in range(2))
     )
     assert drawn == again
-    keys = {customer_key(number): tax_id(number) for number in range(floor.population.customers)}
+    keys = {customer_key(number): tax_id(number) for number in range(context.population.customers)}
     assert all((by.customer is None) != (by.tax_id is None) for by in drawn)
     assert {by.customer for by in drawn} - {None} <= keys.keys()
     assert {by.tax_id for by in drawn} - {None} <= set(keys.values())
@@ -79,8 +79,8 @@ def test_states_of_the_ten_latest_trades(engine: Engine, session: Session, busy_
 
 
 @pytest.mark.parametrize("history_of", [None, 0, MOST_ACCOUNTS - 1])
-def test_it_commits(session: Session, floor: Floor, history_of: int | None) -> None:
-    position = CustomerPosition(floor)
+def test_it_commits(session: Session, context: Context, history_of: int | None) -> None:
+    position = CustomerPosition(context)
     for customer in range(5):
         by_key = Position(customer_key(customer), None, history_of)
         assert position.execute(session, by_key) is Outcome.COMMITTED
@@ -92,7 +92,7 @@ def test_it_commits(session: Session, floor: Floor, history_of: int | None) -> N
 
 
 def test_history_is_of_the_account_that_was_drawn(
-    session: Session, floor: Floor, busy_account: int, monkeypatch: pytest.MonkeyPatch
+    session: Session, context: Context, busy_account: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     customer = customer_of(busy_account)
     accounts = [row[0] for row in session.call(ACCOUNTS, (customer, None))]
@@ -105,7 +105,7 @@ def test_history_is_of_the_account_that_was_drawn(
 
     monkeypatch.setattr(session, "call", noted)
     for number in range(MOST_ACCOUNTS):
-        CustomerPosition(floor).execute(session, Position(customer, None, number))
+        CustomerPosition(context).execute(session, Position(customer, None, number))
     assert [row for row in asked if row[0] == HISTORY] == [
         (HISTORY, accounts[number % len(accounts)]) for number in range(MOST_ACCOUNTS)
     ]

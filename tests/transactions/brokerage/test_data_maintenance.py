@@ -11,8 +11,8 @@ from support import canonical
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.tables import METADATA
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS, DataMaintenance, Inputs
-from stallmark.transactions.brokerage.floor import Floor
 from stallmark.transactions.workload import Outcome
 
 EACH = 3  # tweaks of a table
@@ -24,8 +24,8 @@ ROWS = {
 }  # fmt: skip
 
 
-def drawn(floor: Floor, rng: random.Random, table: str) -> Inputs:
-    maintenance = DataMaintenance(floor)
+def drawn(context: Context, rng: random.Random, table: str) -> Inputs:
+    maintenance = DataMaintenance(context)
     return next(inputs for inputs in iter(lambda: maintenance.inputs(rng), None) if inputs.table == table)
 
 
@@ -49,11 +49,11 @@ def rows(engine: Engine, table: str) -> set[tuple]:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_same_tweak_again_undoes_it(
-    engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str
+    engine: Engine, context: Context, session: Session, rng: random.Random, table: str
 ) -> None:
-    maintenance = DataMaintenance(floor)
+    maintenance = DataMaintenance(context)
     for _ in range(EACH):
-        inputs = drawn(floor, rng, table)
+        inputs = drawn(context, rng, table)
         before = checksum(engine, inputs)
         assert maintenance.execute(session, inputs) is Outcome.COMMITTED
         tweaked = checksum(engine, inputs)
@@ -64,8 +64,8 @@ def test_the_same_tweak_again_undoes_it(
 
 
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "daily_market"])
-def test_rows_that_change(engine: Engine, floor: Floor, session: Session, rng: random.Random, table: str) -> None:
-    inputs = drawn(floor, rng, table)
+def test_rows_that_change(engine: Engine, context: Context, session: Session, rng: random.Random, table: str) -> None:
+    inputs = drawn(context, rng, table)
     before = rows(engine, table)
     [(changed,)] = session.call("data_maintenance_tweak", inputs)
     after = rows(engine, table)
@@ -74,8 +74,8 @@ def test_rows_that_change(engine: Engine, floor: Floor, session: Session, rng: r
     assert changed == ROWS.get(table, changed)
 
 
-def test_days_of_the_market_that_change(engine: Engine, floor: Floor, session: Session, rng: random.Random) -> None:
-    inputs = drawn(floor, rng, "daily_market")
+def test_days_of_the_market_that_change(engine: Engine, context: Context, session: Session, rng: random.Random) -> None:
+    inputs = drawn(context, rng, "daily_market")
     days = f"SELECT dm_date, dm_vol FROM brokerage.daily_market WHERE dm_s_symb = '{inputs.symbol}'"
     before: dict[Any, int] = dict(map(tuple, engine.query(days)))
     [(changed,)] = session.call("data_maintenance_tweak", inputs)
@@ -89,9 +89,9 @@ def test_days_of_the_market_that_change(engine: Engine, floor: Floor, session: S
 
 
 def test_all_conditions_hold_when_everything_is_tweaked(
-    engine: Engine, floor: Floor, session: Session, rng: random.Random, broken: Callable
+    engine: Engine, context: Context, session: Session, rng: random.Random, broken: Callable
 ) -> None:
-    maintenance = DataMaintenance(floor)
+    maintenance = DataMaintenance(context)
     tweaks = [maintenance.inputs(rng) for _ in range(8 * len(TABLES))]
     for inputs in tweaks:
         maintenance.execute(session, inputs)
@@ -102,8 +102,8 @@ def test_all_conditions_hold_when_everything_is_tweaked(
     assert broken() == []
 
 
-def test_sessions_go_through_the_tables_together(floor: Floor, rng: random.Random) -> None:
-    sessions = [DataMaintenance(floor) for _ in range(3)]
+def test_sessions_go_through_the_tables_together(context: Context, rng: random.Random) -> None:
+    sessions = [DataMaintenance(context) for _ in range(3)]
     tables = [rng.choice(sessions).inputs(rng).table for _ in range(3 * len(TABLES))]
     start = TABLES.index(tables[0])
     assert tables == [TABLES[(start + n) % len(TABLES)] for n in range(3 * len(TABLES))]
@@ -124,7 +124,7 @@ FOUND_IN = {"news_item": "news_xref", "taxrate": "customer_taxrate"}
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_the_first_and_the_last_can_be_drawn(engine: Engine, floor: Floor, last: bool) -> None:
+def test_the_first_and_the_last_can_be_drawn(engine: Engine, context: Context, last: bool) -> None:
     class Edge(random.Random):
         def randrange(self, end: int) -> int:  # type: ignore[override]
             return end - 1 if last else 0
@@ -132,7 +132,7 @@ def test_the_first_and_the_last_can_be_drawn(engine: Engine, floor: Floor, last:
         def choice(self, of: Any) -> Any:
             return of[-1 if last else 0]
 
-    maintenance = DataMaintenance(floor)
+    maintenance = DataMaintenance(context)
     for inputs in [maintenance.inputs(Edge()) for _ in TABLES]:
         if inputs.table in KEYS:
             column, where = KEYS[inputs.table]
@@ -142,11 +142,11 @@ def test_the_first_and_the_last_can_be_drawn(engine: Engine, floor: Floor, last:
                 most -= WATCH_LISTS - 1
             assert inputs.key == (most if last else least), inputs
         elif inputs.table != "account_permission":
-            assert inputs.symbol == floor.symbols[-1 if last else 0]
+            assert inputs.symbol == context.symbols[-1 if last else 0]
             assert inputs.day == ((28 if last else 1) if inputs.table == "daily_market" else None)
 
 
-def test_each_window_of_watch_lists_has_what_can_be_exchanged(engine: Engine, floor: Floor) -> None:
+def test_each_window_of_watch_lists_has_what_can_be_exchanged(engine: Engine, context: Context) -> None:
     with_one = {
         customer
         for (customer,) in engine.query(
@@ -158,14 +158,14 @@ def test_each_window_of_watch_lists_has_what_can_be_exchanged(engine: Engine, fl
         )
     }
     first = min(with_one) // 1_000 * 1_000 + 1
-    for start in range(first, first + floor.population.customers - WATCH_LISTS + 1):
+    for start in range(first, first + context.population.customers - WATCH_LISTS + 1):
         assert any(customer in with_one for customer in range(start, start + WATCH_LISTS))
 
 
-def test_what_is_not_there(floor: Floor, session: Session) -> None:
+def test_what_is_not_there(context: Context, session: Session) -> None:
     with pytest.raises(CallFailed, match="nothing to maintain") as failure:
-        DataMaintenance(floor).execute(session, Inputs("company", key=1))
+        DataMaintenance(context).execute(session, Inputs("company", key=1))
     assert failure.value.kind is ErrorClass.OTHER
     with pytest.raises(CallFailed) as failure:
-        DataMaintenance(floor).execute(session, Inputs("trade", key=1))
+        DataMaintenance(context).execute(session, Inputs("trade", key=1))
     assert failure.value.kind is ErrorClass.OTHER

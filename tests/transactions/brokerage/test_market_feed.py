@@ -10,8 +10,8 @@ import pytest
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.brokerage.floor import Floor
-from stallmark.transactions.brokerage.market import Order, Report
+from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.market_emulator import Order, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.workload import Outcome
@@ -20,9 +20,9 @@ PLACED = "2026-11-23T09:59:58.500"
 NOW = datetime(2026, 11, 23, 10)
 
 
-def place(engine: Engine, floor: Floor, security: int, type_: str, limit: str) -> int:
+def place(engine: Engine, context: Context, security: int, type_: str, limit: str) -> int:
     """A limit order as Trade-Order leaves it; returns the trade's id."""
-    trade, symbol = floor.next_trade_id(), floor.symbols[security]
+    trade, symbol = context.next_trade_id(), context.symbols[security]
     engine.execute(
         "INSERT INTO brokerage.trade (t_id, t_dts, t_st_id, t_tt_id, t_is_cash, t_s_symb, t_qty, t_bid_price, t_ca_id, "
         "t_exec_name, t_trade_price, t_chrg, t_comm, t_tax, t_lifo) "
@@ -40,9 +40,9 @@ def place(engine: Engine, floor: Floor, security: int, type_: str, limit: str) -
     return trade
 
 
-def last_trade(engine: Engine, floor: Floor, security: int) -> tuple[Decimal, datetime, int]:
+def last_trade(engine: Engine, context: Context, security: int) -> tuple[Decimal, datetime, int]:
     [(price, moment, volume)] = engine.query(
-        f"SELECT lt_price, lt_dts, lt_vol FROM brokerage.last_trade WHERE lt_s_symb = '{floor.symbols[security]}'"
+        f"SELECT lt_price, lt_dts, lt_vol FROM brokerage.last_trade WHERE lt_s_symb = '{context.symbols[security]}'"
     )
     return price, moment, volume
 
@@ -96,13 +96,13 @@ class Failing:
         return self._session.call(name, parameters, commits=commits)
 
 
-def test_last_trades_are_written_down(engine: Engine, floor: Floor, session: Session, posted: list) -> None:
-    before = [last_trade(engine, floor, security) for security in (1, 2, 3)]
+def test_last_trades_are_written_down(engine: Engine, context: Context, session: Session, posted: list) -> None:
+    before = [last_trade(engine, context, security) for security in (1, 2, 3)]
     feed = (Report(1, 2_345, 100), Report(2, 2_000, 800), Report(1, 2_106, 400))
-    assert MarketFeed(floor).execute(session, feed) is Outcome.COMMITTED
-    assert last_trade(engine, floor, 1) == (Decimal("21.06"), NOW, before[0][2] + 500)
-    assert last_trade(engine, floor, 2) == (Decimal("20.00"), NOW, before[1][2] + 800)
-    assert last_trade(engine, floor, 3) == before[2]
+    assert MarketFeed(context).execute(session, feed) is Outcome.COMMITTED
+    assert last_trade(engine, context, 1) == (Decimal("21.06"), NOW, before[0][2] + 500)
+    assert last_trade(engine, context, 2) == (Decimal("20.00"), NOW, before[1][2] + 800)
+    assert last_trade(engine, context, 3) == before[2]
     assert posted == []
 
 
@@ -116,21 +116,23 @@ def test_last_trades_are_written_down(engine: Engine, floor: Floor, session: Ses
     ],
 )  # fmt: skip
 def test_limits(
-    engine: Engine, floor: Floor, session: Session, posted: list, type_: str, limit: str, triggered: bool
+    engine: Engine, context: Context, session: Session, posted: list, type_: str, limit: str, triggered: bool
 ) -> None:
-    trade = place(engine, floor, 5, type_, limit)
-    of_another_security = place(engine, floor, 6, type_, limit)
-    MarketFeed(floor).execute(session, (Report(5, 2_500, 100),))
+    trade = place(engine, context, 5, type_, limit)
+    of_another_security = place(engine, context, 6, type_, limit)
+    MarketFeed(context).execute(session, (Report(5, 2_500, 100),))
     assert state(engine, trade) == (sent() if triggered else WAITS)
     assert state(engine, of_another_security) == WAITS
     assert to_market(posted) == ([Order(trade, 5, 200)] if triggered else [])
 
 
 def test_conditions_hold_with_orders_that_wait_and_that_were_sent(
-    engine: Engine, floor: Floor, session: Session, posted: list, broken: Callable, tidy: None
+    engine: Engine, context: Context, session: Session, posted: list, broken: Callable, tidy: None
 ) -> None:
-    trades = [place(engine, floor, security, type_, "25.00") for security in (7, 8) for type_ in ("TLB", "TSL", "TLS")]
-    MarketFeed(floor).execute(session, (Report(8, 2_600, 100), Report(7, 2_400, 100), Report(7, 2_600, 100)))
+    trades = [
+        place(engine, context, security, type_, "25.00") for security in (7, 8) for type_ in ("TLB", "TSL", "TLS")
+    ]
+    MarketFeed(context).execute(session, (Report(8, 2_600, 100), Report(7, 2_400, 100), Report(7, 2_600, 100)))
     assert to_market(posted) == [
         Order(trade, security, 200)
         for trade, security in ((trades[5], 8), (trades[0], 7), (trades[1], 7), (trades[2], 7))
@@ -140,11 +142,11 @@ def test_conditions_hold_with_orders_that_wait_and_that_were_sent(
 
 
 def test_orders_go_to_the_market_after_their_commit(
-    engine: Engine, floor: Floor, session: Session, posted: list, tidy: None
+    engine: Engine, context: Context, session: Session, posted: list, tidy: None
 ) -> None:
     """And so do those of a ticker before another one fails."""
-    one, other = place(engine, floor, 9, "TLB", "30.00"), place(engine, floor, 10, "TLB", "30.00")
-    feed = MarketFeed(floor)
+    one, other = place(engine, context, 9, "TLB", "30.00"), place(engine, context, 10, "TLB", "30.00")
+    feed = MarketFeed(context)
     with pytest.raises(CallFailed):
         feed.execute(Failing(session, 1), (Report(9, 2_500, 100), Report(10, 2_500, 100)))  # type: ignore[arg-type]
     assert to_market(posted) == [Order(one, 9, 200)]
@@ -153,15 +155,15 @@ def test_orders_go_to_the_market_after_their_commit(
 
 
 def test_a_retry_goes_on_at_the_ticker_that_failed(
-    engine: Engine, floor: Floor, session: Session, clock: Any, posted: list, tidy: None
+    engine: Engine, context: Context, session: Session, clock: Any, posted: list, tidy: None
 ) -> None:
     first, failing, last = (
-        place(engine, floor, 11, "TLB", "30"),
-        place(engine, floor, 12, "TLB", "30"),
-        place(engine, floor, 13, "TLB", "30"),
+        place(engine, context, 11, "TLB", "30"),
+        place(engine, context, 12, "TLB", "30"),
+        place(engine, context, 13, "TLB", "30"),
     )
-    volumes = [last_trade(engine, floor, security)[2] for security in (11, 12, 13)]
-    feed, tape = MarketFeed(floor), tuple(Report(security, 2_500, 100) for security in (11, 12, 13))
+    volumes = [last_trade(engine, context, security)[2] for security in (11, 12, 13)]
+    feed, tape = MarketFeed(context), tuple(Report(security, 2_500, 100) for security in (11, 12, 13))
     shaky: Any = Failing(session, 1, 2)
     for _ in range(2):
         with pytest.raises(CallFailed):
@@ -169,33 +171,33 @@ def test_a_retry_goes_on_at_the_ticker_that_failed(
     clock.moment = NOW + timedelta(seconds=1)
     assert feed.execute(shaky, tape) is Outcome.COMMITTED
     assert [order.trade for order in to_market(posted)] == [first, failing, last]
-    assert [last_trade(engine, floor, each)[2] for each in (11, 12, 13)] == [v + 100 for v in volumes]
+    assert [last_trade(engine, context, each)[2] for each in (11, 12, 13)] == [v + 100 for v in volumes]
     assert state(engine, first) == sent()
     assert state(engine, failing) == state(engine, last) == sent(clock.moment)
 
     # What comes next begins at its beginning, be it equal.
     assert feed.execute(session, tape) is Outcome.COMMITTED
-    assert [last_trade(engine, floor, each)[2] for each in (11, 12, 13)] == [v + 200 for v in volumes]
+    assert [last_trade(engine, context, each)[2] for each in (11, 12, 13)] == [v + 200 for v in volumes]
 
 
-def test_a_feed_that_was_given_up_does_not_shorten_the_next(engine: Engine, floor: Floor, session: Session) -> None:
-    volume = last_trade(engine, floor, 14)[2]
-    feed = MarketFeed(floor)
+def test_a_feed_that_was_given_up_does_not_shorten_the_next(engine: Engine, context: Context, session: Session) -> None:
+    volume = last_trade(engine, context, 14)[2]
+    feed = MarketFeed(context)
     with pytest.raises(CallFailed):
         feed.execute(Failing(session, 1), (Report(14, 2_500, 100), Report(15, 2_500, 100)))  # type: ignore[arg-type]
     feed.execute(session, (Report(14, 2_500, 100), Report(16, 2_500, 100)))
-    assert last_trade(engine, floor, 14)[2] == volume + 200
+    assert last_trade(engine, context, 14)[2] == volume + 200
 
 
 def test_one_of_two_feeds_sends_an_order(
-    engine: Engine, floor: Floor, open_session: Callable[[], Session], posted: list, tidy: None
+    engine: Engine, context: Context, open_session: Callable[[], Session], posted: list, tidy: None
 ) -> None:
-    trades = [place(engine, floor, 17, "TLB", "30") for _ in range(3)]
-    volume, tapes, failures = last_trade(engine, floor, 17)[2], 10, []
+    trades = [place(engine, context, 17, "TLB", "30") for _ in range(3)]
+    volume, tapes, failures = last_trade(engine, context, 17)[2], 10, []
     together = threading.Barrier(2)
 
     def feeds(session: Session) -> None:
-        feed = MarketFeed(floor)
+        feed = MarketFeed(context)
         together.wait()
         for _ in range(tapes):
             tape = (Report(17, 2_500, 1),) * 5
@@ -213,13 +215,13 @@ def test_one_of_two_feeds_sends_an_order(
     for thread in threads:
         thread.join()
     assert sorted(order.trade for order in to_market(posted)) == trades
-    assert last_trade(engine, floor, 17)[2] == volume + 2 * tapes * 5
+    assert last_trade(engine, context, 17)[2] == volume + 2 * tapes * 5
     if engine.dialect == "postgresql":  # nor does SQL Server; Babelfish keeps SQL Server's level by snapshots
         assert failures == []
 
 
-def test_a_security_that_is_not_there(floor: Floor, session: Session, engine: Engine) -> None:
-    floor.symbols.append("NOBODY")
+def test_a_security_that_is_not_there(context: Context, session: Session, engine: Engine) -> None:
+    context.symbols.append("NOBODY")
     with pytest.raises(CallFailed, match="there is no last trade") as failure:
-        MarketFeed(floor).execute(session, (Report(len(floor.symbols) - 1, 2_500, 100),))
+        MarketFeed(context).execute(session, (Report(len(context.symbols) - 1, 2_500, 100),))
     assert failure.value.kind is ErrorClass.OTHER

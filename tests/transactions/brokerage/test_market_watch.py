@@ -10,17 +10,17 @@ import pytest
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage.population import Population, company_key, customer_key
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.market_watch import MOST_COMPANIES, MarketWatch, OfAccount, OfIndustry, OfList
 from stallmark.transactions.workload import Outcome
 
 SINCE = "2003-07-01"
 
 
-def test_inputs(engine: Engine, floor: Floor) -> None:
+def test_inputs(engine: Engine, context: Context) -> None:
     drawn, again = (
         [watch.inputs(rng) for _ in range(24_000)]
-        for watch, rng in ((MarketWatch(floor), random.Random(3)) for _ in range(2))
+        for watch, rng in ((MarketWatch(context), random.Random(3)) for _ in range(2))
     )
     assert drawn == again
     kinds = Counter(map(type, drawn))
@@ -36,8 +36,8 @@ def test_inputs(engine: Engine, floor: Floor) -> None:
     assert {(of.first, of.last) for of in drawn if isinstance(of, OfIndustry)} == {(company_key(0), company_key(499))}
 
 
-def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, floor: Floor) -> None:
-    watch, rng = MarketWatch(floor), random.Random(5)
+def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, context: Context) -> None:
+    watch, rng = MarketWatch(context), random.Random(5)
     drawn = Counter(watch.inputs(rng).since for _ in range(40_000))
     [(symbol,)] = engine.query("SELECT MIN(s_symb) FROM brokerage.security")
     days = sorted(
@@ -50,9 +50,9 @@ def test_days_are_those_of_the_market_and_late_ones_the_most(engine: Engine, flo
     assert fifths == pytest.approx([0.04, 0.12, 0.20, 0.28, 0.36], abs=0.01)
 
 
-def test_an_industry_is_looked_for_among_some_of_many_companies(floor: Floor) -> None:
+def test_an_industry_is_looked_for_among_some_of_many_companies(context: Context) -> None:
     """Those of a large population: rows of it are not asked for."""
-    watch = MarketWatch(replace(floor, population=Population(40_000, 1)))
+    watch = MarketWatch(replace(context, population=Population(40_000, 1)))
     rng = random.Random(1)
     asked = [of for of in (watch.inputs(rng) for _ in range(4_000)) if isinstance(of, OfIndustry)]
     assert all(of.last - of.first == MOST_COMPANIES - 1 for of in asked)
@@ -70,14 +70,14 @@ def change(engine: Engine, symbols: str) -> tuple[int, Decimal]:
     return len(watched), (100 * is_ / was - 100).quantize(Decimal("0.0001"), ROUND_HALF_UP)
 
 
-def told(session: Session, of: tuple, floor: Floor) -> tuple[int, Decimal]:
-    assert MarketWatch(floor).execute(session, of) is Outcome.COMMITTED
+def told(session: Session, of: tuple, context: Context) -> tuple[int, Decimal]:
+    assert MarketWatch(context).execute(session, of) is Outcome.COMMITTED
     frame = {OfList: "list", OfAccount: "account", OfIndustry: "industry"}[type(of)]
     [(securities, percent)] = session.call(f"market_watch_{frame}", of)
     return securities, Decimal(percent)
 
 
-def test_of_a_watch_list(engine: Engine, session: Session, floor: Floor) -> None:
+def test_of_a_watch_list(engine: Engine, session: Session, context: Context) -> None:
     customer = customer_key(17)
     expected = change(
         engine,
@@ -85,21 +85,21 @@ def test_of_a_watch_list(engine: Engine, session: Session, floor: Floor) -> None
         f"WHERE wl_c_id = {customer}",
     )
     assert expected[0] >= 50 and expected[1] != 0
-    assert told(session, OfList(customer, SINCE), floor) == expected
+    assert told(session, OfList(customer, SINCE), context) == expected
 
 
-def test_of_an_account(engine: Engine, session: Session, floor: Floor) -> None:
+def test_of_an_account(engine: Engine, session: Session, context: Context) -> None:
     [(account, held)] = engine.query(
         "SELECT hs_ca_id, COUNT(*) FROM brokerage.holding_summary GROUP BY hs_ca_id "
         "ORDER BY COUNT(*) DESC, hs_ca_id OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
     )
     expected = change(engine, f"SELECT hs_s_symb FROM brokerage.holding_summary WHERE hs_ca_id = {account}")
     assert expected[0] == held > 1 and expected[1] != 0
-    assert told(session, OfAccount(account, SINCE), floor) == expected
+    assert told(session, OfAccount(account, SINCE), context) == expected
 
 
-def test_of_an_industry(engine: Engine, session: Session, floor: Floor) -> None:
-    first, last, industry = company_key(10), company_key(400), floor.industry_names[30]
+def test_of_an_industry(engine: Engine, session: Session, context: Context) -> None:
+    first, last, industry = company_key(10), company_key(400), context.industry_names[30]
     expected = change(
         engine,
         "SELECT s_symb FROM brokerage.security JOIN brokerage.company ON co_id = s_co_id "
@@ -107,15 +107,15 @@ def test_of_an_industry(engine: Engine, session: Session, floor: Floor) -> None:
         f"AND co_id BETWEEN {first} AND {last}",
     )
     assert expected[0] > 1 and expected[1] != 0
-    assert told(session, OfIndustry(industry, first, last, SINCE), floor) == expected
+    assert told(session, OfIndustry(industry, first, last, SINCE), context) == expected
 
 
-def test_of_nothing(engine: Engine, session: Session, floor: Floor) -> None:
+def test_of_nothing(engine: Engine, session: Session, context: Context) -> None:
     [(empty,)] = engine.query(
         "SELECT MIN(ca_id) FROM brokerage.customer_account "
         "WHERE NOT EXISTS (SELECT 1 FROM brokerage.holding_summary WHERE hs_ca_id = ca_id)"
     )
-    assert told(session, OfAccount(empty, SINCE), floor) == (0, 0)
-    assert told(session, OfIndustry(floor.industry_names[0], 1, 2, SINCE), floor) == (0, 0)
+    assert told(session, OfAccount(empty, SINCE), context) == (0, 0)
+    assert told(session, OfIndustry(context.industry_names[0], 1, 2, SINCE), context) == (0, 0)
     with pytest.raises(CallFailed, match="customer 1 watches nothing: run `stallmark check`"):
-        MarketWatch(floor).execute(session, OfList(1, SINCE))
+        MarketWatch(context).execute(session, OfList(1, SINCE))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stallmark.loaders.brokerage.simulation import Simulation
 from stallmark.schema.brokerage.population import Population, trade_key
 from stallmark.schema.brokerage.prices import FIRST_DAY, moment
-from stallmark.transactions.brokerage.choices import Part, choices
+from stallmark.transactions.brokerage.choices import LocalUnits, choices
 from stallmark.transactions.brokerage.past_trades import TRADES, ids, since
 
 DRAWS = 2_000
@@ -81,7 +81,7 @@ def test_normally_as_many_follow(of_accounts: bool, following: int, normally: fl
 
     rng = random.Random(1)
     among = population.accounts if of_accounts else population.securities
-    drawn = choices(population, Part.of(1, 0, 1, 0.0), rng)
+    drawn = choices(population, LocalUnits.of(1, 0, 1, 0.0), rng)
     enough = 0
     times = list(islice(since(population, among, following, rng), DRAWS))
     for start in times:

@@ -9,7 +9,7 @@ from support.answers import values
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.security_detail import Detail, SecurityDetail
 from stallmark.transactions.workload import Outcome
 
@@ -63,10 +63,10 @@ def told(cursor: Any, asked: Detail) -> list[tuple]:
 @pytest.mark.parametrize("articles", [True, False])
 @pytest.mark.parametrize(("security", "since", "days"), [(7, "2003-05-17", 20), (600, "2004-12-03", 5)])
 def test_what_the_tables_say(
-    engine: Engine, session: Session, floor: Floor, security: int, since: str, days: int, articles: bool
+    engine: Engine, session: Session, context: Context, security: int, since: str, days: int, articles: bool
 ) -> None:
-    asked = Detail(floor.symbols[security], since, days, articles)
-    assert SecurityDetail(floor).execute(session, asked) is Outcome.COMMITTED
+    asked = Detail(context.symbols[security], since, days, articles)
+    assert SecurityDetail(context).execute(session, asked) is Outcome.COMMITTED
     answer = values(session.call("security_detail", asked))
     with engine.cursor() as cursor:
         assert answer == values(told(cursor, asked))
@@ -74,20 +74,20 @@ def test_what_the_tables_say(
     assert (longest > 1_000) is articles
 
 
-def test_a_security_that_is_not_there(session: Session, floor: Floor) -> None:
+def test_a_security_that_is_not_there(session: Session, context: Context) -> None:
     with pytest.raises(CallFailed, match="there is no security NOSUCH: run `stallmark check`"):
-        SecurityDetail(floor).execute(session, Detail("NOSUCH", "2003-05-17", 20, False))
+        SecurityDetail(context).execute(session, Detail("NOSUCH", "2003-05-17", 20, False))
 
 
-def test_all_that_is_drawn_is_executed(session: Session, floor: Floor, rng: random.Random) -> None:
-    detail = SecurityDetail(floor)
+def test_all_that_is_drawn_is_executed(session: Session, context: Context, rng: random.Random) -> None:
+    detail = SecurityDetail(context)
     assert {detail.execute(session, detail.inputs(rng)) for _ in range(30)} == {Outcome.COMMITTED}
 
 
-def test_what_is_drawn(engine: Engine, floor: Floor, rng: random.Random) -> None:
-    detail, draws = SecurityDetail(floor), 40_000
+def test_what_is_drawn(engine: Engine, context: Context, rng: random.Random) -> None:
+    detail, draws = SecurityDetail(context), 40_000
     drawn = [detail.inputs(rng) for _ in range(draws)]
-    assert {each.symbol for each in drawn} == set(floor.symbols)
+    assert {each.symbol for each in drawn} == set(context.symbols)
     assert {each.days for each in drawn} == set(range(5, 21))
     assert sum(each.articles for each in drawn) / draws == pytest.approx(0.01, abs=0.002)
     dates = {each.since for each in drawn}
@@ -98,8 +98,8 @@ def test_what_is_drawn(engine: Engine, floor: Floor, rng: random.Random) -> None
     assert oldest == first and follow in (20, 21)
 
 
-def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
     one, two, other = (
-        [SecurityDetail(floor).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
+        [SecurityDetail(context).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
     )
     assert one == two != other

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from stallmark.engines.base import Engine, Session
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
 from stallmark.transactions.workload import Outcome
 
@@ -44,9 +44,9 @@ def history(engine: Engine, trade: int) -> set[tuple[str, datetime]]:
 
 
 @pytest.fixture
-def left(engine: Engine, floor: Floor, untouched: None) -> list[int]:
+def left(engine: Engine, context: Context, untouched: None) -> list[int]:
     """The trades that `leave` has left: two that wait, one that was triggered, one for the market."""
-    trades = [floor.next_trade_id() for _ in range(4)]
+    trades = [context.next_trade_id() for _ in range(4)]
     for trade, (type_, status) in zip(
         trades, [("TLB", "PNDG"), ("TSL", "PNDG"), ("TLS", "SBMT"), ("TMB", "SBMT")], strict=True
     ):
@@ -54,16 +54,16 @@ def left(engine: Engine, floor: Floor, untouched: None) -> list[int]:
     return trades
 
 
-def test_the_first_trade_of_a_run_follows_the_last_that_was_loaded(engine: Engine, floor: Floor) -> None:
+def test_the_first_trade_of_a_run_follows_the_last_that_was_loaded(engine: Engine, context: Context) -> None:
     [(last,)] = engine.query("SELECT MAX(t_id) FROM brokerage.trade WHERE t_dts < '2026-01-01'")
-    assert TradeCleanup(floor).inputs(random.Random(1)) == (last + 1,)
+    assert TradeCleanup(context).inputs(random.Random(1)) == (last + 1,)
 
 
 def test_what_is_left_over_is_cancelled(
-    engine: Engine, floor: Floor, session: Session, left: list[int], broken: Callable
+    engine: Engine, context: Context, session: Session, left: list[int], broken: Callable
 ) -> None:
     assert broken() == []
-    cleanup = TradeCleanup(floor)
+    cleanup = TradeCleanup(context)
     assert cleanup.execute(session, cleanup.inputs(random.Random(1))) is Outcome.COMMITTED
 
     rows = engine.query(f"SELECT t_id, t_st_id, t_dts FROM brokerage.trade WHERE t_id >= {left[0]} ORDER BY t_id")
@@ -75,23 +75,23 @@ def test_what_is_left_over_is_cancelled(
     assert history(engine, left[3]) == {("SBMT", placed), ("CNCL", NOW)}
     assert engine.query("SELECT COUNT(*) FROM brokerage.trade_request")[0][0] == 0
     [(loaded,)] = engine.query("SELECT COUNT(*) FROM brokerage.trade WHERE t_st_id = 'CMPT'")
-    assert loaded == floor.population.trades
+    assert loaded == context.population.trades
     assert broken() == []
 
 
 def test_it_says_how_many_there_were_and_finds_none_the_second_time(
-    floor: Floor, session: Session, left: list[int]
+    context: Context, session: Session, left: list[int]
 ) -> None:
-    first = TradeCleanup(floor).inputs(random.Random(1)).first_trade
+    first = TradeCleanup(context).inputs(random.Random(1)).first_trade
     call = first, "2026-11-23T10:00:00.000"
     assert [tuple(row) for row in session.call("trade_cleanup_cancel", call)] == [(2, 2)]
     assert [tuple(row) for row in session.call("trade_cleanup_cancel", call)] == [(0, 0)]
 
 
 def test_trades_before_the_first_are_not_looked_at(
-    engine: Engine, floor: Floor, session: Session, untouched: None
+    engine: Engine, context: Context, session: Session, untouched: None
 ) -> None:
-    trade = floor.next_trade_id()
+    trade = context.next_trade_id()
     leave(engine, trade, "TMS", "SBMT")
     assert [tuple(row) for row in session.call("trade_cleanup_cancel", (trade + 1, PLACED))] == [(0, 0)]
     assert engine.query(f"SELECT t_st_id FROM brokerage.trade WHERE t_id = {trade}")[0][0] == "SBMT"

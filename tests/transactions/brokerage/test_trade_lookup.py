@@ -9,7 +9,7 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.past_trades import TRADES, Asked
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL, HOLDINGS, TradeLookup
 from stallmark.transactions.workload import Outcome
@@ -50,8 +50,8 @@ def told(engine: Engine, frame: str, which: str, order: str = "t_dts, t_id") -> 
     ]
 
 
-def test_by_id(engine: Engine, session: Session, floor: Floor, rng: random.Random) -> None:
-    lookup = TradeLookup(floor)
+def test_by_id(engine: Engine, session: Session, context: Context, rng: random.Random) -> None:
+    lookup = TradeLookup(context)
     asked = next(each for each in iter(lambda: lookup.inputs(rng), None) if each.frame == BY_ID)
     assert lookup.execute(session, asked) is Outcome.COMMITTED
     rows = session.call(*asked[:2])
@@ -142,33 +142,33 @@ def test_at_most_twenty_changes(engine: Engine, session: Session) -> None:
     assert rows == sorted(rows)
 
 
-def test_trades_that_are_not_there(session: Session, floor: Floor) -> None:
+def test_trades_that_are_not_there(session: Session, context: Context) -> None:
     asked = Asked.by_id(BY_ID, [200_000_000_000_001, 200_000_000_000_002, 5, 7])
     with pytest.raises(CallFailed, match="of 4 trades are not there: run `stallmark check`"):
-        TradeLookup(floor).execute(session, asked)
+        TradeLookup(context).execute(session, asked)
 
 
-def test_a_lookup_that_finds_less_is_none_that_failed(session: Session, floor: Floor) -> None:
+def test_a_lookup_that_finds_less_is_none_that_failed(session: Session, context: Context) -> None:
     for frame in (BY_ACCOUNT, BY_SYMBOL, HOLDINGS):
-        assert TradeLookup(floor).execute(session, Asked(frame, (0, OPENING))) is Outcome.COMMITTED
+        assert TradeLookup(context).execute(session, Asked(frame, (0, OPENING))) is Outcome.COMMITTED
 
 
-def test_all_that_is_drawn_is_executed(session: Session, floor: Floor, rng: random.Random) -> None:
-    lookup = TradeLookup(floor)
+def test_all_that_is_drawn_is_executed(session: Session, context: Context, rng: random.Random) -> None:
+    lookup = TradeLookup(context)
     assert {lookup.execute(session, lookup.inputs(rng)) for _ in range(60)} == {Outcome.COMMITTED}
 
 
-def test_shares_of_the_branches(floor: Floor, rng: random.Random) -> None:
-    lookup, draws = TradeLookup(floor), 10_000
+def test_shares_of_the_branches(context: Context, rng: random.Random) -> None:
+    lookup, draws = TradeLookup(context), 10_000
     frames = Counter(lookup.inputs(rng).frame for _ in range(draws))
     shares = {BY_ID: 0.3, BY_ACCOUNT: 0.3, BY_SYMBOL: 0.3, HOLDINGS: 0.1}
     assert set(frames) == set(shares)
     assert all(frames[frame] / draws == pytest.approx(share, abs=0.015) for frame, share in shares.items())
 
 
-def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
     one, two, other = (
         [lookup.inputs(rng) for _ in range(300)]
-        for lookup, rng in ((TradeLookup(floor), random.Random(seed)) for seed in (3, 3, 4))
+        for lookup, rng in ((TradeLookup(context), random.Random(seed)) for seed in (3, 3, 4))
     )
     assert one == two != other

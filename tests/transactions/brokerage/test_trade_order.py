@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.schema.brokerage.population import COMPANIES, KEY, MOST_ACCOUNTS, symbol, tax_id
-from stallmark.transactions.brokerage.floor import Floor, dollars
-from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.brokerage.context import Context, dollars
+from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_order import QUANTITIES, TradeOrder, TradeOrderInputs
 from stallmark.transactions.brokerage.trade_result import TradeResult
@@ -28,8 +28,8 @@ WAIT_S = 4.5
 
 
 @pytest.fixture
-def order(floor: Floor) -> TradeOrder:
-    return TradeOrder(floor)
+def order(context: Context) -> TradeOrder:
+    return TradeOrder(context)
 
 
 @pytest.fixture
@@ -169,13 +169,13 @@ def test_a_market_order_goes_to_the_market(
 def test_a_limit_order_waits_for_its_price_on_the_tape(
     session: Session, order: TradeOrder, account: int, posted: list, clock: Any
 ) -> None:
-    floor: Floor = order.shared
-    bid = floor.price(SECURITY, clock.now() + timedelta(seconds=WAIT_S))
+    context: Context = order.shared
+    bid = context.price(SECURITY, clock.now() + timedelta(seconds=WAIT_S))
     order.execute(session, an_order(account, "TLS"))
     assert posted == []
     clock.moment += timedelta(seconds=WAIT_S)
     for _ in range(10):
-        floor.market.report(Order(0, SECURITY + 1, 200), 2_000)
+        context.market.report(Order(0, SECURITY + 1, 200), 2_000)
     [(kind, tape, _)] = posted
     assert kind is MarketFeed
     assert (tape[1].security, tape[1].cents) == (SECURITY, bid)
@@ -244,7 +244,7 @@ def test_a_security_that_is_not_there_is_said(session: Session, order: TradeOrde
 
 
 def test_balances_and_totals_that_change_meanwhile_abort_nothing(
-    engine: Engine, session: Session, account: int, floor: Floor, clock: Any
+    engine: Engine, session: Session, account: int, context: Context, clock: Any
 ) -> None:
     if engine.dialect != "postgresql":
         pytest.skip("SQL Server makes the others wait")
@@ -257,7 +257,7 @@ def test_balances_and_totals_that_change_meanwhile_abort_nothing(
             f"UPDATE brokerage.last_trade SET lt_vol = lt_vol WHERE lt_s_symb = '{symbol(SECURITY)}'",
         ):
             engine.execute(change)
-        trade = floor.next_trade_id()
+        trade = context.next_trade_id()
         terms = ("PNDG", "TLB", 1, symbol(SECURITY), 100, "20.00", account, "A B", "9.00", "1.00", 0, broker)
         session.call("trade_order_submit", (trade, clock.now().isoformat(), *terms))
         session.roll_back()
@@ -265,9 +265,9 @@ def test_balances_and_totals_that_change_meanwhile_abort_nothing(
 
 @given(seed=st.integers(), count=st.integers(1, 100))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_inputs_follow_from_the_generator(floor: Floor, seed: int, count: int) -> None:
+def test_inputs_follow_from_the_generator(context: Context, seed: int, count: int) -> None:
     def drawn() -> list[TradeOrderInputs]:
-        order, rng = TradeOrder(floor), random.Random(seed)
+        order, rng = TradeOrder(context), random.Random(seed)
         return [order.inputs(rng) for _ in range(count)]
 
     assert drawn() == drawn()
@@ -280,9 +280,9 @@ def test_inputs_follow_from_the_generator(floor: Floor, seed: int, count: int) -
             assert one.symbol == symbol(one.security)
 
 
-def test_inputs_are_drawn_in_their_shares(engine: Engine, floor: Floor, rng: random.Random) -> None:
+def test_inputs_are_drawn_in_their_shares(engine: Engine, context: Context, rng: random.Random) -> None:
     permitted = set(engine.query("SELECT ap_ca_id, ap_tax_id FROM brokerage.account_permission"))
-    order = TradeOrder(floor)
+    order = TradeOrder(context)
     many = [order.inputs(rng) for _ in range(40_000)]
     owners = [tax_id((one.account - 1) // MOST_ACCOUNTS - KEY) for one in many]
     by_others = [one for one in many if one.executor]
@@ -309,9 +309,9 @@ def test_inputs_are_drawn_in_their_shares(engine: Engine, floor: Floor, rng: ran
 
 
 def test_conditions_hold_after_orders_of_all_kinds(
-    session: Session, floor: Floor, rng: random.Random, clock: Any, broken: Callable[[], list], untouched: None
+    session: Session, context: Context, rng: random.Random, clock: Any, broken: Callable[[], list], untouched: None
 ) -> None:
-    order = TradeOrder(floor)
+    order = TradeOrder(context)
     outcomes: Counter[Outcome] = Counter()
     for _ in range(150):
         clock.moment += timedelta(milliseconds=137)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.schema.brokerage.population import symbol
-from stallmark.transactions.brokerage.floor import dollars
+from stallmark.transactions.brokerage.context import dollars
 from stallmark.transactions.brokerage.trade_order import QUANTITIES
 
 SECURITY = 7

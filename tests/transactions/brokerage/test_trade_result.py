@@ -19,8 +19,8 @@ from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.brokerage.matching import Holdings, Trades
 from stallmark.loaders.brokerage.orders import QUANTITIES
 from stallmark.loaders.brokerage.trades import SETTLED_AFTER_DAYS
-from stallmark.transactions.brokerage.floor import Floor
-from stallmark.transactions.brokerage.market import Market, Order, Report
+from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.market_emulator import MarketEmulator, Order, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult, due_date
 from stallmark.transactions.workload import Outcome, Transaction
@@ -33,10 +33,10 @@ UNTAXED, AT_SOURCE, ELSEWHERE = 0, 1, 2
 class Desk:
     """Submits trades by SQL, with the traces that they then have, and has them executed."""
 
-    def __init__(self, engine: Engine, session: Session, floor: Floor):
-        self.floor = floor
+    def __init__(self, engine: Engine, session: Session, context: Context):
+        self.context = context
         self._session = session
-        self._result = TradeResult(floor)
+        self._result = TradeResult(context)
         self._connection = engine.connect()
 
     def close(self) -> None:
@@ -60,12 +60,12 @@ class Desk:
     def submit(
         self, account: int, kind: str, quantity: int, *, security: int = 0, lifo: bool = False, cash: bool = True
     ) -> Order:
-        trade, now = self.floor.next_trade_id(), self.floor.clock.now() - timedelta(seconds=2)
+        trade, now = self.context.next_trade_id(), self.context.clock.now() - timedelta(seconds=2)
         self._connection.execute(
             "INSERT INTO brokerage.trade (t_id, t_dts, t_st_id, t_tt_id, t_is_cash, t_s_symb, t_qty, t_bid_price, "
             "t_ca_id, t_exec_name, t_trade_price, t_chrg, t_comm, t_tax, t_lifo) "
             f"SELECT {trade}, CAST('{now.isoformat()}' AS {self._moment}), 'SBMT', '{kind}', '{cash}', "
-            f"'{self.floor.symbols[security]}', {quantity}, 25, ca_id, 'A Tester', NULL, ch_chrg, 0, 0, '{lifo}' "
+            f"'{self.context.symbols[security]}', {quantity}, 25, ca_id, 'A Tester', NULL, ch_chrg, 0, 0, '{lifo}' "
             "FROM brokerage.customer_account JOIN brokerage.customer ON c_id = ca_c_id "
             f"JOIN brokerage.charge ON ch_c_tier = c_tier AND ch_tt_id = '{kind}' WHERE ca_id = {account}"
         )
@@ -77,7 +77,7 @@ class Desk:
         return Order(trade, security, quantity)
 
     def execute(self, order: Order, cents: int, ms_later: int = 1) -> Outcome:
-        self.floor.clock.moment += timedelta(milliseconds=ms_later)  # type: ignore[attr-defined]
+        self.context.clock.moment += timedelta(milliseconds=ms_later)  # type: ignore[attr-defined]
         return self._result.execute(self._session, (order, cents))
 
     def trade(self, account: int, kind: str, quantity: int, cents: int = 2_500, **more) -> int:
@@ -130,8 +130,8 @@ def half_up(cents: Decimal) -> int:
 
 
 @pytest.fixture
-def desk(engine: Engine, session: Session, floor: Floor) -> Iterator[Desk]:
-    with closing(Desk(engine, session, floor)) as desk:
+def desk(engine: Engine, session: Session, context: Context) -> Iterator[Desk]:
+    with closing(Desk(engine, session, context)) as desk:
         yield desk
 
 
@@ -204,7 +204,7 @@ def test_as_the_loader_has_it(desk: Desk, trades: list[tuple], tax_status: int) 
         order = desk.submit(account, kind, quantity, lifo=lifo)
         desk.execute(order, cents, ms_later)
         keys.append(order.trade)
-        times.append(desk.floor.clock.now())
+        times.append(desk.context.clock.now())
     kinds, quantities, prices, lifos, _ = zip(*trades, strict=True)
     loader = Holdings(positions=1)
     history, earned = loader.match(
@@ -240,7 +240,7 @@ def test_what_is_written(desk: Desk, kind: str, tax_status: int, cash: bool) -> 
     account = desk.idle_account(tax_status)
     broker, name, kind_name, rate, charge = desk.row(
         "SELECT ca_b_id, s_name, tt_name, cr_rate, ch_chrg FROM brokerage.customer_account "
-        f"JOIN brokerage.customer ON c_id = ca_c_id JOIN brokerage.security ON s_symb = '{desk.floor.symbols[9]}' "
+        f"JOIN brokerage.customer ON c_id = ca_c_id JOIN brokerage.security ON s_symb = '{desk.context.symbols[9]}' "
         f"JOIN brokerage.trade_type ON tt_id = '{kind}' "
         "JOIN brokerage.charge ON ch_tt_id = tt_id AND ch_c_tier = c_tier "
         "JOIN brokerage.commission_rate ON cr_c_tier = c_tier AND cr_tt_id = tt_id AND cr_ex_id = s_ex_id "
@@ -256,7 +256,7 @@ def test_what_is_written(desk: Desk, kind: str, tax_status: int, cash: bool) -> 
 
     commission = half_up(400 * then * Decimal(rate) / 100)
     tax = half_up(200 * 399 * desk.rate(account)) if tax_status != UNTAXED else 0
-    now = desk.floor.clock.now().isoformat(" ", "milliseconds")
+    now = desk.context.clock.now().isoformat(" ", "milliseconds")
     state, moment, price, *costs = desk.row(
         f"SELECT t_st_id, t_dts, t_trade_price, t_chrg, t_comm, t_tax FROM brokerage.trade WHERE t_id = {trade}"
     )
@@ -318,10 +318,10 @@ def test_what_fails_leaves_nothing(desk: Desk) -> None:
     assert desk.holdings(account) == [(order.trade, 2_500, 100)]
 
 
-def test_the_market_is_told_after_the_commit(engine: Engine, session: Session, floor: Floor, rng) -> None:
+def test_the_market_is_told_after_the_commit(engine: Engine, session: Session, context: Context, rng) -> None:
     seen, fed = [], []
 
-    class Watched(Market):
+    class Watched(MarketEmulator):
         def report(self, order: Order, cents: int) -> None:
             seen.append(desk.row(f"SELECT t_st_id FROM brokerage.trade WHERE t_id = {order.trade}"))
             super().report(order, cents)
@@ -330,9 +330,9 @@ def test_the_market_is_told_after_the_commit(engine: Engine, session: Session, f
         assert kind is MarketFeed
         fed.append(inputs)
 
-    securities = floor.population.securities
-    market = Watched(securities, floor.price, floor.clock, post, rng, TradeResult, MarketFeed)
-    with closing(Desk(engine, session, replace(floor, market=market))) as desk:
+    securities = context.population.securities
+    market = Watched(securities, context.price, context.clock, post, rng, TradeResult, MarketFeed)
+    with closing(Desk(engine, session, replace(context, market=market))) as desk:
         account = desk.idle_account()
         with pytest.raises(CallFailed):
             desk.execute(Order(17, 0, 100), 2_500)
@@ -357,8 +357,8 @@ def test_the_time_is_that_of_the_turn(engine: Engine, desk: Desk) -> None:
         pid = desk._session.server_pid
         look = f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'"
         eventually(lambda: desk.query(look), "that the account is waited for")
-        desk.floor.clock.moment += timedelta(minutes=1)
-        turn = desk.floor.clock.now()
+        desk.context.clock.moment += timedelta(minutes=1)
+        turn = desk.context.clock.now()
     waiting.join()
     holder.close()
     assert desk.row(f"SELECT h_dts FROM brokerage.holding WHERE h_t_id = {order.trade}") == (turn,)
@@ -381,13 +381,13 @@ def test_many_at_once_lose_nothing(
     left, turn = list(orders), threading.Lock()
 
     def work(session: Session) -> None:
-        result = TradeResult(desk.floor)
+        result = TradeResult(desk.context)
         while True:
             with turn:
                 if not left:
                     return
                 order = left.pop()
-                desk.floor.clock.moment += timedelta(milliseconds=1)  # type: ignore[attr-defined]
+                desk.context.clock.moment += timedelta(milliseconds=1)  # type: ignore[attr-defined]
             try:
                 result.execute(session, (order, 2_500))
                 next(completed)

@@ -7,15 +7,15 @@ from support.answers import values
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.trade_status import Status, TradeStatus
 from stallmark.transactions.workload import Outcome
 
 
-def test_inputs(engine: Engine, floor: Floor) -> None:
+def test_inputs(engine: Engine, context: Context) -> None:
     drawn, again = (
         [status.inputs(rng) for _ in range(1_000)]
-        for status, rng in ((TradeStatus(floor), random.Random(3)) for _ in range(2))
+        for status, rng in ((TradeStatus(context), random.Random(3)) for _ in range(2))
     )
     assert drawn == again
     there = {account for (account,) in engine.query("SELECT ca_id FROM brokerage.customer_account")}
@@ -53,7 +53,7 @@ def test_the_fifty_latest_trades(engine: Engine, session: Session, busy_account:
     assert values(session.call("trade_status", (busy_account,))) == values([expected])
 
 
-def test_an_account_without_trades(engine: Engine, session: Session, floor: Floor) -> None:
+def test_an_account_without_trades(engine: Engine, session: Session, context: Context) -> None:
     [(account, last, first, broker)] = engine.query(
         "SELECT ca_id, c_l_name, c_f_name, b_name FROM brokerage.customer_account "
         "JOIN brokerage.customer ON c_id = ca_c_id JOIN brokerage.broker ON b_id = ca_b_id "
@@ -61,9 +61,9 @@ def test_an_account_without_trades(engine: Engine, session: Session, floor: Floo
         "ORDER BY ca_id OFFSET 0 ROWS FETCH FIRST 1 ROWS ONLY"
     )
     assert session.call("trade_status", (account,)) == [(None,) * 10 + (last, first, broker)]
-    assert TradeStatus(floor).execute(session, Status(account)) is Outcome.COMMITTED
+    assert TradeStatus(context).execute(session, Status(account)) is Outcome.COMMITTED
 
 
-def test_an_account_that_is_not_there(session: Session, floor: Floor) -> None:
+def test_an_account_that_is_not_there(session: Session, context: Context) -> None:
     with pytest.raises(CallFailed, match="there is no account 1: run `stallmark check`"):
-        TradeStatus(floor).execute(session, Status(1))
+        TradeStatus(context).execute(session, Status(1))

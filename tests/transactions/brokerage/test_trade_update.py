@@ -11,7 +11,7 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
-from stallmark.transactions.brokerage.floor import Floor
+from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.past_trades import TRADES, Asked
 from stallmark.transactions.brokerage.trade_lookup import BY_ACCOUNT, BY_ID, BY_SYMBOL
 from stallmark.transactions.brokerage.trade_update import CASH_NAME, CASH_TYPE, EXECUTOR, TradeUpdate
@@ -63,8 +63,8 @@ def in_other_words(frame: str, text: str) -> str:
     raise AssertionError(text)
 
 
-def test_what_is_changed_and_taken_back(engine: Engine, session: Session, floor: Floor, asked: Asked) -> None:
-    update = TradeUpdate(floor)
+def test_what_is_changed_and_taken_back(engine: Engine, session: Session, context: Context, asked: Asked) -> None:
+    update = TradeUpdate(context)
     chosen = {row[0] for row in session.call(LOOKUPS[asked.frame], asked.parameters)}
     before = {frame: dict(engine.query(said)) for frame, said in SAID.items()}
     assert update.execute(session, asked) is Outcome.COMMITTED
@@ -87,7 +87,7 @@ def test_it_tells_what_is_afterwards(session: Session, asked: Asked) -> None:
     assert values(known) != values(session.call(LOOKUPS[asked.frame], asked.parameters))
 
 
-def test_it_tells_of_what_the_words_for_a_payment_are_made(engine: Engine, session: Session, floor: Floor) -> None:
+def test_it_tells_of_what_the_words_for_a_payment_are_made(engine: Engine, session: Session, context: Context) -> None:
     with session.transaction(Isolation.REPEATABLE_READ):
         told = session.call(CASH_NAME, (busiest(engine, "t_s_symb"), OPENING))
         session.roll_back()
@@ -97,14 +97,14 @@ def test_it_tells_of_what_the_words_for_a_payment_are_made(engine: Engine, sessi
         assert words == f"{kind} {quantity} shares in {security}"
 
 
-def test_margin_is_settled_in_other_words_too(engine: Engine, session: Session, floor: Floor) -> None:
+def test_margin_is_settled_in_other_words_too(engine: Engine, session: Session, context: Context) -> None:
     [(trade, account)] = engine.query(
         "SELECT t_id, t_ca_id FROM brokerage.trade WHERE t_id = "
         "(SELECT MIN(se_t_id) FROM brokerage.settlement WHERE se_cash_type = 'Margin')"
     )
     said = f"SELECT se_cash_type FROM brokerage.settlement WHERE se_t_id = {trade}"
     for words in ("Margin Account", "Margin"):
-        TradeUpdate(floor).execute(session, Asked(CASH_TYPE, (account, OPENING)))
+        TradeUpdate(context).execute(session, Asked(CASH_TYPE, (account, OPENING)))
         assert engine.query(said) == [(words,)]
 
 
@@ -123,15 +123,15 @@ def test_no_more_than_twenty(engine: Engine, session: Session, frame: str, by: s
     assert changed == (paid if frame == CASH_NAME else {row[0] for row in rows})
 
 
-def test_where_trades_are_missing_nothing_is_changed(engine: Engine, session: Session, floor: Floor) -> None:
+def test_where_trades_are_missing_nothing_is_changed(engine: Engine, session: Session, context: Context) -> None:
     before = engine.query(TRADES_SAID)
     with pytest.raises(CallFailed, match="1 of 2 trades are not there: run `stallmark check`"):
-        TradeUpdate(floor).execute(session, Asked.by_id(EXECUTOR, [before[0][0], 5]))
+        TradeUpdate(context).execute(session, Asked.by_id(EXECUTOR, [before[0][0], 5]))
     assert engine.query(TRADES_SAID) == before
 
 
 def test_many_at_once_lose_nothing(
-    engine: Engine, open_session: Callable[[], Session], floor: Floor, asked: Asked
+    engine: Engine, open_session: Callable[[], Session], context: Context, asked: Asked
 ) -> None:
     """Some are turned away, and then try again; each that is committed has changed what the one before it left. They
     do not wait for each other in a circle."""
@@ -140,7 +140,7 @@ def test_many_at_once_lose_nothing(
     failures: list[CallFailed] = []
 
     def work(session: Session) -> None:
-        update, done = TradeUpdate(floor), 0
+        update, done = TradeUpdate(context), 0
         while done < times:
             try:
                 update.execute(session, asked)
@@ -159,26 +159,26 @@ def test_many_at_once_lose_nothing(
 
 
 def test_all_that_is_drawn_is_executed(
-    session: Session, floor: Floor, rng: random.Random, untouched: None, broken: Callable[[], list]
+    session: Session, context: Context, rng: random.Random, untouched: None, broken: Callable[[], list]
 ) -> None:
-    update = TradeUpdate(floor)
+    update = TradeUpdate(context)
     drawn = [update.inputs(rng) for _ in range(30)]
     assert {update.execute(session, each) for each in drawn} == {Outcome.COMMITTED}
     assert broken() == []
     assert {update.execute(session, each) for each in drawn} == {Outcome.COMMITTED}
 
 
-def test_shares_of_the_branches(floor: Floor, rng: random.Random) -> None:
-    update, draws = TradeUpdate(floor), 10_000
+def test_shares_of_the_branches(context: Context, rng: random.Random) -> None:
+    update, draws = TradeUpdate(context), 10_000
     frames = Counter(update.inputs(rng).frame for _ in range(draws))
     shares = {EXECUTOR: 0.33, CASH_TYPE: 0.33, CASH_NAME: 0.34}
     assert set(frames) == set(shares)
     assert all(frames[frame] / draws == pytest.approx(share, abs=0.015) for frame, share in shares.items())
 
 
-def test_inputs_are_a_function_of_the_generator(floor: Floor) -> None:
+def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
     one, two, other = (
         [update.inputs(rng) for _ in range(300)]
-        for update, rng in ((TradeUpdate(floor), random.Random(seed)) for seed in (3, 3, 4))
+        for update, rng in ((TradeUpdate(context), random.Random(seed)) for seed in (3, 3, 4))
     )
     assert one == two != other

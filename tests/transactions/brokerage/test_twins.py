@@ -25,11 +25,11 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
 from stallmark.transactions.brokerage import WORKLOAD
-from stallmark.transactions.brokerage.floor import open_floor
-from stallmark.transactions.brokerage.market import Report
+from stallmark.transactions.brokerage.context import open_context
+from stallmark.transactions.brokerage.market_emulator import Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
-from stallmark.transactions.workload import Surroundings, Transaction
+from stallmark.transactions.workload import Transaction, WorkloadContext
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 SEED = 1
@@ -107,11 +107,11 @@ def play(engine: Engine, each: int) -> tuple[list[Answer], dict[str, tuple[int, 
     def post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
         later.append((clock.now() + timedelta(seconds=after_s), len(later), kind, inputs))
 
-    floor = open_floor(Surroundings(SCALE, SEED, engine.query, post), TradeResult, MarketFeed, clock)
-    kinds = {kind: kind(floor) for kind in WORKLOAD.transactions}
+    context = open_context(WorkloadContext(SCALE, SEED, engine.query, post), TradeResult, MarketFeed, clock)
+    kinds = {kind: kind(context) for kind in WORKLOAD.transactions}
     try:
         WORKLOAD.prepare(sessions, kinds)
-        for kind, inputs in _schedule(each, floor, kinds, clock, later, done):
+        for kind, inputs in _schedule(each, context, kinds, clock, later, done):
             session.transaction_name = kind.name
             kinds[kind].execute(session, inputs)
             done[kind.name] += 1
@@ -121,7 +121,7 @@ def play(engine: Engine, each: int) -> tuple[list[Answer], dict[str, tuple[int, 
     return session.answers, checksums(engine, WORKLOAD.metadata), done
 
 
-def _schedule(each, floor, kinds, clock, later, done) -> Iterator[tuple[type[Transaction], tuple]]:
+def _schedule(each, context, kinds, clock, later, done) -> Iterator[tuple[type[Transaction], tuple]]:
     """Users' transactions shuffled; before each, what is due by the clock. Then feeds up to the number, and a cleanup,
     which finds orders that nobody has answered. Feeds of the market have twenty tickers, those up to the number fewer:
     Babelfish takes long for each."""
@@ -137,8 +137,8 @@ def _schedule(each, floor, kinds, clock, later, done) -> Iterator[tuple[type[Tra
             yield due, inputs
         yield kind, kinds[kind].inputs(rng)
     for _ in range(max(0, each - done["market_feed"])):
-        symbols = rng.sample(range(len(floor.symbols)), SHORT_FEED)
-        yield MarketFeed, tuple(Report(s, floor.price(s, clock.now()), 100) for s in symbols)
+        symbols = rng.sample(range(len(context.symbols)), SHORT_FEED)
+        yield MarketFeed, tuple(Report(s, context.price(s, clock.now()), 100) for s in symbols)
     yield WORKLOAD.opening, kinds[WORKLOAD.opening].inputs(rng)
 
 

@@ -9,7 +9,7 @@ from support.injected import Injected
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.transactions import checks, warehouse
-from stallmark.transactions.checks import Finding
+from stallmark.transactions.checks import ConditionResult
 from stallmark.transactions.warehouse import WORKLOAD
 
 _TEXTS = {path.read_text(): path.name for path in files(warehouse).joinpath("conditions").iterdir()}
@@ -58,7 +58,7 @@ INJECTIONS = [
 ]  # fmt: skip
 
 
-def check(engine: Engine, factor: float, *only: str, driven: bool = False) -> dict[str, Finding]:
+def check(engine: Engine, factor: float, *only: str, driven: bool = False) -> dict[str, ConditionResult]:
     """What all conditions find, or those of some files; by their files."""
     chosen = [c for c in WORKLOAD.conditions if not only or FILES[c.name] in only]
     findings = checks.run(engine, replace(WORKLOAD, conditions=chosen), {"factor": factor}, driven=driven)

@@ -49,7 +49,7 @@ class Load:
         return self._sum([self.users[executor][column] for executor in executors])
 
     def sessions(self) -> np.ndarray:
-        """Per second: those of users, and of attendants that have something to do."""
+        """Per second: those of users, and of background sessions that have something to do."""
         attending = self.all("service_us") - self.of_users("service_us")
         return self.user_sum("running") + attending / 1e6
 

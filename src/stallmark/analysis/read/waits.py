@@ -23,7 +23,7 @@ class Waits:
 
     def of(self, sessions: float) -> "Waits":
         """Of so many sessions in the mean, where more are connected: the others have nothing to do, and look as if
-        they waited for their client. (An attendant is idle until there is an order to attend to.)"""
+        they waited for their client. (A background session is idle until there is an order to attend to.)"""
         idle = sum(self.seen.values()) - sessions * self.seconds
         client = sum(seen for (name, _), seen in self.seen.items() if name == "client")
         if idle <= 0 or not client or not sessions:

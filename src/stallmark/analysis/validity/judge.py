@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.read.deferred_queue import Agenda
+from stallmark.analysis.read.deferred_queue import DeferredQueue
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load import Load
@@ -22,7 +22,7 @@ class Validity:
     workload: Workload
     load: Load
     errors: Errors
-    agenda: Agenda
+    deferred: DeferredQueue
     conditions: Sequence[Condition]
 
     def judge(
@@ -38,7 +38,7 @@ class Validity:
             gates.aborts(transactions) if contended else None,
             gates.locks(wait_share) if contended else None,
             gates.limits(self.workload, transactions),
-            gates.lag(self.agenda.lateness(interval)),
+            gates.lag(self.deferred.lateness(interval)),
             gates.conditions(self.conditions),
             self._completed(),
         ]

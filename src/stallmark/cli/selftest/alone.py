@@ -11,7 +11,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.errors import ErrorClass
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.transactions import find_workload
-from stallmark.transactions.workload import Outcome, Surroundings, Transaction
+from stallmark.transactions.workload import Outcome, Transaction, WorkloadContext
 
 CALL_TIMEOUT_S = 60.0
 
@@ -24,7 +24,7 @@ class Alone:
         self.posted: deque[tuple[type[Transaction], tuple]] = deque()
         self._engine, self._workload = engine, find_workload(choice.name)
         self._rng = random.Random(choice.seed)
-        around = Surroundings(choice.scale, choice.seed, engine.query, self._post)
+        around = WorkloadContext(choice.scale, choice.seed, engine.query, self._post)
         self.shared = self._workload.share(around)
         self._transactions = {
             kind: kind(self.shared) for kind in self._workload.transactions if kind is not self._workload.opening

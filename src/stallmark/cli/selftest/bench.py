@@ -24,8 +24,8 @@ from stallmark.record.reader import Record, find_records
 from stallmark.report import write_report
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import checks, find_workload
-from stallmark.transactions.brokerage.floor import Floor
-from stallmark.transactions.brokerage.market import OTHER_SHARES, Report
+from stallmark.transactions.brokerage.context import Context
+from stallmark.transactions.brokerage.market_emulator import OTHER_SHARES, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.workload import Outcome, Workload
 
@@ -180,12 +180,12 @@ def _execute_alone(bench: Bench) -> str:
 
 def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
     """The tape reports that the securities of all limit orders have come to the limits; these are executed then."""
-    floor: Floor = alone.shared
+    context: Context = alone.shared
     waiting = "SELECT tr_tt_id, tr_s_symb, tr_bid_price FROM brokerage.trade_request ORDER BY tr_t_id"
     requests = engine.query(waiting)
     if not requests:
         raise Wrong("no limit order waits for its price")
-    securities = {symbol: security for security, symbol in enumerate(floor.symbols)}
+    securities = {symbol: security for security, symbol in enumerate(context.symbols)}
     tape = tuple(Report(securities[symbol], round(limit * 100), OTHER_SHARES) for _, symbol, limit in requests)
     alone.execute(MarketFeed, tape)
     alone.answer()

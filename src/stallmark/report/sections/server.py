@@ -196,7 +196,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
     header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
     note = (
         "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
-        "share of the virtual users, beside whom attendants wait too."
+        "share of the virtual users, beside whom background sessions wait too."
     )
     if counted:
         note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."

@@ -12,17 +12,17 @@ from stallmark.engines.base import Engine
 from stallmark.schema.brokerage.population import TRADE_KEY, symbol
 from stallmark.schema.brokerage.prices import price_cents
 from stallmark.transactions.brokerage.clock import Clock, price_second
-from stallmark.transactions.brokerage.floor import Floor, dollars, open_floor
-from stallmark.transactions.brokerage.market import Order
+from stallmark.transactions.brokerage.context import Context, dollars, open_context
+from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
-from stallmark.transactions.workload import Surroundings
+from stallmark.transactions.workload import WorkloadContext
 
 
 @pytest.fixture
-def around(engine: Engine, floor: Floor) -> Surroundings:
-    scale = {"customers": floor.population.customers, "days": floor.population.days}
-    return Surroundings(scale, 1, engine.query, lambda kind, inputs, after_s: None)
+def around(engine: Engine, context: Context) -> WorkloadContext:
+    scale = {"customers": context.population.customers, "days": context.population.days}
+    return WorkloadContext(scale, 1, engine.query, lambda kind, inputs, after_s: None)
 
 
 @given(st.integers(0, 10**9))
@@ -31,25 +31,25 @@ def test_dollars(cents: int) -> None:
     assert dollars(cents)[-3] == "."
 
 
-def test_names_are_in_the_order_of_their_numbers(engine: Engine, floor: Floor) -> None:
-    companies = floor.population.companies
-    assert floor.symbols[0] == symbol(0)
-    for security in (0, companies - 1, companies, floor.population.securities - 1):
+def test_names_are_in_the_order_of_their_numbers(engine: Engine, context: Context) -> None:
+    companies = context.population.companies
+    assert context.symbols[0] == symbol(0)
+    for security in (0, companies - 1, companies, context.population.securities - 1):
         [(name,)] = engine.query(
             f"SELECT co_name FROM brokerage.security JOIN brokerage.company ON co_id = s_co_id "
-            f"WHERE s_symb = '{floor.symbols[security]}'"
+            f"WHERE s_symb = '{context.symbols[security]}'"
         )
-        assert floor.company_names[security if security < companies else security - companies] == name
-    assert [len(names) for names in (floor.symbols, floor.company_names, floor.broker_names)] == [685, 500, 10]
-    assert (len(floor.sector_names), len(floor.industry_names)) == (12, 102)
+        assert context.company_names[security if security < companies else security - companies] == name
+    assert [len(names) for names in (context.symbols, context.company_names, context.broker_names)] == [685, 500, 10]
+    assert (len(context.sector_names), len(context.industry_names)) == (12, 102)
     [(last,)] = engine.query("SELECT b_name FROM brokerage.broker WHERE b_id = 4300000010")
-    assert floor.broker_names[-1] == last
+    assert context.broker_names[-1] == last
 
 
-def test_no_two_processes_give_out_a_trade_id(engine: Engine, clock: Clock, around: Surroundings) -> None:
+def test_no_two_processes_give_out_a_trade_id(engine: Engine, clock: Clock, around: WorkloadContext) -> None:
     [(last,)] = engine.query("SELECT MAX(t_id) FROM brokerage.trade")
     floors = [
-        open_floor(dataclasses.replace(around, process=process, processes=3), TradeResult, MarketFeed, clock)
+        open_context(dataclasses.replace(around, process=process, processes=3), TradeResult, MarketFeed, clock)
         for process in range(3)
     ]
     ids = [each.next_trade_id() for _ in range(10) for each in floors]
@@ -57,7 +57,7 @@ def test_no_two_processes_give_out_a_trade_id(engine: Engine, clock: Clock, arou
     assert min(ids) > TRADE_KEY
 
 
-def test_a_process_that_asks_later_has_ids_of_its_own(clock: Clock, around: Surroundings) -> None:
+def test_a_process_that_asks_later_has_ids_of_its_own(clock: Clock, around: WorkloadContext) -> None:
     """The last trade is by then another, of one who has begun."""
     given_out: list[int] = []
     last = 0
@@ -67,31 +67,31 @@ def test_a_process_that_asks_later_has_ids_of_its_own(clock: Clock, around: Surr
 
     for process, last in ((1, 1_000), (0, 1_003), (2, 1_004), (3, 1_000)):
         here = dataclasses.replace(around, process=process, processes=4, query=query)
-        floor = open_floor(here, TradeResult, MarketFeed, clock)
-        ids = [floor.next_trade_id() for _ in range(20)]
+        context = open_context(here, TradeResult, MarketFeed, clock)
+        ids = [context.next_trade_id() for _ in range(20)]
         assert last < min(ids) <= last + 4
         given_out += ids
     assert len(set(given_out)) == len(given_out)
 
 
-def test_prices_are_those_of_the_loaders(floor: Floor, clock: Clock) -> None:
+def test_prices_are_those_of_the_loaders(context: Context, clock: Clock) -> None:
     for minutes in (0, 3, 777):
         moment: datetime = clock.now() + timedelta(minutes=minutes, milliseconds=123)
-        securities = np.arange(floor.population.securities)
+        securities = np.arange(context.population.securities)
         expected = price_cents(securities, np.full(len(securities), price_second(moment)))
-        assert [floor.price(security, moment) for security in securities.tolist()] == expected.tolist()
+        assert [context.price(security, moment) for security in securities.tolist()] == expected.tolist()
         assert set(expected.tolist()) <= set(range(2_000, 3_001))
 
 
-def test_processes_have_markets_of_their_own(clock: Clock, around: Surroundings) -> None:
+def test_processes_have_markets_of_their_own(clock: Clock, around: WorkloadContext) -> None:
     def answers(process: int) -> list[float]:
         posted: list[float] = []
         here = dataclasses.replace(
             around, process=process, processes=2, post=lambda kind, inputs, after_s: posted.append(after_s)
         )
-        floor = open_floor(here, TradeResult, MarketFeed, clock)
+        context = open_context(here, TradeResult, MarketFeed, clock)
         for trade in range(5):
-            floor.market.send(Order(trade, 1, 100))
+            context.market.send(Order(trade, 1, 100))
         return posted
 
     assert answers(0) == answers(0) != answers(1)

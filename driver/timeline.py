@@ -1,4 +1,4 @@
-"""The plan of one run's load: steps on a fixed timeline, known to every process before the first user starts."""
+"""The timeline of one run's load: steps on a fixed timeline, known to every process before the first user starts."""
 
 import math
 import os
@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Patience:
+class WarmUpLimits:
     """How long after its ramp a step may wait for a steady state before it is measured."""
 
     at_least_s: float
@@ -37,26 +37,26 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Timeline:
     """`rate` of open arrivals counts all users together, whatever the step."""
 
     steps: tuple[Step, ...]
     arrivals: Arrivals
     seed: int
-    attendants_each: float = 0.0
+    background_per_user: float = 0.0
     """Sessions beside each user's, for what no user starts."""
-    patience: Patience | None = None
+    warm_up_limits: WarmUpLimits | None = None
     """Where steps wait for a steady state they are planned as if it came at the last moment."""
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "Plan":
-        """The plan that `dataclasses.asdict` made `fields` of, in another process."""
+    def from_dict(cls, fields: Mapping[str, Any]) -> "Timeline":
+        """The timeline that `dataclasses.asdict` made `fields` of, in another process."""
         steps = tuple(Step(**step) for step in fields["steps"])
         arrivals = Arrivals(**fields["arrivals"])
-        patience = Patience(**fields["patience"]) if fields["patience"] else None
-        return cls(steps, arrivals, fields["seed"], fields["attendants_each"], patience)
+        warm_up_limits = WarmUpLimits(**fields["warm_up_limits"]) if fields["warm_up_limits"] else None
+        return cls(steps, arrivals, fields["seed"], fields["background_per_user"], warm_up_limits)
 
-    def measuring_from(self, index: int, second: float) -> "Plan":
+    def measuring_from(self, index: int, second: float) -> "Timeline":
         """With step number `index` measured from that second on, for as long as planned; later steps follow it."""
         earlier_s = self.steps[index].measure_s - second
         current = self.steps[index]
@@ -86,21 +86,21 @@ class Plan:
         users_here = math.ceil(self.most_users / machines)
         return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
 
-    def attendants(self, executors: int) -> int:
+    def background_sessions(self, executors: int) -> int:
         """In each of all the `executors`."""
-        return math.ceil(self.most_users * self.attendants_each / executors)
+        return math.ceil(self.most_users * self.background_per_user / executors)
 
-    def all_attendants(self, executors: Sequence[int]) -> int:
+    def all_background_sessions(self, executors: Sequence[int]) -> int:
         """On machines that have so many executors each."""
         machines = len(executors)
-        return sum(here * self.attendants(here * machines) for here in executors)
+        return sum(here * self.background_sessions(here * machines) for here in executors)
 
     def step_at(self, second: float) -> Step:
         """The step in force; the last one after the end."""
         return next((step for step in self.steps if second < step.end_s), self.steps[-1])
 
 
-def timeline(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
+def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
     """Steps of equal length one after the other; each ramps from the users of the one before.
 
     Users that come again have a step of another name: what went before is not the same.

@@ -15,7 +15,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.loaders import crew
+from stallmark.loaders import loader_pool
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import _begun_ahead
 
@@ -40,7 +40,7 @@ def engine(script: Script) -> Iterator[MssqlEngine]:
 
 
 def load(engine: Engine) -> None:
-    list(crew.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
+    list(loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
 
 
 def test_what_is_rolled_back_is_not_kept(database: EmbeddedEngine):
@@ -61,7 +61,7 @@ def test_who_never_came_to_write_has_kept_nothing(engine, script):
 
 
 def test_a_batch_that_is_whole_says_its_rows(engine):
-    [loaded] = crew.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1)
+    [loaded] = loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1)
     assert loaded.rows == 10 and loaded.bytes > 0
 
 
@@ -95,5 +95,5 @@ def test_a_batch_that_cannot_be_made_is_the_one_that_failed():
 
 def test_who_has_two_batches_loads_both(engine, script):
     batches = [Batch("tellers", number) for number in (0, 1, 2)]
-    loaded = list(crew.load(engine, "bank", 1, {"branches": 30_000}, batches, 1))
+    loaded = list(loader_pool.load(engine, "bank", 1, {"branches": 30_000}, batches, 1))
     assert [one.batch for one in loaded] == batches

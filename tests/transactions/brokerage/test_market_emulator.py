@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.transactions.brokerage.market import FEED, OTHER_SHARES, Market, Order, Report
+from stallmark.transactions.brokerage.market_emulator import FEED, OTHER_SHARES, MarketEmulator, Order, Report
 from stallmark.transactions.brokerage.market_feed import MarketFeed
 from stallmark.transactions.brokerage.trade_result import TradeResult
 
@@ -36,7 +36,7 @@ class World:
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
-        self.market = Market(SECURITIES, price, self, self.post, rng, TradeResult, MarketFeed)
+        self.market = MarketEmulator(SECURITIES, price, self, self.post, rng, TradeResult, MarketFeed)
 
     def now(self) -> datetime:
         return self.now_

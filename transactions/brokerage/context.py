@@ -1,4 +1,4 @@
-"""The trading floor: what all transactions of a load process share, made once before the load begins.
+"""The trading context: what all transactions of a load process share, made once before the load begins.
 
 Names that the loaders made of words are read from the database; all else follows from the scale.
 """
@@ -13,16 +13,16 @@ import numpy as np
 
 from stallmark.schema.brokerage.population import Population, symbol
 from stallmark.schema.brokerage.prices import cents_at, phase_s
-from stallmark.transactions.brokerage.choices import Choice, Part, choices
+from stallmark.transactions.brokerage.choices import Choice, LocalUnits, choices
 from stallmark.transactions.brokerage.clock import Clock, RunClock, price_second
-from stallmark.transactions.brokerage.market import Market
-from stallmark.transactions.workload import Surroundings, Transaction
+from stallmark.transactions.brokerage.market_emulator import MarketEmulator
+from stallmark.transactions.workload import Transaction, WorkloadContext
 
 
 @dataclass(frozen=True)
-class Floor:
+class Context:
     population: Population
-    part: Part
+    part: LocalUnits
     symbols: list[str]
     """By security."""
     company_names: list[str]
@@ -38,7 +38,7 @@ class Floor:
     price: Callable[[int, datetime], int]
     """Of a security at a moment, in cents."""
     clock: Clock
-    market: Market
+    market: MarketEmulator
     seed: int
     """Of the data."""
 
@@ -46,9 +46,9 @@ class Floor:
         return choices(self.population, self.part, rng)
 
 
-def open_floor(
-    around: Surroundings, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
-) -> Floor:
+def open_context(
+    around: WorkloadContext, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
+) -> Context:
     """`result` and `feed` are what the market answers with."""
     population = Population.of(around.scale)
     clock = clock or RunClock()
@@ -62,9 +62,9 @@ def open_floor(
     def names(query: str) -> list[str]:
         return [name for (name,) in around.query(query)]
 
-    return Floor(
+    return Context(
         population,
-        Part.of(population.units, around.machine, around.machines, around.locality),
+        LocalUnits.of(population.units, around.machine, around.machines, around.locality),
         symbols,
         company_names=names("SELECT co_name FROM brokerage.company ORDER BY co_id"),
         broker_names=names("SELECT b_name FROM brokerage.broker ORDER BY b_id"),
@@ -74,7 +74,7 @@ def open_floor(
         next_round=count(rng.randrange(1_000)).__next__,
         price=price,
         clock=clock,
-        market=Market(population.securities, price, clock, around.post, rng, result, feed),
+        market=MarketEmulator(population.securities, price, clock, around.post, rng, result, feed),
         seed=around.seed,
     )
 

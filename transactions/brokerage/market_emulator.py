@@ -41,7 +41,7 @@ class Order(NamedTuple):
     quantity: int
 
 
-class Market:
+class MarketEmulator:
     """Of so many `securities`; `price(security, moment)` is in cents. `result` and `feed` are posted with an Order and
     its price in cents, and with the Reports, as inputs."""
 
