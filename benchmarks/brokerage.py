@@ -34,6 +34,7 @@ from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.emulator import DeviceModel
@@ -136,7 +137,7 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
     """(TPS, executor CPU µs per transaction) of the measured interval."""
     folder = WORK / "record"
     rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, {})
+    writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload(workload)
     order = {
         "engine": engine.spec(),

@@ -28,6 +28,7 @@ from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.emulator import DeviceModel
@@ -44,7 +45,7 @@ SLOW = {
 def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     """(committed TPS, executor CPU µs per transaction) of the measured interval."""
     shutil.rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, {})
+    writer = RecordWriter(folder, Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     order = {
         "engine": engine.spec(),

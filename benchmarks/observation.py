@@ -23,6 +23,7 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
@@ -72,7 +73,7 @@ def collectors(rounds: int) -> None:
 
 def _tps(engine: EmbeddedEngine, observed: bool) -> float:
     shutil.rmtree(WORK / "observation", ignore_errors=True)
-    writer = RecordWriter(WORK / "observation", {})
+    writer = RecordWriter(WORK / "observation", Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     order = {
         "engine": engine.spec(),

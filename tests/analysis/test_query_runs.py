@@ -12,7 +12,7 @@ from stallmark.analysis.queries.comparison import in_order, is_io
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 
-BARE = {"data": {"name": "nvme0n1"}}
+BARE = {"name": "nvme0n1"}
 
 
 def of(folder):

@@ -63,7 +63,7 @@ def test_options(runs, disks):
     assert (entry["name"], entry["offset_s"], entry["counters"]) == ("array A", -2.5, 2)
     assert entry["time_zone"] == "Europe/Berlin, as given"
     assert entry["span"][0] == "2025-11-21T10:01:00.500+00:00"
-    rows = Record(runs[0]).table("foreign_array_a")
+    rows = Record(runs[0]).table("external_array_a")
     assert set(rows["counter"].to_pylist()) == {
         "PhysicalDisk Avg. Disk sec/Read", "PhysicalDisk Avg. Disk Queue Length",
     }  # fmt: skip

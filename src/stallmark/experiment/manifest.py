@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 import stallmark
@@ -13,7 +12,7 @@ from stallmark.engines.base import Engine
 from stallmark.loaders.ledger import Entry
 from stallmark.record import machine
 from stallmark.record import manifest as recorded
-from stallmark.record.manifest import Device, Devices, EmulatedArray, Manifest, Memory
+from stallmark.record.manifest import Device, Devices, EmulatedArray, Manifest, Memory, now
 from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario, Variant
 from stallmark.scenarios.service_level import described as described_slo
 from stallmark.storage.describe import describe
@@ -50,11 +49,6 @@ def manifest(
         **place,
         **described,
     )
-
-
-def now() -> str:
-    """UTC, ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:

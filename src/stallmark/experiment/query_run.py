@@ -10,8 +10,9 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
-from stallmark.experiment.manifest import now, of_queries, phase_step
+from stallmark.experiment.manifest import of_queries, phase_step
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase

@@ -8,8 +8,9 @@ from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
-from stallmark.experiment.manifest import now, of_load
+from stallmark.experiment.manifest import of_load
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario, Variant
 

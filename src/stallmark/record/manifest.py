@@ -5,12 +5,12 @@ None or empty. `manifest.json` is replaced whole with every change, and nothing 
 """
 
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import pydantic_core
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
@@ -28,6 +28,10 @@ def _moment(text: str) -> str:
 
 Moment = Annotated[str, AfterValidator(_moment)]
 """UTC, ISO 8601."""
+
+
+def now() -> Moment:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Part(BaseModel):
@@ -281,7 +285,7 @@ class Precondition(Part):
 
     size_bytes: int
     round_s: float
-    rounds_ms: tuple[float, ...]
+    rounds_ms: Annotated[tuple[float, ...], Field(min_length=1)]
     steady: bool
 
 

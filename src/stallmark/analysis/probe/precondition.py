@@ -22,7 +22,6 @@ def steady(rounds_ms: Sequence[float]) -> bool:
 
 def preconditioned(done: Precondition) -> str:
     """Return the sentence that the report says of it."""
-    first, *_, last = (done.rounds_ms * 2)[: max(2, len(done.rounds_ms))]
     how = (
         f"writes were steady after {len(done.rounds_ms)} rounds"
         if done.steady
@@ -30,5 +29,5 @@ def preconditioned(done: Precondition) -> str:
     )
     return (
         f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: "
-        f"{how} ({number(first)} ms per write in the first, {number(last)} in the last)."
+        f"{how} ({number(done.rounds_ms[0])} ms per write in the first, {number(done.rounds_ms[-1])} in the last)."
     )
