@@ -1,1 +1,1 @@
-"""How the tables are filled: pure batch generators, the load plan, the ledger that makes a load resumable."""
+"""Fill the tables: pure batch generators, the load plan, and the ledger that makes a load resumable."""

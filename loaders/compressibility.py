@@ -1,4 +1,4 @@
-"""How compressible a loaded database is: arrays and drives that compress inline are flattered by data that is."""
+"""Measure how compressible a loaded database is: compressible data flatters storage that compresses inline."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,10 @@ SECTOR = 512  # bytes
 
 
 def measured(engine: Engine, schemas: Sequence[str]) -> float | None:
-    """How many bytes of the schemas' tables and indexes LZ4, fast as what arrays use, puts into one: pages of 8 KiB by
-    themselves, a sample of them, no page smaller than a sector. None where the server shows no pages
-    (SQL Server does not), or not to this user."""
+    """Return the LZ4 compression ratio of a sample of 8 KiB pages of the schemas' tables and indexes.
+
+    Each page is compressed by itself, to no less than a sector. None where the server shows no pages (SQL Server
+    does not), or not to this user."""
     if engine.dialect != "postgresql":
         return None
     text = sql_file.read(__package__, "sampled_pages.postgresql")

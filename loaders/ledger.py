@@ -16,7 +16,7 @@ from stallmark.schema.ledger import DATABASE, LEDGER
 
 @dataclass(frozen=True)
 class Identity:
-    """What a database holds, as far as it decides the data."""
+    """The identity of a loaded database: everything that decides its data."""
 
     workload: str
     version: int
@@ -25,7 +25,7 @@ class Identity:
     options: Mapping[str, Any]
 
     def differences(self, wanted: "Identity") -> list[str]:
-        """What differs from `wanted`, each as "scale is …, asked is …"."""
+        """Return the differences from `wanted`, each as "scale is …, asked is …"."""
         return [
             f"its {name} is {_said(mine)}, asked is {_said(theirs)}"
             for name in ("workload", "version", "scale", "seed", "options")
@@ -35,8 +35,9 @@ class Identity:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a database says of itself: what it holds, its size as loaded (None until it is complete), how many bytes of
-    it went into one then (None: not known), its use."""
+    """The row by which a database is recognised: identity, bytes as loaded (None until complete), compression ratio
+    (None:
+    not known), and use since."""
 
     identity: Identity
     loaded_bytes: int | None
@@ -49,7 +50,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What a copy of the database as loaded is labelled with; the same for no other one."""
+        """The unique label of a copy of the database as loaded."""
         return json.dumps(vars(self.identity) | {"loaded_bytes": self.loaded_bytes}, sort_keys=True)
 
 
@@ -94,7 +95,7 @@ def note_complete(engine: Engine, compressibility: float | None) -> None:
 
 
 def note_driven(engine: Engine) -> None:
-    """From now on the database is not as it was loaded."""
+    """Note that transactions have run: the database is no longer as it was loaded."""
     with connected(engine) as connection:
         connection.execute(sa.update(DATABASE).values(driven=True))
 

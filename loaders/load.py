@@ -18,7 +18,7 @@ from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 
 class Workload(Protocol):
-    """What a build needs of a workload (`transactions.workload.Workload` has it)."""
+    """The part of a workload that a build needs (`transactions.workload.Workload` has it)."""
 
     @property
     def name(self) -> str: ...
@@ -31,7 +31,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """How far a build is. `bytes` are those sent to the server; after the load only `phase` changes."""
+    """The progress of a build. `bytes` are those sent to the server; after the load only `phase` changes."""
 
     phase: str
     rows: int
@@ -49,7 +49,7 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What of the wanted database is there: absent, half-loaded or complete."""
+    """The state of the wanted database: absent, half-loaded or complete."""
 
     state: str
     batches: int

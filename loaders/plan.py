@@ -1,4 +1,4 @@
-"""What has to be loaded: groups of tables in batches, and what each batch holds.
+"""The plan of a load: groups of tables in batches, and the rows of each batch.
 
 A loader's batch is a pure function of (seed, scale, group, batch number). So any process on any machine may
 make any batch in any order, and a load that stopped needs nothing but the list of batches that are in.
@@ -61,7 +61,7 @@ class Loader(ABC):
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        """By table, the condition that the rows of this batch fulfil and no others do, for a heap without keys."""
+        """Return by table the SQL condition that selects exactly the rows of this batch, for a heap without keys."""
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
@@ -93,7 +93,7 @@ class LoadPlan:
 
     @property
     def rows(self) -> dict[str, int]:
-        """How many rows each table gets, of all groups that fill it."""
+        """Return the rows of each table, over all groups that fill it."""
         total: Counter[str] = Counter()
         for group in self.groups:
             total.update(group.rows)

@@ -34,7 +34,7 @@ NOT_OURS = {"23505", "2627", "2601", "50001"}
 
 
 class AlreadyLoaded(Exception):
-    """Another machine has put the same batch in meanwhile, or is doing so: ours was rolled back."""
+    """Raised where another machine has loaded the same batch, or is loading it: ours was rolled back."""
 
 
 def main() -> None:
@@ -70,8 +70,9 @@ def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Itera
 def _begun_ahead(
     make: Callable[[Batch], Iterator[Piece]], batches: Iterator[Batch]
 ) -> Iterator[tuple[Batch, Iterator[Piece]]]:
-    """Each batch with its pieces. The first piece of the next one is made while a batch is written: the server has its
-    disks to wait for meanwhile, and where a generator makes all of a batch at once, that is most of the work."""
+    """Yield each batch with its pieces; make the first piece of the next batch while one is written.
+
+    The server waits for its disks meanwhile. A generator that makes a batch at once has most of its work there."""
 
     def begin() -> tuple[Batch, Iterator[Piece]] | None:
         if (batch := next(batches, None)) is None:

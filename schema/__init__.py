@@ -1,1 +1,1 @@
-"""Which tables exist: one module per database, and the order of deployment."""
+"""The tables of each database, their physical design, and the order of deployment."""

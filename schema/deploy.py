@@ -54,9 +54,10 @@ def connected(engine: Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
-    """Only one build at a time prepares or finishes a database; loaders of several machines wait here. `waiting` is
-    called once, by another thread, when that takes a while. The lock is the session's: gone with it, whatever happens
-    to the process."""
+    """Hold the lock under which one build at a time prepares or finishes a database; loaders of other machines wait.
+
+    `waiting` is called once, by another thread, when that takes a while. The lock belongs to the session: it ends with
+    it, whatever happens to the process."""
     notice = threading.Timer(SAY_AFTER_S, waiting)
     notice.daemon = True
     with engine.cursor() as cursor:
@@ -87,7 +88,7 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
 
 
 def schemas_of(metadata: sa.MetaData) -> list[str]:
-    """Those that its tables are in, in the order of their first tables."""
+    """Return the schemas of the tables, in the order of their first tables."""
     return list(dict.fromkeys(str(table.schema) for table in metadata.tables.values()))
 
 
@@ -109,8 +110,9 @@ def finish(
     workers: int = 1,
     step: Callable[[str], None],
 ) -> None:
-    """Everything after the load, in order; `step` is told what begins. `rows` are those loaded, by the tables' full
-    names: by them the longest work comes first.
+    """Do everything after the load, in order; `step` is told what begins.
+
+    `rows` maps full table names to loaded rows, so that the longest work comes first.
 
     Raises StallmarkError for a key or foreign key that does not hold, with its first rows.
     """
@@ -200,7 +202,7 @@ def _unless_there(engine: Engine, item: Index | Constraint) -> Iterator[None]:
 
 
 def _validate(engine: Engine, foreign_keys: Sequence[sa.ForeignKeyConstraint]) -> None:
-    """Of PostgreSQL: what is valid already costs nothing."""
+    """Validate foreign keys on PostgreSQL; one that is valid already costs nothing."""
     with connected(engine) as connection:
         for key in foreign_keys:
             with violations.named(engine, connection, key):
@@ -217,7 +219,7 @@ def _by_table(items: Iterable[OfTable]) -> list[list[OfTable]]:
 
 
 def _in_parallel(workers: int, action: Callable[[Item], None], items: Sequence[Item]) -> None:
-    """In that order; what has not begun when one fails is left."""
+    """Start `action` on the items in their order; when one fails, start no further one."""
     with ThreadPoolExecutor(workers) as pool:
         ended, left = wait([pool.submit(action, item) for item in items], return_when=FIRST_EXCEPTION)
         for future in left:

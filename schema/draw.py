@@ -1,4 +1,4 @@
-"""What is left to chance: random bits by seed, by what is drawn, and by number."""
+"""Random draws that depend only on the seed, on what is drawn, and on a number."""
 
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,12 +15,12 @@ def bits(seed: int, what: str, numbers: Ints) -> Numbers:
 
 
 def whole(seed: int, what: str, numbers: Ints, limit: int | Ints) -> Ints:
-    """For each of `numbers` one from 0 to `limit` - 1; `limit` may differ by element."""
+    """Return for each of `numbers` an integer from 0 to `limit` - 1; `limit` may differ by element."""
     return below(limit, bits(seed, what, numbers))
 
 
 def percent(seed: int, what: str, numbers: Ints, upto: tuple[int, ...]) -> Ints:
-    """0, 1, 2 … where a percentage drawn for each of `numbers` is below the first, second, third … of `upto`."""
+    """Return for each of `numbers` the index of the first element of `upto` that its drawn percentage is below."""
     return np.searchsorted(upto, whole(seed, what, numbers, 100), side="right")
 
 

@@ -1,4 +1,4 @@
-"""Random bits as a pure function of a number: whoever asks, in whatever order, gets the same."""
+"""Random bits as a pure function of a number."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ _MASK = (1 << 64) - 1
 
 
 def hashed(key: int, numbers: Numbers) -> Numbers:
-    """64 random bits for each of `numbers`: the output function of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Return 64 random bits for each of `numbers`: the output function of SplitMix64 (Steele, Lea, Flood 2014)."""
     x = numbers * np.uint64(_GOLDEN) + np.uint64((key * 0xD1342543DE82EF95 + _GOLDEN) & _MASK)
     x ^= x >> np.uint64(30)
     x *= np.uint64(0xBF58476D1CE4E5B9)
@@ -20,7 +20,7 @@ def hashed(key: int, numbers: Numbers) -> Numbers:
 
 
 def below(limit: int | npt.NDArray[np.int64], bits: Numbers) -> npt.NDArray[np.int64]:
-    """Whole numbers from 0 to `limit` - 1 out of the upper 32 of each 64 `bits`; `limit` may differ by element.
+    """Return integers from 0 to `limit` - 1 out of the upper 32 of each 64 `bits`; `limit` may differ by element.
 
     Lemire's multiplication instead of a remainder: even to one part in 2**32 / limit.
     """
@@ -29,5 +29,5 @@ def below(limit: int | npt.NDArray[np.int64], bits: Numbers) -> npt.NDArray[np.i
 
 
 def unit(bits: Numbers) -> npt.NDArray[np.float64]:
-    """Evenly spread in [0, 1)."""
+    """Return numbers that are uniform in [0, 1)."""
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

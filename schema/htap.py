@@ -9,7 +9,7 @@ from stallmark.schema.warehouse import tables as warehouse
 
 
 def _together(*parts: sa.MetaData) -> sa.MetaData:
-    """One of no schema of its own: each table keeps the one it has."""
+    """Return metadata without a schema of its own: each table keeps the one it has."""
     both = sa.MetaData(naming_convention=parts[0].naming_convention)
     for part in parts:
         for table in part.sorted_tables:
@@ -18,7 +18,7 @@ def _together(*parts: sa.MetaData) -> sa.MetaData:
 
 
 def _its_own(table: sa.Table, schema: str | None, *_: Any) -> str | None:
-    """A foreign key names no schema, because that of its table is meant."""
+    """Return the schema of a foreign key: that of its table, because it names none."""
     return schema
 
 

@@ -1,4 +1,4 @@
-"""The keys, indexes and foreign keys of a schema: which are there, and which are not as they should be."""
+"""Find the keys, indexes and foreign keys of a schema that are missing or not trusted."""
 
 from collections.abc import Iterable
 
@@ -16,14 +16,13 @@ _KEPT_BY_BABELFISH = 31
 
 
 def present(engine: Engine, schema: str) -> dict[tuple[str, str], bool]:
-    """By table and name, whether the server trusts it: uses it, and knows that all rows fulfil it. Checks are among
-    them."""
+    """Return, by table and name, whether the server trusts a key, index or check: it knows that all rows fulfil it."""
     sql = sql_file.read(__package__, f"present_keys.{engine.dialect}")
     return {(table, name): bool(trusted) for table, name, trusted in engine.query(sql, [schema])}
 
 
 def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) -> list[str]:
-    """What of `items` is missing in a schema, and what is there and not trusted, in a few words each."""
+    """Return a phrase for each of `items` that is missing in a schema or not trusted."""
     there = present(engine, schema)
     digested = engine.identity().product == "Babelfish"
 
@@ -50,7 +49,7 @@ def table_of(item: Index | Constraint | sa.Table) -> sa.Table:
 
 
 def name_of(item: Index | Constraint, dialect: str) -> str:
-    """As the server has it: longer ones are cut."""
+    """Return the name as the server has it: longer ones are cut."""
     preparer = _DIALECTS[dialect].identifier_preparer
     formatted = preparer.format_index(item) if isinstance(item, Index) else preparer.format_constraint(item)
     return str(formatted).strip('"[]')

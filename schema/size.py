@@ -1,4 +1,4 @@
-"""How much disk a table will take, from its declaration: the formulas of the two engines' page layouts.
+"""Estimate the disk space of a table from its declaration, by the formulas of the two engines' page layouts.
 
 PostgreSQL: manual, chapter "Database Physical Storage". SQL Server: "Estimate the size of a heap" and "… of a
 clustered index" (its primary key holds the rows themselves, so it adds only its upper levels).
@@ -18,7 +18,7 @@ LOG_BYTES = 4 * 1024**3
 
 @dataclass(frozen=True)
 class Estimate:
-    """Disk that a database takes."""
+    """Disk space of a database, in bytes."""
 
     heap_bytes: int  # the rows alone
     loaded_bytes: int  # with keys, and the log of the load
@@ -26,14 +26,14 @@ class Estimate:
 
 
 def table_bytes(table: sa.Table, rows: int, dialect: str) -> int:
-    """Bytes of the table's rows, without keys, for `rows` rows."""
+    """Return the bytes of the table's rows, without keys, for `rows` rows."""
     if dialect == "mssql":
         return _pages(rows, 8096, _mssql_row(table.columns) + 2) * PAGE
     return _pages(rows, PAGE - 24, _aligned(24 + _postgres_data(table.columns)) + 4) * PAGE
 
 
 def index_bytes(table: sa.Table, rows: int, dialect: str) -> int:
-    """Bytes of the primary key and the indexes of the table, for `rows` rows."""
+    """Return the bytes of the primary key and the indexes of the table, for `rows` rows."""
     keys: list[Sequence[sa.Column]] = [tuple(index.columns) for index in _indexes(table)]
     primary = tuple(table.primary_key.columns)
     if dialect == "mssql":
@@ -49,20 +49,20 @@ def index_bytes(table: sa.Table, rows: int, dialect: str) -> int:
 
 
 def key_apart_bytes(table: sa.Table, rows: int) -> int:
-    """Bytes of the primary key on SQL Server where it does not hold the rows: with what leads to each."""
+    """Return the bytes of the primary key on SQL Server where it does not hold the rows, with its row locators."""
     locator = 8  # of a row in a columnstore; a column that rows lie by, and what tells equal ones apart, take as much
     return _pages(rows, 8096, _mssql_row(table.primary_key.columns) + locator + 2) * PAGE
 
 
 def sort_bytes(table: sa.Table, rows: int, dialect: str) -> int:
-    """Temporary space while the largest index of the table is built."""
+    """Return the temporary bytes needed while the largest index of the table is built."""
     if dialect == "mssql" and len(table.primary_key.columns):
         return table_bytes(table, rows, dialect)  # the heap is copied into the clustered index
     return index_bytes(table, rows, dialect)
 
 
 def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str, *, workers: int = 1) -> Estimate:
-    """For `rows` of each table (full names); as many tables as there are workers get their keys at once."""
+    """Estimate the database for `rows` by full table name; `workers` tables get their keys at once."""
     tables = [(table, rows.get(table.fullname, 0)) for table in metadata.sorted_tables]
     heaps = sum(table_bytes(table, count, dialect) for table, count in tables)
     keys = sum(index_bytes(table, count, dialect) for table, count in tables)
@@ -86,8 +86,9 @@ def _aligned(size: int, to: int = 8) -> int:
 
 
 def _mean_length(column: sa.Column) -> int:
-    """Bytes of a text: its declared length, or the mean the schema states where lengths vary. Numbers have such a
-    mean, too: PostgreSQL stores the digits they have, SQL Server those they may have."""
+    """Return the bytes of a text: its declared length, or the mean that the schema states where lengths vary.
+
+    Numbers have such a mean, too: PostgreSQL stores the digits they have, SQL Server those they may have."""
     return int(column.info.get("mean_bytes", getattr(column.type, "length", None) or 0))
 
 

@@ -1,4 +1,4 @@
-"""Which rows keep a key or a foreign key from being made."""
+"""Find the rows that keep a key or a foreign key from being created."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _VIOLATED = {"23503", "547", "23505", "1505"}
 
 @contextmanager
 def named(engine: Engine, connection: sa.Connection, item: Constraint | Index) -> Iterator[None]:
-    """When `item` cannot be made because of rows that are there, raise StallmarkError with the first of them."""
+    """Raise StallmarkError with the first offending rows where `item` cannot be created because of them."""
     try:
         yield
     except sa.exc.DBAPIError as error:

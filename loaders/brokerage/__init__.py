@@ -77,7 +77,7 @@ class BrokerageLoader(Loader):
 
 
 def _number(given: Any) -> float | None:
-    """None for what is no finite number."""
+    """Return a finite number, or None."""
     return float(given) if type(given) in (int, float) and math.isfinite(given) else None
 
 

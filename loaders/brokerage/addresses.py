@@ -18,8 +18,7 @@ _FLATS = 40
 
 
 def addresses(seed: int, whose: str, number: Ints, keys: Ints) -> pa.Table:
-    """Rows of the table `address`, by whose they are: `number` counts exchanges, companies or customers. Half of them
-    have no second line."""
+    """Return rows of the table `address`; `number` counts exchanges, companies or customers. Half have one line."""
     streets = words.streets()
     house = pc.cast(pa.array(1 + whole(seed, f"{whose} house", number, 9_999)), pa.string())
     street = chosen(streets, whole(seed, f"{whose} street", number, len(streets)))
@@ -36,12 +35,12 @@ def addresses(seed: int, whose: str, number: Ints, keys: Ints) -> pa.Table:
 
 
 def zip_of(seed: int, whose: str, number: Ints) -> Ints:
-    """Which of the ZIP codes an address has."""
+    """Return the ZIP code of an address."""
     return whole(seed, f"{whose} ZIP code", number, ZIP_CODES)
 
 
 def state_of(zip_code: Ints) -> Ints:
-    """Which of `words.states()` a ZIP code is in: states are stretches of codes."""
+    """Return the index in `words.states()` of a ZIP code: each state is a range of codes."""
     return zip_code * len(words.states()) // ZIP_CODES
 
 

@@ -33,7 +33,7 @@ _SPREAD = 2_147_483_647  # a prime, so prime to the number of names there are
 
 
 def companies(seed: int, population: Population, company: Ints) -> Iterator[Piece]:
-    """All rows of some companies, but for securities and news."""
+    """Return all rows of some companies, except securities and news."""
     address_key = address_key_of_company(company)
     yield "brokerage.address", addresses(seed, "company", company, address_key)
     yield "brokerage.company", _companies(seed, company, address_key)
@@ -42,7 +42,7 @@ def companies(seed: int, population: Population, company: Ints) -> Iterator[Piec
 
 
 def securities(seed: int, days: Days) -> pa.Table:
-    """Rows of the table `security`, for the securities of `days`."""
+    """Return rows of the table `security`, for the securities of `days`."""
     security = days.security
     company, preferred = company_of(security), is_preferred(security)
     high, low = days.high[:, -YEAR:], days.low[:, -YEAR:]
@@ -73,7 +73,7 @@ def securities(seed: int, days: Days) -> pa.Table:
 
 
 def industry_of(company: Ints) -> Ints:
-    """Companies go round the industries."""
+    """Return the industry of a company: companies take the industries in turn."""
     return company % INDUSTRIES
 
 
@@ -164,5 +164,5 @@ def _founded(seed: int, company: Ints) -> np.ndarray:
 
 
 def _shares(seed: int, company: Ints) -> Ints:
-    """How many common ones are out."""
+    """Return the number of common shares outstanding."""
     return 1_000_000 + 1_000 * whole(seed, "shares", company, 500_000)

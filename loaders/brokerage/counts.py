@@ -1,4 +1,4 @@
-"""How many rows each table gets, and which of them are a load unit's.
+"""The row counts of the tables, and the rows of one load unit.
 
 Most counts are exact. Those that depend on chance (permissions, watch items, what is held after the initial trades)
 are what to expect, for the disk estimate and for progress; what holdings come to was fitted to simulations of 0.01 to
@@ -40,7 +40,7 @@ WATCHED = 100  # securities on a list
 
 
 def rows(population: Population) -> dict[str, dict[str, int]]:
-    """By group and table."""
+    """Return row counts by group and table."""
     p, days = population, population.days
     return {
         "trade": {
@@ -78,7 +78,7 @@ def rows(population: Population) -> dict[str, dict[str, int]]:
 
 
 def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
-    """By table, what the rows of one batch fulfil and no others."""
+    """Return by table the SQL condition that selects exactly the rows of one batch."""
     return _OF_GROUP[group](population, load_unit)
 
 

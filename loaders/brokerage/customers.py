@@ -40,7 +40,7 @@ _OLDEST, _YOUNGEST = np.datetime64("1920-01-01"), np.datetime64("1987-01-01")
 
 
 def customers(seed: int, population: Population, unit: int) -> Iterator[Piece]:
-    """All rows of one load unit."""
+    """Return all rows of the customer group of one load unit."""
     customer = unit * UNIT + np.arange(UNIT)
     address_key = address_key_of_customer(population, customer)
     yield "brokerage.address", addresses(seed, "customer", customer, address_key)
@@ -52,7 +52,7 @@ def customers(seed: int, population: Population, unit: int) -> Iterator[Piece]:
 
 
 def names(seed: int, customer: Ints) -> pa.StringArray:
-    """First and last name."""
+    """Return first and last names."""
     return pc.binary_join_element_wise(_first_names(seed, customer), _last_names(seed, customer), " ")
 
 
@@ -67,12 +67,12 @@ def account_names(seed: int, account_key: Ints) -> pa.StringArray:
 
 
 def tax_status_of(seed: int, account_key: Ints) -> Ints:
-    """0, 1 or 2."""
+    """Return the tax status: 0, 1 or 2."""
     return percent(seed, "tax status", account_key, TAX_STATUS_PERCENT)
 
 
 def tax_rate_of(seed: int, customer: Ints) -> Ints:
-    """Of all the customer's taxes together, in 0.00001."""
+    """Return the sum of the customer's tax rates, in units of 0.00001."""
     country, state = taxes.rates_of(seed, customer)
     return taxes.RATES[country] + taxes.RATES[state]
 
@@ -151,7 +151,7 @@ def _watch_items(seed: int, population: Population, customer: Ints) -> pa.Table:
 
 
 def _numbered(these: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Each of `these` so many times, and the times counted from 0."""
+    """Repeat each of `these` by its count; return the repeats and their numbers from 0."""
     ends = np.cumsum(counts)
     return np.repeat(these, counts), np.arange(ends[-1]) - np.repeat(ends - counts, counts)
 

@@ -1,4 +1,4 @@
-"""What securities cost on the weekdays of the five years before trading begins, and at its end."""
+"""Prices of securities on the weekdays of the five years before trading begins, and at its end."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _MOST_VOLUME = 100_000
 
 @dataclass(frozen=True)
 class Days:
-    """What happened to each of some securities on each of `DAYS`: arrays of shape (securities, days), in cents."""
+    """Daily prices and volumes of securities: arrays of shape (securities, days), prices in cents."""
 
     security: Ints
     close: Ints
@@ -54,7 +54,7 @@ def daily_market(days: Days) -> pa.Table:
 
 
 def last_trade(population: Population, security: Ints) -> pa.Table:
-    """When the last order of the initial trade days was completed at the latest."""
+    """Return the latest completion time of an order of the initial trade days."""
     end = np.full(len(security), population.days * DAY_S + LONGEST_S)
     opening = end // DAY_S * DAY_S
     return pa.table(
@@ -69,6 +69,6 @@ def last_trade(population: Population, security: Ints) -> pa.Table:
 
 
 def _below(limit: int | Ints, draws: Numbers, shift: int) -> Ints:
-    """From 0 to `limit` - 1, out of 16 of the bits."""
+    """Return integers from 0 to `limit` - 1, from 16 of the bits."""
     sixteen = ((draws >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.int64)
     return sixteen * limit >> 16

@@ -56,7 +56,7 @@ INDUSTRIES = FIXED_ROWS["industry"]
 
 
 def fixed(seed: int, population: Population) -> Iterator[Piece]:
-    """All of the group's tables, and the addresses of the exchanges."""
+    """Return all tables of the fixed group, and the addresses of the exchanges."""
     yield "brokerage.status_type", pa.table({"st_id": list(STATUSES), "st_name": list(STATUSES.values())})
     yield "brokerage.trade_type", _trade_types()
     yield "brokerage.charge", _charges()
@@ -70,7 +70,7 @@ def fixed(seed: int, population: Population) -> Iterator[Piece]:
 
 
 def exchange_of(security: Ints) -> Ints:
-    """The number of the exchange that lists it."""
+    """Return the number of the exchange that lists a security."""
     return security % EXCHANGES
 
 
@@ -111,7 +111,7 @@ def _commission_rates() -> pa.Table:
 
 
 def _industries() -> pa.Table:
-    """Industries go round the sectors."""
+    """Return the industries; they take the sectors in turn."""
     field, sector = np.divmod(np.arange(INDUSTRIES), len(SECTORS))
     return pa.table(
         {

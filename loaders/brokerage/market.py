@@ -14,7 +14,7 @@ _SECURITIES = 137  # of a piece: 180,000 rows of their days
 
 
 def market(seed: int, population: Population, unit: int, compressibility: float) -> Iterator[Piece]:
-    """All rows of one load unit. `compressibility` is that of articles: see `prose`."""
+    """Return all rows of the market group of one load unit. `compressibility` is that of articles: see `prose`."""
     company = unit * COMPANIES + np.arange(COMPANIES)
     yield from companies(seed, population, company)
     first, end = unit * SECURITIES, (unit + 1) * SECURITIES

@@ -1,4 +1,4 @@
-"""What each completed trade does to the holdings of its account: the LIFO/FIFO matching.
+"""LIFO/FIFO matching: the effect of each completed trade on the holdings of its account.
 
 A position is what one account has of one security: a queue of holdings, each the rest of an earlier trade, in the
 order in which those were completed. All holdings of a position have one sign: positive when bought, negative when sold
@@ -36,7 +36,7 @@ class Trades:
 
 @dataclass(frozen=True)
 class History:
-    """How holdings changed, in no particular order: the trade that began each holding, the trade that changed it."""
+    """Changes of holdings, in no particular order: the trade that began each holding, the trade that changed it."""
 
     holding: Ints
     trade: Ints

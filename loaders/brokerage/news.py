@@ -56,6 +56,6 @@ def _sources(seed: int, number: Ints) -> pa.StringArray:
 
 
 def _authors(seed: int, number: Ints) -> pa.StringArray:
-    """Nobody has signed the others."""
+    """Return the authors; the other articles are unsigned."""
     signed = pa.array(whole(seed, "signed", number, 100) < _SIGNED_PERCENT)
     return pc.if_else(signed, people(seed, "author", number), pa.scalar(None, pa.string()))

@@ -84,7 +84,7 @@ class OrderBook:
         self._seconds_each = population.days * DAY_S / population.unit_trades
 
     def placed(self, number: Ints) -> Floats:
-        """When orders were placed: evenly over the initial trade days, each somewhere in its own slice of time."""
+        """Return the times at which orders are placed: one in each equal slice of the initial trade days."""
         second = (number + unit(self._bits(0, number))) * self._seconds_each
         return np.floor(second * 1000) / 1000
 
@@ -119,7 +119,7 @@ class OrderBook:
 
 
 def _limits(security: Ints, kind: Ints, placed: Floats, away: Ints) -> tuple[Ints, Floats]:
-    """Bids, and when each order goes to the market."""
+    """Return limit prices, and the times at which the orders go to the market."""
     now = price_cents(security, placed)
     above = kind == LIMIT_SELL
     limit = np.clip(np.where(above, now + away, now - away), LOW_CENTS, HIGH_CENTS)
@@ -129,7 +129,7 @@ def _limits(security: Ints, kind: Ints, placed: Floats, away: Ints) -> tuple[Int
 
 
 def _percent(bits: Numbers, shift: int) -> Ints:
-    """From 0 to 99, of 14 bits."""
+    """Return integers from 0 to 99, from 14 of the bits."""
     return (((bits >> np.uint64(shift)) & np.uint64(0x3FFF)) * np.uint64(100) >> np.uint64(14)).astype(np.int64)
 
 

@@ -81,7 +81,7 @@ def _cut(text: npt.NDArray[np.uint8], widths: Ints, lengths: Ints) -> pa.StringA
 
 @lru_cache
 def _pool() -> npt.NDArray[np.void]:
-    """All phrases, English ones first."""
+    """Return all phrases, English ones first."""
     noise = _LETTERS[hashed(0, np.arange(_NOISE * WIDTH // 8, dtype=np.uint64)).view(np.uint8) & 63]
     noise.reshape(_NOISE, WIDTH)[:, -1] = ord(" ")
     english = np.frombuffer("".join(_english()).encode(), np.uint8)

@@ -1,4 +1,4 @@
-"""The symbols of many securities at once: what `brokerage_population.symbol` says of each."""
+"""The symbols of many securities at once: those of `population.symbol`."""
 
 from string import ascii_uppercase
 
@@ -15,7 +15,7 @@ _FIFTH = ("", *ascii_uppercase[1:])  # before the four, where so many companies 
 
 
 def symbols(security: Ints) -> pa.StringArray:
-    """For fewer than 26**5 companies."""
+    """Return the symbols of securities, for fewer than 26**5 companies."""
     fifth, four = ticker_numbers(company_of(security))
     places = 26 ** np.arange(TICKER_LETTERS - 1, -1, -1)
     letters = four[:, np.newaxis] // places % 26 + ord("A")

@@ -1,4 +1,4 @@
-"""What taxes there are, and which a customer pays: one of the country and one of the state the customer lives in."""
+"""Tax rates, and the two that a customer pays: one of the country and one of the home state."""
 
 from functools import lru_cache
 

@@ -104,7 +104,7 @@ class TradeGroup:
         yield "brokerage.holding_history", _holding_history(done.history)
 
     def _commission(self, done: Completed, value: Ints) -> Ints:
-        """In cents, half a cent rounded up; the rate is in hundredths of a percent."""
+        """Return the commission in cents, half a cent rounded up; the rate is in hundredths of a percent."""
         orders = done.orders
         rate = COMMISSION_RATE_HUNDREDTHS[
             self._tiers[orders.account],
@@ -115,7 +115,7 @@ class TradeGroup:
         return (value * rate + 5_000) // 10_000
 
     def _tax(self, done: Completed) -> Ints:
-        """Of what a trade earned, where the account is taxed. In cents, half a cent rounded up."""
+        """Return the tax on what a trade earned, where the account is taxed: in cents, half a cent rounded up."""
         account = done.orders.account
         taxed = (self._tax_status[account] != TAXED_NOT_AT_ALL) & (done.earned > 0)
         return np.where(taxed, (done.earned * self._tax_rates[account] + 50_000) // 100_000, 0)

@@ -34,13 +34,13 @@ MOST_LETTERS = 14
 
 @lru_cache
 def first_names() -> tuple[pa.StringArray, pa.StringArray]:
-    """Of women and of men."""
+    """Return first names of women and of men."""
     return _pool(Person.first_names_female), _pool(Person.first_names_male)
 
 
 @lru_cache
 def last_names() -> pa.StringArray:
-    """Single words."""
+    """Return family names of one word."""
     return _pool(name for name in Person.last_names if name.isalpha())
 
 
@@ -89,7 +89,7 @@ def vocabulary() -> tuple[str, ...]:
 
 
 def digest() -> str:
-    """The same for the same words, in eight characters."""
+    """Return a digest of all pools, in eight characters."""
     pools = (
         *first_names(), last_names(), streets(), towns(), company_suffixes(), email_domains(),
     )  # fmt: skip

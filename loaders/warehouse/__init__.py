@@ -86,7 +86,7 @@ class WarehouseLoader(Loader):
 
 
 def _parts(factor: float) -> int:
-    """How many batches there are."""
+    """Return the number of batches."""
     return -(-sizes.count(factor, sizes.ORDERS) // ORDERS_OF_A_BATCH)
 
 

@@ -1,4 +1,4 @@
-"""Brokers, and what they charge."""
+"""Tables of brokers and of their charges."""
 
 from sqlalchemy import CHAR, CheckConstraint, ForeignKey, Integer, PrimaryKeyConstraint, SmallInteger, Table
 

@@ -1,4 +1,4 @@
-"""What the tables share: the metadata they are in, and short words for columns.
+"""The metadata of the tables, and short functions for their columns.
 
 Every column is required unless it says otherwise. `mean_bytes` is the mean length of a text, or of a number as
 PostgreSQL stores it, in the data of the loaders: `schema.size` goes by it.
@@ -40,7 +40,7 @@ def symbol(name: str, *more: Any, **options: Any) -> Column[str]:
 
 
 def amount(name: str, digits: int, mean_bytes: int, *more: Any, **options: Any) -> Column[Any]:
-    """Dollars and cents."""
+    """Return a column of dollars and cents."""
     return column(name, Numeric(digits, 2), *more, info={"mean_bytes": mean_bytes}, **options)
 
 
@@ -49,5 +49,5 @@ def price(name: str, **options: Any) -> Column[Any]:
 
 
 def key(name: str, *more: Any, **options: Any) -> Column[int]:
-    """Keys begin above 4,300,000,000."""
+    """Return a column of a key; keys begin above 4,300,000,000."""
     return column(name, BigInteger, *more, **options)

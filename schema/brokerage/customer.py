@@ -1,4 +1,4 @@
-"""Customers, their accounts, and what they watch."""
+"""Tables of customers, their accounts, and their watch lists."""
 
 from sqlalchemy import CHAR, CheckConstraint, Date, ForeignKey, Index, PrimaryKeyConstraint, SmallInteger, Table
 

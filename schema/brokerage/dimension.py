@@ -1,4 +1,4 @@
-"""What the rest refers to: addresses and their ZIP codes, states, tax rates. Only addresses grow with the customers."""
+"""Tables that others refer to: addresses, ZIP codes, states, tax rates. Only addresses grow with the customers."""
 
 from sqlalchemy import CHAR, CheckConstraint, ForeignKey, Numeric, Table
 

@@ -1,4 +1,4 @@
-"""What accounts hold, by the trades that began it, and how trades changed it."""
+"""Tables of holdings, by the trades that began them, and of their history."""
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table
 

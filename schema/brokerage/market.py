@@ -1,4 +1,4 @@
-"""Exchanges, companies and their securities, prices and news."""
+"""Tables of exchanges, companies, securities, prices and news."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who is there, by number: keys, tiers, accounts and what an account trades, as pure functions of the scale.
+"""The population of the brokerage: keys, tiers, accounts and traded securities as pure functions of the scale.
 
 Loaders fill tables by these, transactions draw their inputs from them, and neither has to ask the database. A load
 unit is 1,000 customers with all that belongs to them; customers, companies, securities and brokers are counted from 0
@@ -47,7 +47,7 @@ _UNSPREAD = pow(_SPREAD, -1, UNIT)
 
 @dataclass(frozen=True)
 class Population:
-    """How many there are of each. `days` are initial trade days; fractions are allowed."""
+    """The numbers of customers, accounts, companies and so on. `days` are initial trade days; fractions are allowed."""
 
     customers: int
     days: float
@@ -78,7 +78,7 @@ class Population:
 
     @property
     def unit_trades(self) -> int:
-        """Trades of one load unit."""
+        """Return the number of trades of one load unit."""
         return round(self.days * TRADES_PER_DAY)
 
     @property
@@ -87,12 +87,12 @@ class Population:
 
     @property
     def unit_trade_ids(self) -> int:
-        """Trade ids that one load unit uses up, with those that were burnt."""
+        """Return the number of trade ids that one load unit uses, burnt ones included."""
         return -(-self.unit_trades // (BURNT_EVERY - 1)) * BURNT_EVERY
 
 
 def customer_at(unit: Ints | int, rank: Ints) -> Ints:
-    """The customer of that rank (0 to 999) in a load unit."""
+    """Return the customer of a rank (0 to 999) in a load unit."""
     return unit * UNIT + (rank * _SPREAD + (unit + 1) * _SHIFT) % UNIT
 
 
@@ -102,8 +102,10 @@ def rank_of(customer: Ints) -> Ints:
 
 
 def busy_rank(bits: Numbers) -> Ints:
-    """Ranks of the customers who place orders: the tier by its share, and inside it along the straight ramp of how
-    busy they are, which makes the rank the square root of an even number."""
+    """Return ranks of customers who place orders.
+
+    The tier is drawn by its share; inside it activity falls linearly, so that a rank is the square root of a uniform
+    number."""
     within = unit(bits)
     upto = np.cumsum(_TIER_SHARES) / 100
     tier = np.searchsorted(upto, within, side="right")
@@ -116,12 +118,13 @@ def busy_rank(bits: Numbers) -> Ints:
 
 
 def tier_of(customer: Ints) -> Ints:
-    """1, 2 or 3."""
+    """Return the tier: 1, 2 or 3."""
     return np.searchsorted(TIER_ENDS, rank_of(customer), side="right") + 1
 
 
 def accounts_of(customer: Ints) -> Ints:
-    """How many accounts: 1-4, 2-8 or 5-10 by tier, and exactly 500, 3,000 and 1,500 in the tiers of a load unit."""
+    """Return the number of accounts: 1-4, 2-8 or 5-10 by tier, and exactly 500, 3,000 and 1,500 in the tiers of a load
+    unit."""
     return _ACCOUNTS_BY_RANK[rank_of(customer)]
 
 
@@ -138,32 +141,32 @@ _ACCOUNTS_BY_RANK = _accounts_by_rank()
 
 
 def held_by(account_key: Ints) -> Ints:
-    """How many securities an account trades: 1 to 18, 10 on average."""
+    """Return the number of securities that an account trades: 1 to 18, 10 on average."""
     bits = hashed(1, account_key.astype(np.uint64))
     low = np.where(bits & np.uint64(1), 1, 3)
     return low + below(MOST_HELD + 1 - low, bits)
 
 
 def security_of(account_key: Ints, number: Ints, securities: int) -> Ints:
-    """The security with that number (below `held_by`) among those that an account trades; no two are the same."""
+    """Return the security of a number (below `held_by`) among those that an account trades; no two are the same."""
     bits = hashed(2, account_key.astype(np.uint64))
     first, step = below(securities, bits), 1 + below(securities // MOST_HELD, bits << np.uint64(32))
     return (first + number * step) % securities
 
 
 def watched_by(customer: Ints) -> Ints:
-    """How many securities are on the customer's watch list: 50 to 150, each number as often as any other."""
+    """Return the number of securities on the customer's watch list: uniform from 50 to 150."""
     return FEWEST_WATCHED + customer * 37 % (MOST_WATCHED - FEWEST_WATCHED + 1)
 
 
 def broker_of(account_key: Ints) -> Ints:
-    """The account's broker, one of the ten of its load unit."""
+    """Return the account's broker, one of the ten of its load unit."""
     unit = (account_key - 1 - KEY * MOST_ACCOUNTS) // (UNIT * MOST_ACCOUNTS)
     return unit * BROKERS + below(BROKERS, hashed(3, account_key.astype(np.uint64)))
 
 
 def company_of(security: Ints) -> Ints:
-    """Each company has a common stock; 185 of a load unit have a preferred one as well."""
+    """Return the issuer of a security: each company has a common stock, 185 of a load unit a preferred one as well."""
     unit, place = np.divmod(security, SECURITIES)
     return unit * COMPANIES + np.where(place < COMPANIES, place, place - COMPANIES)
 
@@ -173,13 +176,13 @@ def is_preferred(security: Ints) -> npt.NDArray[np.bool_]:
 
 
 def ticker_numbers(company: Number) -> tuple[Number, Number]:
-    """Of a company's ticker in base 26: what stands before the four letters, and the four, spread over the alphabet."""
+    """Return a company's ticker in base 26: the number before its last four letters, and those four as a number."""
     before, within = divmod(company, 26**TICKER_LETTERS)
     return before, within * 271_829 % 26**TICKER_LETTERS
 
 
 def ticker(company: int) -> str:
-    """Four letters or more, spread over the alphabet."""
+    """Return the ticker: four letters or more, spread over the alphabet."""
     first, mixed = ticker_numbers(company)
     mixed += first * 26**TICKER_LETTERS
     letters = ""
@@ -202,7 +205,7 @@ TAX_ID_DIGITS = 12
 
 
 def tax_number(customer: Number) -> Number:
-    """What the customer's tax id says as a number: no two have the same, and neighbours are far apart."""
+    """Return the customer's tax id as a number: unique, and far from those of neighbours."""
     return (customer * 618_033_989 + 271_828_182_845) % 10**TAX_ID_DIGITS
 
 
@@ -211,22 +214,23 @@ def tax_id(customer: int) -> str:
 
 
 def account_key(customer: Ints, number: Ints) -> Ints:
-    """Of a customer's account; `number` is below `accounts_of`."""
+    """Return the key of a customer's account; `number` is below `accounts_of`."""
     return (KEY + customer) * MOST_ACCOUNTS + number + 1
 
 
 def owner_of(account_key: Ints) -> Ints:
-    """The customer whose account it is."""
+    """Return the customer who owns the account."""
     return (account_key - 1) // MOST_ACCOUNTS - KEY
 
 
 def others_permitted(seed: int, account_key: Ints) -> Ints:
-    """How many may trade in an account beside its owner: none, one or two other customers."""
+    """Return the number of customers permitted to trade in an account beside its owner: 0, 1 or 2."""
     return percent(seed, "permissions", account_key, PERMISSIONS_PERCENT)
 
 
 def permitted(seed: int, population: Population, account_key: Ints, which: Ints | int) -> Ints:
-    """The customer who may trade in an account: 0 is the owner, the others are 1 and 2. No two are the same."""
+    """Return the customer permitted to trade in an account: 0 is the owner, the others are 1 and 2. No two are the
+    same."""
     # One of the others is among the customers of the half that follows the owner's number, one of the rest.
     half = (population.customers - 1) // 2
     away = 1 + np.maximum(which - 1, 0) * half + whole(seed, "permitted", account_key * 4 + which, half)
@@ -243,7 +247,7 @@ def company_key(company: Number) -> Number:
 
 
 def trade_key(population: Population, unit: Ints | int, number: Ints) -> Ints:
-    """The id of trade `number` (from 0, in the order of submission) of a load unit; one id in 101 is left out."""
+    """Return the id of trade `number` (from 0, in order of submission) of a load unit; one id in 101 is left out."""
     block, place = np.divmod(number, BURNT_EVERY - 1)
     burnt = below(BURNT_EVERY, hashed(4, (unit * 2**32 + block).astype(np.uint64)))
     inside = place + (place >= burnt)

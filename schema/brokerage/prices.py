@@ -1,4 +1,4 @@
-"""What a security costs at a moment, and which moment of the calendar that is.
+"""The price of a security at a trading second, and the calendar time of that second.
 
 A price moves evenly between 20 and 30 $ and back in 900 s; each security has its own phase. Time is counted in seconds
 of trading: second 0 is the opening of the first day, a day has 28,800 of them, Saturdays and Sundays have none.
@@ -21,19 +21,20 @@ _CENTS_PER_S = (HIGH_CENTS - LOW_CENTS) / _HALF_S
 
 
 def price_cents(security: Ints, second: Floats) -> Ints:
-    """The price at a trading second, in whole cents."""
+    """Return the price at a trading second, in cents."""
     within = (second + phase_s(security)) % PERIOD_S
     return np.rint(HIGH_CENTS - _CENTS_PER_S * np.abs(within - _HALF_S)).astype(np.int64)
 
 
 def cents_at(phased_s: float) -> int:
-    """`price_cents` of one security, its phase added to the second. NumPy takes fifty times as long for one."""
+    """Return `price_cents` of one security, its phase added to the second; NumPy takes fifty times as long for one."""
     return round(HIGH_CENTS - _CENTS_PER_S * abs(phased_s % PERIOD_S - _HALF_S))
 
 
 def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDArray[np.bool_]) -> Floats:
-    """The first trading second, not before `second`, in which the price has come to `cents`: from below where
-    `rising`, else from above. A price that is there already is there at once."""
+    """Return the first trading second, from `second` on, in which the price reaches `cents`.
+
+    It is reached from below where `rising`, else from above; a price that is there already is reached at once."""
     there = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
     into = (np.clip(cents, LOW_CENTS, HIGH_CENTS) - LOW_CENTS) / _CENTS_PER_S  # into a rising half
     target = np.where(rising, into, PERIOD_S - into)
@@ -42,7 +43,7 @@ def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDAr
 
 
 def moment(second: Floats) -> npt.NDArray[np.datetime64]:
-    """The time of the calendar, in milliseconds, of a trading second."""
+    """Return the calendar time of a trading second, in milliseconds."""
     milliseconds = np.rint(second * 1000).astype(np.int64)
     day, within = np.divmod(milliseconds, DAY_S * 1000)
     week, weekday = np.divmod(day, 5)

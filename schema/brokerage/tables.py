@@ -1,6 +1,6 @@
 """The brokerage database, derived from TPC-E: 33 tables, 50 foreign keys.
 
-What is there by number (keys, tiers, accounts) is in `brokerage_population`. All text is ASCII.
+Keys, tiers and accounts by number are in `population`. All text is ASCII.
 """
 
 from stallmark.schema.brokerage import broker, customer, dimension, holding, market, trade

@@ -1,4 +1,4 @@
-"""Trades, their states, and the money that they move."""
+"""Tables of trades, their states, and the money that they move."""
 
 from sqlalchemy import CHAR, Boolean, CheckConstraint, Date, ForeignKey, Index, Integer, PrimaryKeyConstraint, Table
 

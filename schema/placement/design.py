@@ -1,8 +1,8 @@
 """The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O. On
-PostgreSQL (`postgres_placement`): in which of the server's tablespaces tables and indexes lie.
+PostgreSQL (`placement.postgres`): in which of the server's tablespaces tables and indexes lie.
 
-Plain data, checked as it is made: a mistake raises StallmarkError. `mssql_placement` says a design in T-SQL,
-`mssql_existing` compares it with a database that is there. Limits are those of "CREATE DATABASE" and "Maximum
+Plain data, checked as it is made: a mistake raises StallmarkError. `placement.mssql` writes a design in T-SQL,
+`placement.mssql_existing` compares it with a database that is there. Limits are those of "CREATE DATABASE" and "Maximum
 capacity specifications" in Microsoft's documentation.
 """
 
@@ -112,7 +112,7 @@ class TableGroup:
 
     @property
     def key_is_apart(self) -> bool:
-        """Whether the primary key is an index beside the rows, because they lie otherwise."""
+        """True where the primary key is an index beside the rows, because these lie otherwise."""
         return self.storage == "columnstore" or self.cluster_by is not None
 
 
@@ -126,7 +126,7 @@ class TempDb:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of the database; None stays what the server makes it."""
+    """Settings of the database; None keeps the server's default."""
 
     recovery: Recovery | None = None
     read_committed_snapshot: bool | None = None
@@ -139,7 +139,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Design:
-    """Without `files` the server puts the database where it puts every other."""
+    """The physical design of one database; without `files` the server chooses where it lies."""
 
     files: tuple[File, ...] = ()  # of PRIMARY
     filegroups: tuple[Filegroup, ...] = ()
@@ -177,7 +177,7 @@ class Design:
         yield from self.filegroups
 
     def group_of(self, table: sa.Table) -> TableGroup:
-        """Its own name goes before GROWING."""
+        """Return the group of a table; its own name goes before GROWING."""
         names = [table.name, *([GROWING] if table.info.get(GROWING) else [])]
         named = (group for name in names for group in self.tables if name in group.tables)
         return next(named, TableGroup((table.name,)))
@@ -235,7 +235,7 @@ def sized(design: Design, metadata: sa.MetaData, rows: Mapping[str, int]) -> Des
 
 
 def default_name(path: str) -> str:
-    """What a file is called in its database when nobody says: its path's last part, without the ending."""
+    """Return the default logical name of a file: the last part of its path, without the extension."""
     return (PureWindowsPath(path) if is_windows(path) else PurePosixPath(path)).stem
 
 
@@ -244,7 +244,7 @@ def is_windows(path: str) -> bool:
 
 
 def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
-    """Those without a size share evenly what the others leave of the need."""
+    """Share the remaining need evenly among the files without a size."""
     open_files = [file for file in files if file.size_bytes is None]
     if not open_files:
         return tuple(files)
@@ -292,7 +292,7 @@ def _check_columns(group: TableGroup, table: sa.Table) -> None:
 
 
 def _once(what: str, names: Sequence[str]) -> None:
-    """As the server compares them, where it does not tell capitals from small letters."""
+    """Refuse names that occur twice, compared without regard to case as the server may."""
     seen: set[str] = set()
     for name in names:
         key = name if what == "path" and not is_windows(name) else name.casefold()

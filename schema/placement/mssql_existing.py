@@ -1,4 +1,4 @@
-"""What a database on SQL Server is like, and how that differs from a physical design."""
+"""Read the physical design of a database on SQL Server, and compare it with a wanted one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -71,7 +71,7 @@ def read_tempdb(engine: "MssqlEngine") -> list[FoundFile]:
 
 
 def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str]:
-    """What is otherwise than designed, a phrase each; none when the database is as designed.
+    """Return a phrase for each difference from the design; none when the database is as designed.
 
     What the design leaves open is right as it is. A file that is larger than designed is right, too: it has grown, and
     will not grow in a run. Of tables, only those that are there are compared.
@@ -84,7 +84,8 @@ def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str
 
 
 def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
-    """As `differences`; after `mssql_tempdb.change`, what only a restart of the server or its administrator can do."""
+    """Return the differences of tempdb; after `mssql_tempdb.change`, those that only a restart or an administrator can
+    remove."""
     data = [file for file in found if file.kind == "ROWS"]
     pairs = list(zip(wanted.files, data, strict=False))
     pairs += [(wanted.log, file) for file in found if file.kind == "LOG" and wanted.log][:1]

@@ -1,4 +1,4 @@
-"""How rows lie on SQL Server when not by the primary key: by a column, in a columnstore, in partitions.
+"""The order of rows on SQL Server other than by primary key: by a column, in a columnstore, in partitions.
 
 The primary key is then an index beside them, and a clustered index without its columns holds the rows.
 """
@@ -49,7 +49,7 @@ def bounds(group: TableGroup, table: sa.Table) -> list[date]:
 
 
 def partition_statements(group: TableGroup, table: sa.Table) -> Iterator[str]:
-    """What makes the partitions, where they are not there: a build may have been stopped behind it."""
+    """Return the statements that create missing partitions: a build may have been stopped after them."""
     called, filegroup = name(partitions(group, table)), name(group.filegroup or PRIMARY)
     found = text(partitions(group, table))
     days = ", ".join(text(day.isoformat()) for day in bounds(group, table))

@@ -110,7 +110,7 @@ def _rehearse(connection: Any, trial: Design) -> None:
 
 
 def _matched(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[File]]:
-    """Which file becomes which, and the files to be added."""
+    """Return which present file becomes which wanted one, and the files to be added."""
     data = [file for file in present if file.kind == "ROWS"]
     pairs = list(zip(data, wanted.files, strict=False))
     if wanted.log:

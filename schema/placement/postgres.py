@@ -86,7 +86,7 @@ def _tablespace(group: TableGroup, *, is_table: bool) -> str | None:
 
 
 def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
-    """What is asked for, by its name in a scenario, and why it cannot be."""
+    """Yield the requests that PostgreSQL cannot meet, by their names in a scenario, with the reasons."""
     if design.files:
         what = ", ".join(name for name in ("files", "filegroups", "log") if getattr(design, name))
         yield what, "PostgreSQL makes its files itself: leave that out, and name a `tablespace` for tables"

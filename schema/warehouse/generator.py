@@ -1,4 +1,4 @@
-"""Where `tpchgen-cli` is, which makes the warehouse's data for its loader, and for the oracle of its answers."""
+"""The path of `tpchgen-cli`, which makes the warehouse's data for its loader and for the oracle of its answers."""
 
 import shutil
 import sysconfig

@@ -49,7 +49,7 @@ _ORDER_COMMENT, _LINE_COMMENT = (19, 78), (10, 43)  # characters
 
 
 def most_sets(factor: float) -> int:
-    """How many refresh sets there are: then the gaps between the keys are full."""
+    """Return the number of refresh sets until the gaps between the keys are full."""
     return (KEYS_APART // KEYS_LOADED - 1) * _sets_of_an_octet(factor)
 
 
@@ -85,7 +85,7 @@ def order_keys(places: Ints, octet: int) -> Ints:
 
 @dataclass(frozen=True)
 class _Lines:
-    """By lineitem: of which order it is, counted in the set, and which line of that; cents, percents."""
+    """Columns of lineitems: the order within the set, the line within the order; cents, percents."""
 
     order: Ints
     number: Ints  # from 0
@@ -104,7 +104,7 @@ class _Lines:
 
 
 def retail_price(part: Ints) -> Ints:
-    """What a part costs, in cents, by its key."""
+    """Return the price of a part in cents, by its key."""
     return 90_000 + part // 10 % 20_001 + part % 1_000 * 100
 
 

@@ -1,5 +1,6 @@
-"""How the warehouse grows with its scale factor. Apart from the tables, so that a loader process starts without
-SQLAlchemy.
+"""The size of the warehouse by its scale factor.
+
+Apart from the tables, so that a loader process starts without SQLAlchemy.
 
 Sizes and keys are those of TPC-H's specification 2.17.3; the factors are the ones it allows, and two below 1 for trying
 out. Its largest two, 30,000 and 100,000, are left out: their part and customer keys do not fit in `integer`.
@@ -35,12 +36,12 @@ KEYS_LOADED, KEYS_APART = 8, 32
 
 
 def count(factor: float, of_one: int) -> int:
-    """How many there are at that factor, of what there are `of_one` at 1."""
+    """Return the count at a factor of what there are `of_one` of at factor 1."""
     return int(Decimal(str(factor)) * of_one)
 
 
 def rows(factor: float) -> dict[str, int]:
-    """How many rows each table has as it is loaded, by its name without the schema."""
+    """Return the loaded rows by table name without the schema."""
     return {
         "region": REGIONS,
         "nation": NATIONS,
