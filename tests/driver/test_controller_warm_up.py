@@ -6,14 +6,14 @@ from itertools import pairwise
 import pytest
 from support.driving import drive_to_the_end
 
-from stallmark.analysis.steady import steadiness
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
+from stallmark.stats import steady_state
 
 
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):
     """What is steady is decided here, so that the machine that runs this has no say in it."""
-    monkeypatch.setattr(steadiness, "steady_enough", lambda series, to_measure_s: True)
+    monkeypatch.setattr(steady_state, "steady_enough", lambda series, to_measure_s: True)
     steps = consecutive_steps([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
     timeline = Timeline(
         steps, Arrivals("fixed", rate=60), seed=1, warm_up_limits=WarmUpLimits(at_least_s=3, at_most_s=60)
