@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from benchmarks.io_trace import READ, Process
 
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from array_oracle import STRIPE, Oracle
@@ -41,7 +41,7 @@ class Replay:
     fewer at work the array would be faster, and so the replay ends there.
     """
 
-    def __init__(self, model: DeviceModel, processes: Sequence[Process], begin: float, end: float, seed: int):
+    def __init__(self, model: ArrayModel, processes: Sequence[Process], begin: float, end: float, seed: int):
         self._oracle, self._end = Oracle(model, seed), end
         self._reads: list[tuple[float, float, bool]] = []  # ended, took, by flash
         unit = max(STRIPE, model.tier.extent_bytes if model.tier else 0)

@@ -47,9 +47,9 @@ from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.format import listed, number
 from stallmark.record.manifest import Devices, read_manifest, write_manifest
 from stallmark.record.reader import find_records
-from stallmark.scenarios.device_choice import DeviceChoice
+from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.stats.thresholds import REPLICATES
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 READS_APART = 0.05
 """Relative: how far physical reads per transaction may lie apart, of arrays under one database and pool."""
@@ -110,7 +110,9 @@ def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
         **LOADS[truth["load"]],
         **{"users": 30, "ramp": "1s", "buffer_pool": "6 %", "start_cache": "prefilled", "reset": "restore"},
         **{"repeats": rounds, "order": "abba"},
-        "variants": [{"name": name, "device": {"data": model, "wal": log}} for name, model in truth["arrays"].items()],
+        "variants": [
+            {"name": name, "emulated_array": {"data": model, "wal": log}} for name, model in truth["arrays"].items()
+        ],
     }
 
 
@@ -162,7 +164,7 @@ def redacted(folder: Path) -> Path:
             place,
             manifest.changed(
                 devices=Devices(),
-                variant=manifest.variant.changed(device=None),
+                variant=manifest.variant.changed(emulated_array=None),
                 scenario=manifest.scenario.changed(variants=[]),
                 collectors=collectors,
             ),
@@ -193,7 +195,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
         letter, [step] = manifest.variant.name, manifest.steps
         began = datetime.fromisoformat(manifest.started).timestamp()
         load = read_trace(folder / "traces" / "all", began, began + step.end_s)
-        array = DeviceChoice.model_validate(truth["arrays"][letter])
+        array = EmulatedArray.model_validate(truth["arrays"][letter])
         model = array.resolve(manifest.database.bytes_before or 0)
         replay = partial(_replayed, model, load, began, step.measure_s, step.end_s)
         with ProcessPoolExecutor() as pool:
@@ -211,7 +213,7 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
 
 
 def _replayed(
-    model: DeviceModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
+    model: ArrayModel, load: Sequence[Process], began: float, measure: float, end: float, chance: int
 ) -> Predicted:
     return Replay(model, load, began, end, chance).predict(measure)
 

@@ -31,21 +31,22 @@ from psycopg import pq
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 15, 5
 SCALE: dict[str, Any] = {"customers": 5000, "days": 1, "compressibility": 2}
 RECORDED = 60_000
 SLOW = {
-    "data": DeviceModel(spindles=12, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0, sync_ms=2, mb_per_s=150),
+    "data": ArrayModel(spindles=12, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0, sync_ms=2, mb_per_s=150),
 }
 SMALL_POOL, LARGE_POOL = 128 * 1024**2, 2 * 1024**3
 WORK = Path(os.environ.get("STALLMARK_BENCHMARK_DIR", tempfile.gettempdir())) / "stallmark-benchmark"
@@ -72,7 +73,7 @@ variants:
 FAST_AND_SLOW = """
   - {name: fast}
   - name: slow
-    device:
+    emulated_array:
       data: {spindles: 12, read_ms: 4, write_ms: 4, sync_ms: 1, mb_per_s: 150}
 """
 
@@ -88,11 +89,11 @@ def recorded(engine: EmbeddedEngine) -> list[Recorded]:
     """On a copy of the database, which is as loaded again afterwards."""
     kept = WORK / "recorded.pickle"
     if not kept.exists():
-        if engine.kept_for_restore() != "as loaded":
-            engine.keep_for_restore("as loaded")
-        engine.cap_memory(LARGE_POOL)
+        if engine.backup.label() != "as loaded":
+            engine.backup.keep("as loaded")
+        engine.memory.cap(LARGE_POOL)
         found = list(record(engine, SCALE, RECORDED))
-        engine.restore()
+        engine.backup.restore()
         kept.write_bytes(pickle.dumps(found))
     return pickle.loads(kept.read_bytes())
 
@@ -109,9 +110,9 @@ def statements(transaction: Recorded) -> list[str]:
 def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
     """The database as loaded, with the recorded inputs in it."""
     label = "with recorded inputs"
-    if engine.kept_for_restore() == label:
+    if engine.backup.label() == label:
         return
-    engine.restore()
+    engine.backup.restore()
     engine.execute(Path(__file__).with_name("replay.sql").read_text())
     done = [each for each in transactions if each.commits]
     with (
@@ -121,16 +122,16 @@ def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
     ):
         for number, transaction in enumerate(done, start=1):
             copy.write_row((number, statements(transaction)))
-    engine.keep_for_restore(label)
+    engine.backup.keep(label)
 
 
 def made_ready(engine: EmbeddedEngine, slow: bool) -> None:
-    engine.restore()
-    engine.emulate(SLOW if slow else None)
-    engine.cap_memory(SMALL_POOL if slow else LARGE_POOL)
-    engine.prefill("brokerage")
+    engine.backup.restore()
+    engine.devices.use(SLOW if slow else None)
+    engine.memory.cap(SMALL_POOL if slow else LARGE_POOL)
+    engine.prefill.fill("brokerage")
     engine.checkpoint()
-    engine.engage_devices()
+    engine.devices.engage()
 
 
 def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
@@ -187,7 +188,7 @@ def replay(mode: str, rounds: int) -> None:
             for ours in (False, True) if number % 2 else (True, False):  # neither is always first
                 made_ready(engine, mode == "slow")
                 tps[ours] = driven(engine, "benchmarks.replay")[0] if ours else pgbench(engine)
-                engine.relax_devices()
+                engine.devices.relax()
                 [(done, undone)] = engine.query(UNDONE)
                 print(f"{undone:,} of {done:,} undone", end="; ")
             ratios.append(tps[True] / tps[False])
@@ -207,10 +208,10 @@ def mix(rounds: int) -> None:
         hands = [transactions[index::USERS] for index in range(USERS)]
         for index in range(2):
             (WORK / f"hands{index}.pickle").write_bytes(pickle.dumps(hands[index::2]))
-        if engine.kept_for_restore() != "as loaded":
-            engine.restore()
+        if engine.backup.label() != "as loaded":
+            engine.backup.restore()
             engine.execute("DROP SCHEMA bench CASCADE")
-            engine.keep_for_restore("as loaded")
+            engine.backup.keep("as loaded")
         above = []
         for number in range(rounds):
             figures = {}

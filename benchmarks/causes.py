@@ -27,7 +27,7 @@ REPEATS = 3
 
 def variant(read_ms: float, pool: str, spindles: int = 64) -> dict[str, Any]:
     device = {"spindles": spindles, "read_ms": read_ms, "write_ms": 1, "sync_ms": 0, "mb_per_s": 500}
-    return {"name": f"reads of {read_ms:g} ms", "buffer_pool": pool, "device": {"data": device}}
+    return {"name": f"reads of {read_ms:g} ms", "buffer_pool": pool, "emulated_array": {"data": device}}
 
 
 EXPERIMENTS = {

@@ -25,20 +25,21 @@ from psycopg import pq
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
 USERS, SECONDS, WARM_UP_S = 30, 12, 3
 BRANCHES = 40
 SLOW = {
-    "data": DeviceModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
-    "wal": DeviceModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
+    "data": ArrayModel(spindles=8, read_ms=4, write_ms=4, sync_ms=1, mb_per_s=150),
+    "wal": ArrayModel(spindles=1, read_ms=1, write_ms=0.2, sync_ms=1, mb_per_s=150),
 }
 
 
@@ -137,17 +138,17 @@ def prepare(mode: str) -> tuple[EmbeddedEngine, Path]:
     server = EmbeddedServer(work / "bank")
     engine = EmbeddedEngine(server, "bank")
     build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
-    if not engine.kept_for_restore():
-        engine.keep_for_restore("the bank as loaded")
-    engine.restore()
+    if not engine.backup.label():
+        engine.backup.keep("the bank as loaded")
+    engine.backup.restore()
     if mode == "slow":
-        engine.emulate(SLOW)
-        engine.cap_memory(128 * 1024**2)
+        engine.devices.use(SLOW)
+        engine.memory.cap(128 * 1024**2)
     else:
-        engine.cap_memory(1024**3)
-    engine.prefill("bank")
+        engine.memory.cap(1024**3)
+    engine.prefill.fill("bank")
     engine.checkpoint()
-    engine.engage_devices()
+    engine.devices.engage()
     return engine, work
 
 

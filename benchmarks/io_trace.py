@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.cli.main import main
-from stallmark.storage.emulator import SlowDevices, build
+from stallmark.storage.emulator import EmulatedArrays, build
 
 READ, WRITE, SYNC = range(3)
 FOLDER = "STALLMARK_TRACE"
@@ -62,14 +62,14 @@ def traced() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     source = Path(__file__).with_suffix(".c").read_bytes()
     library = build.library("io_trace", {"io_trace.c": source}, (), folder.parent)
-    plain = SlowDevices.environment
+    plain = EmulatedArrays.environment
 
-    def environment(self: SlowDevices) -> dict[str, str]:
+    def environment(self: EmulatedArrays) -> dict[str, str]:
         """The first of LD_PRELOAD is the outermost."""
         found = plain(self)
         return found | {"LD_PRELOAD": f"{library}:{found['LD_PRELOAD']}", FOLDER: str(folder)}
 
-    SlowDevices.environment = environment  # type: ignore[method-assign]
+    EmulatedArrays.environment = environment  # type: ignore[method-assign]
     main()
 
 

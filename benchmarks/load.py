@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders import loader_pool
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch, LoadPlan

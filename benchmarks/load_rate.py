@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from benchmarks.load import SEED, _loaders, _peak_bytes
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders import loader_pool
 from stallmark.loaders.plan import Batch, LoadPlan, loader_for
 from stallmark.schema import deploy

@@ -21,7 +21,8 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
@@ -44,7 +45,7 @@ measure: 40s
 buffer_pool: 64MiB
 start_cache: prefilled
 reset: restore
-device:
+emulated_array:
   data: {{spindles: {spindles}, read_ms: {read_ms}, write_ms: {read_ms}, sync_ms: 1, mb_per_s: 150}}
   wal: {{spindles: 1, read_ms: 1, write_ms: 0, sync_ms: 2, mb_per_s: 150}}
 variants:
@@ -56,8 +57,8 @@ def collectors(rounds: int) -> None:
     engine = EmbeddedEngine(EmbeddedServer(WORK / "observed"), "bank")
     try:
         build(engine, find_workload("bank"), {"branches": BRANCHES}, 1, workers=2)
-        engine.cap_memory(1024**3)
-        engine.prefill("bank")
+        engine.memory.cap(1024**3)
+        engine.prefill.fill("bank")
         engine.checkpoint()
         ratios = []
         for number in range(rounds):

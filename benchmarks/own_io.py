@@ -24,7 +24,8 @@ from stallmark.driver.deck import Dealer
 from stallmark.driver.executor import SWITCH_INTERVAL_S
 from stallmark.driver.pacing import Arrivals, ThinkTime
 from stallmark.driver.virtual_user import VirtualUser
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import find_workload
@@ -45,8 +46,8 @@ def opened(workload: Workload) -> Iterator[tuple[EmbeddedEngine, Any]]:
     scale = SCALES[workload.name]
     try:
         build(engine, workload, scale, 1, workers=2)
-        engine.cap_memory(1 << 29)
-        engine.prefill(workload.name)
+        engine.memory.cap(1 << 29)
+        engine.prefill.fill(workload.name)
         engine.checkpoint()
         yield engine, workload.share(WorkloadContext(scale, 1, engine.query, lambda *task: None))
     finally:

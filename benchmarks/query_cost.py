@@ -17,7 +17,8 @@ from pathlib import Path
 
 from stallmark.analysis.queries.figures import geometric_mean
 from stallmark.driver.query_streams import Query, QueryDrive, Stopwatch
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
@@ -37,7 +38,7 @@ def main(factor: float, rounds: int) -> None:
     engine = EmbeddedEngine(EmbeddedServer(WORK / f"warehouse-{factor:g}"), "warehouse")
     try:
         build(engine, find_workload("warehouse"), scale, 1, workers=os.cpu_count() or 1)
-        engine.cap_memory(2 * engine.bytes_used() + 64 * 1024**2)
+        engine.memory.cap(2 * engine.bytes_used() + 64 * 1024**2)
         texts = {query: text(query, "postgresql", parameters(query, 1, 0, factor)) for query in QUERIES}
         session = engine.queries(TIMEOUT_S)
         ratios = {query: _ratio(session, statement, rounds) for query, statement in texts.items()}

@@ -149,7 +149,8 @@ def build(
 def _prepare(engine: Engine, parts: deploy.Parts, identity: Identity, found: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
     if found.state == "absent":
-        engine.drop_kept()  # it is of another database than the one that begins here
+        if engine.backup:
+            engine.backup.drop()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
     deploy.create_tables(engine, parts.tables)
 
@@ -231,8 +232,10 @@ def _check_space(
         return
     sizes = size.estimate(workload.metadata, plan.rows, engine.dialect, workers=workers)
     needed, when = sizes.build_bytes, "while it is built"
-    if to_be_copied and (both := sizes.loaded_bytes + engine.copy_bytes(sizes.loaded_bytes)) > needed:
-        needed, when = both, "with the copy that every run starts from"
+    if to_be_copied and engine.backup:
+        both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)
+        if both > needed:
+            needed, when = both, "with the copy that every run starts from"
     missing = needed - sizes.heap_bytes * found.batches // found.batches_total
     if missing > free:
         raise StallmarkError(

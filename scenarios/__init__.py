@@ -1,1 +1,1 @@
-"""What is compared: scenario files, their model, the runner, the command line."""
+"""Scenario files, and the model of what such a file may say."""

@@ -1,9 +1,9 @@
-"""What a scenario says of the array under the server: what nobody can ask it, so the operator writes it down.
+"""The `array:` section: facts of the storage array that cannot be queried, written down by the operator.
 
 array: {raid: RAID 10, drives: 24 × 600 GB 10K, dram: 8GiB, flash_cache: 800GB, write_cache: on, reduction: off}
 
-Free: a key that is not named here is kept and shown as well. The sizes decide whether what was active fits into DRAM or
-flash (src/stallmark/analysis/read/active_set.py).
+Other keys are kept and shown as well. The sizes decide whether the active set fits into DRAM or flash
+(analysis/read/active_set.py).
 """
 
 import re
@@ -31,7 +31,7 @@ Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=2
 
 
 class Array(BaseModel):
-    """Of sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
+    """Sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Words]
@@ -52,12 +52,12 @@ class Array(BaseModel):
         return self
 
     def over(self, common: "Array | None") -> "Array":
-        """With what is `common` to all variants where this one says nothing."""
+        """Return this section, completed by the one `common` to all variants."""
         if common is None:
             return self
         return Array.model_validate(common.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
 
     def described(self) -> dict[str, Any]:
-        """For the manifest: sizes in bytes, under names that say so."""
+        """Return the section for the manifest: sizes in bytes, under names that say so."""
         words = self.model_dump(exclude_none=True, exclude=set(SIZES))
         return words | {f"{name}_bytes": size for name in SIZES if (size := getattr(self, name)) is not None}

@@ -28,7 +28,7 @@ from pydantic import BeforeValidator, ByteSize, Field, PlainSerializer, TypeAdap
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize, Seconds
-from stallmark.scenarios.part import Part
+from stallmark.scenarios.section import Section
 from stallmark.schema.placement import design as placement
 
 _BYTES = TypeAdapter(ByteSize)
@@ -52,7 +52,7 @@ Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_written)]
 Switch = Literal["on", "off"]
 
 
-class FileChoice(Part):
+class FileChoice(Section):
     """A file on the server; its name in the database is its path's last part unless it says another."""
 
     path: str
@@ -65,12 +65,12 @@ class FileChoice(Part):
         return placement.File(self.path, name, self.size, self.growth)
 
 
-class FilegroupChoice(Part):
+class FilegroupChoice(Section):
     name: str
     files: Annotated[list[FileChoice], Field(min_length=1)]
 
 
-class TableChoice(Part):
+class TableChoice(Section):
     """Tables, where they and their indexes lie, how they are stored and compressed; `growing`: all that a run adds rows
     to."""
 
@@ -100,7 +100,7 @@ class TableChoice(Part):
         )
 
 
-class TempDbChoice(Part):
+class TempDbChoice(Section):
     """tempdb belongs to the server: `change_server: true` says that it is ours to change."""
 
     files: Annotated[list[FileChoice], Field(min_length=1)]
@@ -111,7 +111,7 @@ class TempDbChoice(Part):
         return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
 
 
-class DatabaseChoice(Part):
+class DatabaseChoice(Section):
     files: list[FileChoice] = []
     filegroups: list[FilegroupChoice] = []
     log: list[FileChoice] = []
@@ -139,7 +139,7 @@ class DatabaseChoice(Part):
         return self
 
     def design(self) -> placement.Design:
-        """What the rooms below work with. Raises StallmarkError when it cannot be."""
+        """Return the physical design; raise StallmarkError for one that cannot be."""
         target = self.target_recovery_time
         if target is not None and target != int(target):
             raise StallmarkError("target_recovery_time is whole seconds on the server: write it so.")

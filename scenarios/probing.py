@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from stallmark.quantities import Pool, PoolSize, Seconds
-from stallmark.scenarios.part import Part
+from stallmark.scenarios.section import Section
 
 BEFORE_AND_AFTER = "before and after"
 
 
-class ProbeChoice(Part):
+class ProbeChoice(Section):
     """`seconds` of each step, on a file of `size` (or of a share of the data as loaded), which is written before every
     probe; without a `folder`, where the data of an embedded server lie."""
 
@@ -26,7 +26,7 @@ class ProbeChoice(Part):
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
 
 
-class PreconditionChoice(Part):
+class PreconditionChoice(Section):
     """A file of `size` (or of a share of the data) is filled, then overwritten at random in rounds, until the write
     latency is steady or `rounds` are over."""
 

@@ -1,4 +1,4 @@
-"""The `queries:` section of a scenario: which runs of the warehouse's queries, in place of users and their time.
+"""A scenario in which streams execute the warehouse's queries to their end, in place of users and their time.
 
 queries: {run: power}                            # refresh, 22 queries in one stream, refresh
 queries: {run: throughput, streams: 4}           # streams at once, and one that refreshes
@@ -6,14 +6,17 @@ queries: {run: both}                             # one after the other
 queries: {run: each, only: [1, 6, 18], dop: [1, 2, all]}   # queries alone, at each degree of parallelism
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from stallmark.quantities import Seconds
-from stallmark.scenarios.part import Part
+from stallmark.scenarios.base import AnyScenario
+from stallmark.scenarios.section import Section
+from stallmark.scenarios.users import Scenario
+from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.queries import QUERIES
-from stallmark.transactions.warehouse.streams import MOST_STREAMS
+from stallmark.transactions.warehouse.streams import MOST_STREAMS, streams_for
 
 Phase = Literal["power", "throughput", "each"]
 Strict = Annotated[int, Field(strict=True)]
@@ -28,7 +31,7 @@ def _dop(given: Any) -> Any:
 Dop = Annotated[int | Literal["all"], BeforeValidator(_dop)]
 
 
-class QueriesChoice(Part):
+class QueriesChoice(Section):
     """`only` and `dop` are of a run of `each`: which queries, and how many processes or threads may work on one at once
     (`all`: as many as the server has cores). `streams`: by the scale unless it is said."""
 
@@ -59,7 +62,7 @@ class QueriesChoice(Part):
         return _once(given)
 
     @model_validator(mode="after")
-    def _belongs(self) -> "QueriesChoice":
+    def _belongs(self) -> Self:
         for name in ("only", "dop"):
             if getattr(self, name) and self.run != "each":
                 raise ValueError(f"{name} belongs to `run: each`: remove it, or write that")
@@ -71,26 +74,54 @@ class QueriesChoice(Part):
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """What is run, one after the other."""
+        """Return the phases, in order."""
         return ("power", "throughput") if self.run == "both" else (self.run,)
 
     @property
     def refreshes(self) -> bool:
-        """Whether the refresh functions are part of it: unless it is said, where they are meant to be."""
+        """True where the refresh functions are run: as said, else in power and throughput runs."""
         return self.run != "each" if self.refresh is None else self.refresh
-
-
-class StreamsBeside(Part):
-    """The `beside:` section: streams of queries beside the users, over and over as long as these are there.
-
-    beside: {streams: 2, timeout: 5min}
-    """
-
-    streams: Annotated[int, Field(ge=1, le=MOST_STREAMS, strict=True)]
-    timeout: Annotated[Seconds, Field(ge=1)] = 120.0
 
 
 def _once(given: list[Any] | None) -> list[Any] | None:
     if twice := [one for one in given or () if (given or []).count(one) > 1]:
         raise ValueError(f"{twice[0]} is there twice: write it once")
     return given
+
+
+_OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields)
+
+
+class QueryScenario(AnyScenario):
+    """Streams execute queries, to their end."""
+
+    queries: QueriesChoice
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_users(cls, data: dict) -> dict:
+        if isinstance(data, dict) and (found := sorted(_OF_USERS & set(data))):
+            raise ValueError(
+                f"{found[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
+                "remove one of the two"
+            )
+        return data
+
+    @model_validator(mode="after")
+    def _has_queries(self) -> Self:
+        if not find_workload(self.workload.name).queries:
+            raise ValueError(
+                f"{self.workload.name} has no queries for streams: write users, warm_up and measure in place of "
+                "`queries`, or set workload.name: warehouse"
+            )
+        if asked := [one.name for one in self.variants if one.streams is not None]:
+            raise ValueError(
+                f"variant {asked[0]!r} has streams, which are those at the same time as users: write "
+                "queries.streams, or remove them"
+            )
+        return self
+
+    @property
+    def streams(self) -> int:
+        """Return the streams of a throughput run."""
+        return self.queries.streams or streams_for(self.workload.scale["factor"])

@@ -1,4 +1,4 @@
-"""Reads scenario files: shipped by name, others by path. Errors name the line and the fix."""
+"""Read scenario files: shipped by name, others by path. Errors name the line and the fix."""
 
 import difflib
 from collections.abc import Sequence
@@ -11,28 +11,30 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.model import SHIPPED, QueryScenario, Scenario, model_for
-from stallmark.scenarios.raw import RawScenario
+from stallmark.scenarios.model import SHIPPED, ProbeScenario, QueryScenario, Scenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences
 
 
 def shipped() -> list[str]:
-    """Names of the scenarios that come with the product."""
+    """Return the names of the scenarios that come with the product."""
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
 def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario:
-    """One with a database; see `read_any_scenario`."""
+    """Read a scenario with a database; see `read_any_scenario`."""
     scenario = read_any_scenario(name_or_path, overrides)
-    if isinstance(scenario, RawScenario):
+    if isinstance(scenario, ProbeScenario):
         raise StallmarkError(
-            f"{scenario.name} probes raw storage and has no database: `stallmark run {scenario.name}` runs it."
+            f"{scenario.name} probes storage and has no database: `stallmark run {scenario.name}` runs it."
         )
     return scenario
 
 
-def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario | RawScenario:
-    """`overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`."""
+def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scenario | QueryScenario | ProbeScenario:
+    """Read a scenario shipped under that name, or from that file. Raises StallmarkError.
+
+    `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.
+    """
     path = _locate(name_or_path)
     document = _load(path)
     origins = {_override(document, override): override for override in overrides}
@@ -100,7 +102,7 @@ def _override(document: dict, override: str) -> Keys:
 
 
 def _key(place: Any, part: str, override: str) -> str | int:
-    """What `part` of a dotted key is in this place: a key, or the position of an item."""
+    """Return the key or list position that `part` of a dotted key means here."""
     if isinstance(place, dict):
         return part
     if not isinstance(place, list):

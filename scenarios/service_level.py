@@ -2,15 +2,15 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Tag
 
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
 from stallmark.record.manifest import ServiceLevelObjective
-from stallmark.scenarios.part import Part
+from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 
 
-class ReadLimit(Part):
+class ReadLimit(Section):
     """A limit of one's own."""
 
     read: Annotated[Seconds, Field(gt=0)]
@@ -18,11 +18,11 @@ class ReadLimit(Part):
 
 
 ReadyMade = Literal["oltp", "dss", "mail"]
-ServiceLevelChoice = ReadyMade | ReadLimit
+ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[ReadLimit, Tag(MAPPING)], WordOrMapping]
 
 
 def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
-    """Return it as the manifest has it."""
+    """Return the service level for the manifest."""
     if isinstance(choice, ReadLimit):
         return declared(None, choice.read * 1000, choice.percentile)
     return declared(choice, None, PERCENTILES[0])

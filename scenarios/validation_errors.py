@@ -1,4 +1,4 @@
-"""Turns what pydantic says of a scenario into sentences: where, what is wrong, what to write instead."""
+"""Make sentences of pydantic's errors in a scenario: where, what is wrong, what to write instead."""
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,15 +13,20 @@ from stallmark.scenarios.model import model_for
 
 Keys = tuple[str | int, ...]
 
+_RENAMED = {"device": "emulated_array", "beside": "concurrent_streams", "raw": "probe"}
+"""Keys of earlier versions, with their present names."""
+
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _MISSING = ("missing", "missing_argument")
 _NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")
 
 
 def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapping[Keys, str]) -> list[str]:
-    """One sentence for each mistake in `document`, which was read from `path`; `overrides` says which keys came
-    from the command line, and as what."""
-    problems = list(_without_other_alternatives([_Problem(item, document) for item in error.errors()]))
+    """Return a sentence for each mistake in `document`, which was read from `path`.
+
+    `overrides` has the keys that came from the command line, each with what was written there.
+    """
+    problems = [_Problem(item, document) for item in error.errors()]
     meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
     told = (
         _ended(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
@@ -32,7 +37,7 @@ def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapp
 
 
 class _Problem:
-    """One of pydantic's errors. `keys` lead to it in the file, without the alternatives pydantic tried."""
+    """A pydantic error. `keys` lead to it in the file, without the alternatives pydantic tried."""
 
     def __init__(self, item: Any, document: Any):
         self.kind: str = item["type"]
@@ -49,11 +54,16 @@ class _Problem:
 
     @property
     def near(self) -> str | None:
+        """The key that was probably meant: one that was renamed, or spelt nearly so."""
+        if (renamed := _RENAMED.get(str(self.keys[-1]))) in self.choices:
+            return renamed
         return next(iter(difflib.get_close_matches(str(self.keys[-1]), self.choices, 1)), None)
 
     def sentence(self) -> str:
         where = ".".join(map(str, self.keys))
         if self.kind in _UNKNOWN:
+            if self.near and self.near == _RENAMED.get(str(self.keys[-1])):
+                return f"{where} is called {self.near} now: rename it"
             hint = f"did you mean {self.near}?" if self.near else f"there are {', '.join(self.choices)}"
             return f"unknown key {where}: {hint}"
         if self.kind in _MISSING:
@@ -112,17 +122,6 @@ def _said(given: Any) -> str:
     if isinstance(given, list):
         return "a list" if given else "an empty list"
     return repr(str(given)) if isinstance(given, str) else str(given)
-
-
-def _without_other_alternatives(problems: Sequence[_Problem]) -> Iterator[_Problem]:
-    """Where a word or a mapping may stand, complain of what was written, not of what was not."""
-    words = {p.keys: p for p in problems if p.kind == "literal_error"}
-    for problem in problems:
-        if problem.kind == "literal_error" and isinstance(problem.given, Mapping) and len(problems) > 1:
-            continue
-        if problem.kind in _NO_MAPPING and problem.keys in words:
-            continue
-        yield problem
 
 
 def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 

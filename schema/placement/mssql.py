@@ -12,15 +12,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import execute
 from stallmark.engines.mssql.odbc import api
-from stallmark.engines.mssql.sql import name, text
+from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.sql import execute, name, text
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql_rows
 from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings
 
 if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
     from stallmark.schema.deploy import Parts
 
 _STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, compression)
@@ -53,12 +52,12 @@ def settings(database: str, wanted: Settings) -> list[str]:
     ]
 
 
-def make_database(engine: "MssqlEngine", design: Design) -> None:
+def make_database(server: Server, design: Design) -> None:
     """Create the engine's database as designed. Raises StallmarkError with the server's words; a database whose
     settings failed is dropped again, so that the next attempt does not find half of it."""
-    database = engine.address.database
+    database = server.address.database
     create, *after = create_database(database, design)
-    with closing(engine.on_database("master").connect()) as connection:
+    with closing(server.on_database("master").connect()) as connection:
         run(connection, create, database)
         try:
             for statement in after:

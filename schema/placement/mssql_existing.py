@@ -3,19 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.server import Server
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql_rows
 from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings, TableGroup, TempDb, is_windows
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 
 @dataclass(frozen=True)
@@ -53,9 +51,9 @@ class Found:
     indexes: Sequence[FoundIndex]
 
 
-def read(engine: "MssqlEngine", schema: str) -> Found:
+def read(server: Server, schema: str) -> Found:
     """The engine's database as it is, and where the tables of `schema` lie in it. Raises StallmarkError."""
-    with closing(engine.connect()) as connection:
+    with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify = row
         return Found(
@@ -65,8 +63,8 @@ def read(engine: "MssqlEngine", schema: str) -> Found:
         )
 
 
-def read_tempdb(engine: "MssqlEngine") -> list[FoundFile]:
-    with closing(engine.on_database("tempdb").connect()) as connection:
+def read_tempdb(server: Server) -> list[FoundFile]:
+    with closing(server.on_database("tempdb").connect()) as connection:
         return [FoundFile(*file) for file in _ask(connection, "existing_files")]
 
 
@@ -95,11 +93,11 @@ def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
     return [f"tempdb: {phrase}" for phrase in phrases]
 
 
-def refuse_other(engine: "MssqlEngine", design: Design, metadata: sa.MetaData) -> None:
+def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
     """Raises StallmarkError naming every difference between the engine's database and the design."""
-    if phrases := differences(design, read(engine, str(metadata.schema)), metadata):
+    if phrases := differences(design, read(server, str(metadata.schema)), metadata):
         raise StallmarkError(
-            f"The database {engine.address.database} is there, but not as the scenario designs it: "
+            f"The database {server.address.database} is there, but not as the scenario designs it: "
             f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
         )
 

@@ -6,9 +6,10 @@ So the files are first made there by another database, and the statements that g
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stallmark.engines.mssql import tempdb
+from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.sql import name, text
 from stallmark.errors import StallmarkError
 from stallmark.schema.placement import mssql_existing
@@ -16,34 +17,31 @@ from stallmark.schema.placement.design import LEAST_BYTES, MIB, Design, File, Te
 from stallmark.schema.placement.mssql import create_database, file_clause, run, size
 from stallmark.schema.placement.mssql_existing import FoundFile
 
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
-
 REHEARSAL = "stallmark_rehearses_tempdb"
 
 Pairs = list[tuple[FoundFile, File]]
 
 
-def place(engine: "MssqlEngine", wanted: TempDb, *, change_server: bool) -> None:
+def place(server: Server, wanted: TempDb, *, change_server: bool) -> None:
     """Change tempdb's files as `change` has it.
 
     Raises StallmarkError when they cannot be made there, before anything is changed; and when something is still
     otherwise, because only a restart of the server (a path) or its administrator (a file too many) can change it.
     """
-    present = mssql_existing.read_tempdb(engine)
+    present = mssql_existing.read_tempdb(server)
     if statements := change(wanted, present, change_server=change_server):
-        with closing(engine.on_database("master").connect()) as connection:
+        with closing(server.on_database("master").connect()) as connection:
             if trial := rehearsal(wanted, present):
                 _rehearse(connection, trial)
-            tempdb.note(engine, give_back(wanted, present))
+            tempdb.note(server, give_back(wanted, present))
             for statement in statements:
                 run(connection, statement, "tempdb")
-    if phrases := mssql_existing.tempdb_differences(wanted, mssql_existing.read_tempdb(engine)):
-        kept = tempdb.noted(engine)
+    if phrases := mssql_existing.tempdb_differences(wanted, mssql_existing.read_tempdb(server)):
+        kept = tempdb.noted(server)
         raise StallmarkError(
             f"tempdb is not yet as the scenario designs it: {'; '.join(phrases)}. A new path holds from the server's "
             "next start on: restart it, and run again; a file too many is its administrator's to remove."
-            + (f" {tempdb.how_to_give_back(engine, kept)}" if kept else "")
+            + (f" {tempdb.how_to_give_back(server, kept)}" if kept else "")
         )
 
 

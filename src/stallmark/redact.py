@@ -34,7 +34,7 @@ def has_secret(argument: str) -> bool:
 
 def environment() -> dict[str, str]:
     """Ours without variables that look like a password's, by name or by value, and with our own programs first:
-    `stallmark lab change` is this one."""
+    `stallmark array change` is this one."""
     kept = {name: value for name, value in os.environ.items() if not _is_secret(name, value)}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return kept | {"PATH": path}

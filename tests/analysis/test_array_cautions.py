@@ -22,7 +22,7 @@ def test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said(pair):
     assert any("write it into the scenario (array: {dram:" in text.lower() for text in array_cautions(pair))
     assert not list(array_cautions([a, with_manifest(b, array={"dram_bytes": 8 << 30})]))
     assert not list(array_cautions([a, with_manifest(b, hook=None)]))
-    emulated = SDA | {"data": {"name": "loop0", "lab": {"spindles": 4}}}
+    emulated = SDA | {"data": {"name": "loop0", "emulated_array": {"block_device": True, "spindles": 4}}}
     assert not list(array_cautions([with_manifest(run, devices=emulated) for run in pair]))
 
 

@@ -8,7 +8,9 @@ from support.comparisons import made, template, with_manifest, with_step
 
 from stallmark.analysis.compare.compare import compare_runs, comparison_within
 from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Condition
 
@@ -145,8 +147,8 @@ def test_the_declared_primary_metric_decides(sound):
 
 STEADY = Steadiness("never became steady", "It never became steady.", "TPS", 40, "")
 BROKEN = {
-    "runs": dict(invalid=["Somebody else used the storage: 20 %."]),
-    "driver": dict(driver_bound="The driver was the bottleneck."),
+    "runs": dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
+    "driver": dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
     "foreign I/O": dict(foreign_io_share=0.2),
     "steadiness": dict(steadiness=STEADY),
     "reads per transaction": dict(reads_per_transaction=2.4),

@@ -6,7 +6,10 @@ import pytest
 from support.comparisons import made, template, with_manifest, with_step
 
 from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.report.text import clause
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 AGAIN = "A′ = A"
@@ -158,16 +161,16 @@ def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
 
 
 def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
-    counters, failed = "The counters of the log began again.", "3 % of the transactions failed."
-    foreign = "Somebody else used the storage: 20 % of what was read was not read for this run."
+    counters = invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.LOG)
+    failed = invalid(ValidityKind.TRANSACTIONS_FAILED, share=0.03)
+    foreign = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
     runs = made(sound, **QUIET)
     runs[0] = with_step(runs[0], invalid=[counters])
     runs[2] = with_step(runs[2], invalid=[counters, foreign], foreign_io_share=0.2)
     runs[5] = with_step(runs[5], invalid=[failed])
     pair = only(runs)
     assert check(pair, "runs").sentence == (
-        "01-A and 03-A must not be compared: the counters of the log began again; "
-        "06-B must not be compared: 3 % of the transactions failed"
+        f"01-A and 03-A must not be compared: {clause(counters)}; 06-B must not be compared: {clause(failed)}"
     )
     assert check(pair, "runs").figure.startswith("3 of 6 have: ")
     assert check(pair, "foreign I/O").sentence == "somebody else used the storage: 20 % of its I/O in 03-A"
@@ -176,14 +179,19 @@ def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
 
 def test_many_reasons_and_many_runs_are_all_found_and_not_all_in_the_sentence(sound):
     runs = [
-        with_step(run, invalid=["Nothing holds.", *([f"Reason {number}."] if number > 3 else [])])
+        with_step(run, invalid=[storage_error("Nothing holds"), *([storage_error(number)] if number > 3 else [])])
         for number, run in enumerate(made(sound, **QUIET))
     ]
     found = check(only(runs), "runs")
     assert found.sentence == (
-        "01-A, 03-A, 05-A and 3 more must not be compared: nothing holds; 05-A must not be compared: reason 4 (1 more)"
+        f"01-A, 03-A, 05-A and 3 more must not be compared: {clause(storage_error('Nothing holds'))}; "
+        f"05-A must not be compared: {clause(storage_error(4))} (1 more)"
     )
-    assert "02-B, 04-B and 06-B" in found.figure and "reason 5 (06-B)" in found.figure
+    assert "02-B, 04-B and 06-B" in found.figure and f"{clause(storage_error(5))} (06-B)" in found.figure
+
+
+def storage_error(text) -> Finding:
+    return invalid(ValidityKind.STORAGE_ERROR, text=text, error=1)
 
 
 def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unknown(sound):

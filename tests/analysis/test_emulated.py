@@ -15,6 +15,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_name
 from stallmark.record.reader import Record
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.sections.environment import devices
 
 LAB = {"name": "loop0", "emulated_array": {"block_device": True, "name": "array"} | DISKS}
@@ -35,7 +36,7 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
     assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
     assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
     assert data_device_name(experiment.runs[0].manifest) == "sda Disk"
-    assert experiment.as_json()["runs"][0]["steps"][0]["emulated"] is True
+    assert experiment_in_json(experiment)["runs"][0]["steps"][0]["emulated"] is True
 
 
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):

@@ -18,6 +18,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.record.attach.attach import Request, attach
 from stallmark.record.attach.measurements import Wanted
 from stallmark.record.reader import Record
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections.external import clocks, correlations, figures, hints
 from stallmark.stats.correlation import correlate_changes
@@ -197,7 +198,7 @@ def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
 
 
 def test_for_machines_without_the_samples(tmp_path):
-    text = json.dumps(attached(tmp_path, foreign_files.perfmon, clock_s=12).as_json())
+    text = json.dumps(experiment_in_json(attached(tmp_path, foreign_files.perfmon, clock_s=12)))
     (source,) = json.loads(text)["runs"][0]["foreign"]
     assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]
     assert source["counters"][0].keys() == {

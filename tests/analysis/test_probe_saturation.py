@@ -14,7 +14,7 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.probe.saturation import is_unstable, overall, saturation, saturations
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 service = st.floats(0.05, 20)
@@ -128,7 +128,7 @@ def test_one_emulated_disk_collapses_under_streams_and_not_at_random(folder, ran
     pattern, chance = (READ if random else STREAM), Random(1)
 
     def rate(streams: int) -> float:
-        disk = Array(DeviceModel(1, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150), folder)
+        disk = Array(ArrayModel(1, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150), folder)
         clients, done = [(0.0, number, number << 26) for number in range(streams)], 400
         for _ in range(done):
             now, number, place = clients[0]

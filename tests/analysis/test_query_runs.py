@@ -11,6 +11,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries.comparison import in_order, is_io
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
+from stallmark.report.in_json import experiment_in_json
 
 BARE = {"name": "nvme0n1"}
 
@@ -119,7 +120,7 @@ def test_what_the_server_does_not_tell_stays_unknown(tmp_path):
 
 def test_everything_is_json(tmp_path):
     make_query_run(tmp_path / "1", run="both")
-    said = json.loads(json.dumps(of(tmp_path).as_json()))
+    said = json.loads(json.dumps(experiment_in_json(of(tmp_path))))
     assert said["queries"]["variants"][0]["cells"][1]["query"] == "Q1"
     assert said["runs"][0]["queries"]["figures"]["composite"] > 0
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from stallmark.analysis.finding import Finding, caution
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
+from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.analysis.validity.service_level import READY_MADE, declared, judge_reads
 
 OLTP = declared("oltp", None, "p95")
@@ -12,7 +15,7 @@ def files(read_ms: float | None, reads: int = 5000) -> IoSummary:
     return IoSummary("server", 60.0, reads, reads * 8192, read_ms, read_ms, 0, 0, None, None, None, None)
 
 
-def histogram(p95: float | None, p99: float | None = None, doubt: str | None = None, ios: int = 4000):
+def histogram(p95: float | None, p99: float | None = None, doubt: Finding | None = None, ios: int = 4000):
     return IoLatencySummary("read", ios, 1.0, 1.0, {"p95": p95, "p99": p99}, doubt)
 
 
@@ -26,7 +29,7 @@ def test_without_a_service_level_nothing_is_judged():
 def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
     found = judge_reads(OLTP, [histogram(p95)], files(3))
     assert (found.outcome, found.ideal_met, found.figure, found.figure_ms) == (outcome, ideal, "p95", p95)
-    assert found.reads == 4000 and "mean only" not in found.sentence and f"{p95}" in found.sentence
+    assert found.reads == 4000 and found.finding.facts["why"] is None
 
 
 def test_the_mean_may_hide_what_the_percentile_shows():
@@ -37,16 +40,16 @@ def test_the_mean_may_hide_what_the_percentile_shows():
 @pytest.mark.parametrize(
     ("kept", "why"),
     [
-        ([], "keeps no histogram"),
-        ([histogram(None, ios=150)], "150 reads are too few for a p95"),
-        ([histogram(None, doubt="the server lost 900 of the events for want of buffers")], "lost 900"),
+        ([], ServiceLevelKind.NO_HISTOGRAM),
+        ([histogram(None, ios=150)], ServiceLevelKind.TOO_FEW_READS),
+        ([histogram(None, doubt=caution(ReadKind.HISTOGRAM_FULL))], ReadKind.HISTOGRAM_FULL),
     ],
 )
 def test_a_mean_is_called_a_mean_and_why(kept, why):
     found = judge_reads(OLTP, kept, files(7))
     assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("mean only", "mean only", 7, 5000)
     assert found.ideal_met is None, "7 ms are within the ideal, but they are a mean"
-    assert found.sentence.startswith("Mean only: ") and "shows no p95" in found.sentence and why in found.sentence
+    assert found.finding.facts["why"].kind == why
 
 
 def test_a_mean_above_the_limit_does_not_meet_it():
@@ -58,7 +61,7 @@ def test_a_mean_above_the_limit_does_not_meet_it():
 def test_what_was_not_read_is_not_known(data):
     found = judge_reads(OLTP, [], data)
     assert (found.outcome, found.figure_ms, found.ideal_met) == ("not known", None, None)
-    assert found.sentence.startswith("Not known: ")
+    assert found.finding.kind == ServiceLevelKind.READS_NOT_KNOWN
 
 
 def test_a_limit_of_ones_own_has_its_percentile_and_no_ideal():

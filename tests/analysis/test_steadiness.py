@@ -10,8 +10,9 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
 
-from stallmark.analysis.steady.steadiness import incomparable, judge
+from stallmark.analysis.steady.steadiness import Rate, SteadyKind, incomparable, judge
 from stallmark.format import signed
+from stallmark.report.text import sentence
 from stallmark.stats.steady_state import steady_enough
 
 SERIES = 50
@@ -57,7 +58,7 @@ def test_a_warm_up_inside_is_measured_with_what_it_does_to_the_mean():
     assert found.verdict == "became steady late" and found.incomparable
     assert found.warm_up_s == pytest.approx(90, abs=10)
     assert found.warm_up_shift == pytest.approx(-0.4 * 0.15, abs=0.01)
-    assert f"only {found.warm_up_s} s after measuring had begun" in found.sentence
+    assert found.finding.kind == SteadyKind.STEADY_LATE
 
 
 def test_a_short_warm_up_is_told_of_and_does_no_harm():
@@ -74,18 +75,18 @@ def test_a_pause_is_neither_a_trend_nor_a_change():
     assert judge(series).verdict == "steady"
 
 
-def test_the_sentence_has_the_figures():
+def test_the_finding_has_the_figures():
     series = autoregressive(600, 0.0, seed=1, noise=0.0, counting=0.01) * np.linspace(1, 1.2, 600)
-    found = judge(series, "mean latency")
+    found = judge(series, Rate.LATENCY)
     assert found.drift == pytest.approx(0.2 / 1.1, abs=0.01)
     assert found.drift_low < found.drift < found.drift_high
     assert found.slope_per_h == pytest.approx(found.drift * 6)
-    assert found.sentence.startswith("It never became steady: mean latency ")
-    assert "600 s" in found.sentence and "p < 0.001" in found.sentence
+    assert found.finding.kind in (SteadyKind.TREND, SteadyKind.LEVEL_CHANGED)
+    assert found.finding.facts["of"] == Rate.LATENCY and found.finding.facts["p"] < 0.001
 
 
 def test_too_few_seconds_and_silence_are_not_judged():
-    assert "at least 20 s" in judge(np.ones(19)).sentence
+    assert judge(np.ones(19)).finding.facts == {"seconds": 19, "needed_s": 20}
     assert judge(np.zeros(60)).verdict == "too short to tell"
     assert judge(np.full(60, np.nan)).verdict == "too short to tell"
 
@@ -101,7 +102,7 @@ def test_seconds_without_a_value_are_passed_over():
 @settings(max_examples=40, deadline=None)
 def test_every_series_gets_a_verdict_that_its_figures_bear_out(series):
     found = judge(series)
-    assert found.sentence.endswith(".") and found.seconds == len(series)
+    assert sentence(found.finding).endswith(".") and found.seconds == len(series)
     if found.verdict == "never became steady":
         assert max(abs(found.drift), abs(found.change)) > 0.05
         assert min(found.trend_p, found.change_p) < 0.025

@@ -10,8 +10,11 @@ import pytest
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.finding import invalid
+from stallmark.analysis.validity.kinds import Counted, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
+from stallmark.report.in_json import experiment_in_json
 
 STEADY = Truth(noise=0.0, extends_per_second=0.0)
 
@@ -42,7 +45,7 @@ def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):
     assert step.device_busy_share == pytest.approx(500 * (2 * 8 + 0.2 * 4) / 16_000, rel=2e-3)
     assert step.wal_io.syncs == pytest.approx(500 * 0.3 * io.seconds, rel=1e-3)
     assert step.wal_io.sync_ms == pytest.approx(2, rel=1e-2)
-    assert step.invalid == [] and step.driver_bound is None
+    assert step.invalid == [] and step.driver_bound == []
 
 
 def test_extends_count_as_writes(tmp_path):
@@ -88,7 +91,7 @@ def test_counters_that_begin_again_while_measured_are_not_used(tmp_path, how):
     assert step.reads_per_transaction is None and step.read_stall_ms_per_s is None and step.hit_share is None
     assert step.device_io is not None  # the device was not restarted
     assert step.tps == 400
-    assert any("I/O of data files began again" in sentence for sentence in step.invalid)
+    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in step.invalid
 
 
 def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):
@@ -127,7 +130,7 @@ def test_a_killed_run_keeps_the_seconds_there_are(tmp_path, cut_at):
     assert step.cut
     assert step.tps == 400
     assert 0 < step.measured_s < 30 and step.measured_s >= cut_at - 5 - 1
-    assert any("ended early" in sentence for sentence in step.invalid)
+    assert [one.kind for one in step.invalid] == [ValidityKind.ENDED_EARLY]
     assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-2)
 
 
@@ -135,7 +138,7 @@ def test_nothing_at_all_measured_is_said(tmp_path):
     summary = summarise([Record(make_run(tmp_path / "run", replace(STEADY, cut_at=2)))])
     assert summary.steps == []
     assert summary.findings == ["Nothing was measured: no run reached the end of its warm-up."]
-    json.dumps(summary.as_json())
+    json.dumps(experiment_in_json(summary))
 
 
 @pytest.mark.parametrize("off", ["server_io", "waits", "device", "host", "database", "wal", "checkpoints"])
@@ -157,7 +160,7 @@ def test_a_collector_that_is_off_leaves_its_quantities_unknown(tmp_path, off):
 def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     much = step_of(tmp_path / "much", replace(STEADY, foreign_reads_per_second=80))
     assert much.foreign_io_share == pytest.approx(80 / 880, rel=1e-2)
-    assert any(sentence.startswith("Somebody else") for sentence in much.invalid)
+    assert [one.kind for one in much.invalid] == [ValidityKind.FOREIGN_IO]
     little = step_of(tmp_path / "little", replace(STEADY, foreign_reads_per_second=20))
     assert little.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.invalid
     cached = step_of(tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1))
@@ -178,21 +181,22 @@ def test_littles_law_that_does_not_close_is_said(tmp_path):
                 yield batch
 
     assert not summarise([Record(folder)]).steps[0].invalid
-    (sentence,) = summarise([Missing(folder)]).steps[0].invalid
-    assert sentence.startswith("Little's law does not close: 30.0 users were running")
+    (found,) = summarise([Missing(folder)]).steps[0].invalid
+    assert found.kind == ValidityKind.LITTLES_LAW and found.facts["users"] == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("change", "kind", "facts"),
     [
-        ({"overhead_share": 0.09}, "9 % of their time neither thinking nor in a call"),
-        ({"executor_cpu": 0.95}, "an executor used 95 % of a CPU core"),
-        ({"lag_ms": 6.0}, "transactions started 6.00 ms late"),
+        ({"overhead_share": 0.09}, ValidityKind.DRIVER_OVERHEAD, {"machine": 0, "share": 0.09}),
+        ({"executor_cpu": 0.95}, ValidityKind.EXECUTOR_CPU, {"machine": 0, "share": 0.95}),
+        ({"lag_ms": 6.0}, ValidityKind.LATE_STARTS, {"late_ms": 6.0}),
     ],
 )
-def test_a_driver_that_holds_the_load_back_is_said(tmp_path, change, reason):
+def test_a_driver_that_holds_the_load_back_is_found(tmp_path, change, kind, facts):
     step = step_of(tmp_path, replace(STEADY, **change))
-    assert reason in step.driver_bound
+    found = {one.kind: one.facts for one in step.driver_bound}
+    assert {name: found[kind][name] for name in facts} == pytest.approx(facts, rel=0.01)
     assert step.invalid == []  # the same users are not said to be missing as well
 
 
@@ -214,17 +218,18 @@ def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
 
     folder = make_run(tmp_path / "run", STEADY)
     (step,) = summarise([OfTwoMachines(folder)]).steps
-    assert "users on load machine 2 spent 11 % of their time" in step.driver_bound
-    assert "an executor on load machine 2 used 97 % of a CPU core" in step.driver_bound
-    assert "load machine 1" not in step.driver_bound
+    assert [(one.kind, one.facts["machine"]) for one in step.driver_bound] == [
+        (ValidityKind.DRIVER_OVERHEAD, 2),
+        (ValidityKind.EXECUTOR_CPU, 2),
+    ]
 
 
 def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):
     truth = replace(STEADY, overhead_share=0.6, arrivals="poisson")
     step = step_of(tmp_path, truth)
-    assert step.driver_bound is None and step.invalid == []
+    assert step.driver_bound == [] and step.invalid == []
     late = step_of(tmp_path / "late", replace(truth, lag_ms=4.0))
-    assert "late on average" in late.driver_bound
+    assert [one.kind for one in late.driver_bound] == [ValidityKind.LATE_STARTS]
 
 
 def test_errors_are_kept_and_many_failures_invalidate(tmp_path):
@@ -232,7 +237,7 @@ def test_errors_are_kept_and_many_failures_invalidate(tmp_path):
     (error,) = step.errors
     assert (error.error_class, error.attempts, error.given_up) == ("deadlock", 8 * 4 * 30, 8 * 30)
     assert step.failed == 240 and step.retries == 720
-    assert any("2 % of the transactions failed" in sentence for sentence in step.invalid)
+    assert invalid(ValidityKind.TRANSACTIONS_FAILED, share=pytest.approx(240 / 12240)) in step.invalid
 
 
 def test_a_buffer_pool_sweep(tmp_path):
@@ -250,7 +255,7 @@ def test_a_buffer_pool_sweep(tmp_path):
     verdicts = [step.device_is_bottleneck for step in summary.steps]
     assert verdicts == [True, True, True, None, False]
     assert len({step.key for step in summary.steps}) == 5
-    json.dumps(summary.as_json())
+    json.dumps(experiment_in_json(summary))
 
 
 def test_a_user_ramp(tmp_path):
@@ -284,7 +289,7 @@ def test_broken_data_are_the_first_finding(tmp_path):
     record.manifest = record.manifest.changed(conditions=[broken, *record.manifest.conditions[1:]])
     summary = summarise([record])
     assert summary.findings[0].startswith("The data were wrong after cap 64 MiB")
-    assert any("balances agree" in sentence for sentence in summary.steps[0].invalid)
+    assert [one.kind for one in summary.steps[0].invalid] == [GateKind.CONSISTENCY]
 
 
 def test_cautions_apply_only_where_they_do(tmp_path):
@@ -328,7 +333,7 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     assert step_of(tmp_path / "slow", truth).device_is_bottleneck is True
     step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))
     assert step.device_is_bottleneck is False
-    assert "of that was the device itself" in step.device_verdict
+    assert step.device_verdict.facts["device_share"] < 0.2
 
 
 def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path):

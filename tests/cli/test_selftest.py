@@ -16,7 +16,7 @@ from stallmark.cli.selftest import database as selftest_database
 from stallmark.cli.selftest import selftest
 from stallmark.cli.selftest.check import Check
 from stallmark.cli.selftest.selftest import Selftest
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped

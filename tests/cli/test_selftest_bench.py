@@ -16,7 +16,7 @@ from stallmark.cli.selftest import record as selftest_record
 from stallmark.cli.selftest.bench import Bench
 from stallmark.cli.selftest.check import Check, Off, Wrong, attempt
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, EmbeddedMemory
 from stallmark.experiment.progress import Show
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Counted
@@ -149,15 +149,12 @@ def test_collectors_say_what_they_gave(tmp_path):
 
 
 @pytest.mark.parametrize("may", [False, True])
-def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, tmp_path, may):
+def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, tmp_path, monkeypatch, may):
     class Remote(EmbeddedEngine):
         is_local = False
-        capped = 0
 
-        def cap_memory(self, size_bytes: int) -> int:
-            self.capped += 1
-            return size_bytes
-
+    capped: list[int] = []
+    monkeypatch.setattr(EmbeddedMemory, "cap", lambda self, size_bytes: capped.append(size_bytes) or size_bytes)
     engine = Remote(database.server, "remote")
     on = bench(engine, selftest_database.BANK, tmp_path, may_cap_memory=may)
     if may:
@@ -165,7 +162,7 @@ def test_the_memory_of_a_server_of_others_is_capped_only_when_told_so(database, 
     else:
         with pytest.raises(Off, match="plan cache on many versions; add --cap-memory"):
             selftest_bench._cap_memory(on)
-    assert engine.capped == may
+    assert len(capped) == may
 
 
 @pytest.mark.parametrize("name", ["max server memory (MB)", "shared_buffers"])

@@ -4,6 +4,7 @@ import mmap
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from support.collecting import opened
 from stallmark.collectors.device import Device
 from stallmark.storage import block_devices
 from stallmark.storage.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
-from stallmark.storage.emulator import ActiveSet, DeviceCounters, FlashCounters
+from stallmark.storage.emulator import ActiveSet, ArrayCounters, FlashCounters
 from stallmark.storage.emulator.shared import SharedState
 
 
@@ -127,8 +128,8 @@ class Emulation:
     def __init__(self, reads: int):
         self.reads = reads
 
-    def counters(self) -> dict[str, DeviceCounters]:
-        counted = DeviceCounters(self.reads, 8192, 3_000_000, 2, 16384, 4_000_000, 1, 5_000_000, 6_000_000, 0)
+    def counters(self) -> dict[str, ArrayCounters]:
+        counted = ArrayCounters(self.reads, 8192, 3_000_000, 2, 16384, 4_000_000, 1, 5_000_000, 6_000_000, 0)
         flash = FlashCounters(65536, 4, 2_000_000, 3, 1_000_000, 4, 6, 1, 0, 0)
         return {"data": replace(counted, spindle_reads=6, flash=flash), "wal": counted}
 
@@ -137,10 +138,10 @@ class Emulation:
 
 
 def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
-    engine.devices = Emulation(reads=10)
+    engine.devices = SimpleNamespace(array=Emulation(reads=10))
     with opened(Device(engine)) as collector:
         rows = collector.sample(0.0)
-        engine.devices = Emulation(reads=0)
+        engine.devices = SimpleNamespace(array=Emulation(reads=0))
         again = collector.sample(1.0)
     emulated = [row for row in rows if row["emulated"]]
     assert [(row["entity"], row["role"]) for row in emulated] == [("data", "data"), ("wal", "wal")]
@@ -177,4 +178,4 @@ def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path
     with opened(Device(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
-    assert "the array's own counters are for root" in (Device(engine).limited() or "")
+    assert "its own counters are for root" in (Device(engine).limited() or "")

@@ -14,7 +14,7 @@ from support.manifests import a_manifest
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

@@ -21,7 +21,7 @@ from stallmark.driver.pacing import Arrivals
 from stallmark.driver.tally import own_io_rows
 from stallmark.driver.transaction_io import NEVER, OwnIOSampler
 from stallmark.engines.base import OwnIO, Session
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.record.schema import TRANSACTION_IO
 

@@ -33,7 +33,7 @@ def shared_sqlserver(sql_server: MssqlEngine, tmp_path_factory: pytest.TempPathF
     """The same on SQL Server; the copy only where the server can keep one."""
     with database(sql_server, "shared") as url:
         tool = Tool.on_server(tmp_path_factory.mktemp("sqlserver"), url)
-        reset = "continue" if tool.cannot("restore") else "restore"
+        reset = "continue" if tool.cannot("backup") else "restore"
         code, said = tool.run("run", tool.scenario(reset=reset))
         assert code == 0, said
         yield tool

@@ -49,7 +49,7 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
 @needs_fio
 def test_storage_is_probed_before_and_after_a_run_as_slow_as_the_database_meets_it(shared):
     disks = {"spindles": 64, "read_ms": 20, "write_ms": 0, "sync_ms": 1, "mb_per_s": 1000}
-    variants = [{"name": "disks", "buffer_pool": "16MiB", "device": {"data": disks}}]
+    variants = [{"name": "disks", "buffer_pool": "16MiB", "emulated_array": {"data": disks}}]
     code, said = shared.run("run", shared.scenario(probe={"seconds": "1s"}, variants=variants))
     assert code == 0, said
     [run] = shared.manifests()

@@ -16,7 +16,7 @@ SLOW_MS, FAST_MS = 12, 4
 def variant(name: str, pool: str, read_ms: float) -> dict[str, object]:
     """Many spindles, so that hardly any I/O queues and a read takes what it is served."""
     data = {"spindles": 64, "read_ms": read_ms, "write_ms": 0, "sync_ms": 0, "mb_per_s": 1000}
-    return {"name": name, "buffer_pool": pool, "device": {"data": data}}
+    return {"name": name, "buffer_pool": pool, "emulated_array": {"data": data}}
 
 
 @pytest.fixture(scope="module")

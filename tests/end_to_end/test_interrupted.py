@@ -45,7 +45,7 @@ def test_ctrl_c_while_users_work(tool, warm_up):
 
 
 def test_ctrl_c_while_preparing_keeps_the_variant_before(tool):
-    reset = "continue" if tool.cannot("restore") else "restore"
+    reset = "continue" if tool.cannot("backup") else "restore"
     changes = {"reset": reset, "variants": [{"name": "one"}, {"name": "two"}]}
     command = tool.start("run", tool.scenario(**changes))
     command.wait_for("one: checking consistency: done")

@@ -29,7 +29,7 @@ TWICE = (
     "workload={name: bank, scale: {branches: 1}}", "reset=continue", "repeats=2", "users=2", "warm_up=0s", "ramp=0s",
     "measure=1s", "variants=[{name: small, buffer_pool: 16MiB}, {name: large, buffer_pool: 64MiB}]",
 )  # fmt: skip
-SMALL_QUERIES = ("workload.scale.factor=0.01", "device=null", "buffer_pool=64MiB", "variants=[{name: one}]")
+SMALL_QUERIES = ("workload.scale.factor=0.01", "emulated_array=null", "buffer_pool=64MiB", "variants=[{name: one}]")
 
 
 def commands() -> list[str]:
@@ -59,7 +59,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
         assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
         return
     # tests/scenarios/test_htap.py runs htap, on the smallest database there is; an array takes hours, and a person.
-    if words[1] == "run" and words[2] in ("htap", "flash-lab", "flash-cache-vs-tiering"):
+    if words[1] == "run" and words[2] in ("htap", "flash-emulated", "flash-cache-vs-tiering"):
         read_scenario(words[2])
         return
     if words[0] == ".":

@@ -35,7 +35,7 @@ def test_a_scale_that_the_disk_cannot_take(new_tool):
 
 
 def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(tool):
-    if why := tool.cannot("cap_memory"):
+    if why := tool.cannot("memory"):
         pytest.skip(f"On this server {why}.")
     variants = [{"name": "right"}, {"name": "tiny", "buffer_pool": "1 %"}]
     before = set(tool.runs.glob("*"))
@@ -80,7 +80,7 @@ def test_a_database_of_another_version(fresh):
 
 
 def test_a_database_that_was_driven_is_nothing_to_start_from(new_tool):
-    if why := new_tool.cannot("restore"):
+    if why := new_tool.cannot("backup"):
         pytest.skip(f"On this server {why}.")
     folder = new_tool.folder / "database"
     place, remedy = ((), "drop it") if new_tool.server else (("--data-dir", str(folder)), f"remove {folder}")
@@ -111,7 +111,7 @@ def test_no_compiler(fresh):
                     place.symlink_to(program)
     fresh.environment["PATH"] = str(programs)
     device = {"data": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
-    said = refused(fresh, "run", fresh.scenario(device=device))
+    said = refused(fresh, "run", fresh.scenario(emulated_array=device))
     assert "compiler" in said and "gcc" in said
     code, said = fresh.run("doctor", "--json")
     assert code == 0

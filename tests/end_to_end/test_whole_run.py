@@ -17,7 +17,7 @@ DATABASE = ("bank", "--scale", "branches=1")
 DEMO = {"users": 4, "measure": "2s", "start_cache": "prefilled", "reset": "restore"}
 ON = {
     "embedded": {
-        "device": {
+        "emulated_array": {
             "data": {
                 **{"spindles": 8, "read_ms": 2, "write_ms": 2, "sync_ms": 1, "mb_per_s": 150},
                 "cache": {"size": "64MiB"},
@@ -25,7 +25,7 @@ ON = {
         },
         "variants": [
             {"name": "small", "buffer_pool": "8MiB"},
-            {"name": "large", "buffer_pool": "50 %", "device": "bare"},
+            {"name": "large", "buffer_pool": "50 %", "emulated_array": "bare"},
         ],
     },
     "sqlserver": {"variants": [{"name": "small", "buffer_pool": "2GiB"}, {"name": "large", "buffer_pool": "2500MiB"}]},
@@ -54,7 +54,7 @@ class Demo:
 def demo(request) -> Demo:
     """The demo in small, once."""
     tool = request.getfixturevalue(ENGINES[request.param])
-    if why := tool.cannot("restore", "cap_memory"):
+    if why := tool.cannot("backup", "memory"):
         pytest.skip(f"On this server {why}.")
     code, said = tool.run("run", tool.scenario(**DEMO, **ON[request.param]), "--json")
     return Demo(request.param, tool, code, said, tool.newest())

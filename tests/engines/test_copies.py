@@ -8,7 +8,8 @@ import pytest
 from support.embedded_servers import Make, filled, rows
 
 from stallmark.engines.postgres.embedded import copies
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 
 LABEL = "what is kept"
@@ -20,12 +21,12 @@ def test_restore_brings_back_the_exact_rows_as_often_as_asked(apart, make_server
     server = make_server(wal_folder=wal, fresh=apart)
     engine = filled(server)
     before = rows(engine)
-    assert engine.kept_for_restore() is None
-    engine.keep_for_restore(LABEL)
-    assert engine.kept_for_restore() == LABEL and server.running
+    assert engine.backup.label() is None
+    engine.backup.keep(LABEL)
+    assert engine.backup.label() == LABEL and server.running
     for _ in range(2):
         engine.execute("UPDATE t SET s = 'changed'; CREATE TABLE more (i integer); CHECKPOINT")
-        engine.restore()
+        engine.backup.restore()
         assert server.running
         assert rows(engine) == before
         assert engine.query("SELECT to_regclass('more')") == [(None,)]
@@ -40,14 +41,14 @@ def test_restore_brings_back_the_exact_rows_as_often_as_asked(apart, make_server
 
 
 def test_a_copy_says_what_it_is_of_and_gives_way_to_the_next(table: EmbeddedEngine):
-    table.keep_for_restore("one")
+    table.backup.keep("one")
     table.execute("DELETE FROM t")
-    table.keep_for_restore("two")
-    assert table.kept_for_restore() == "two"
-    table.restore()
+    table.backup.keep("two")
+    assert table.backup.label() == "two"
+    table.backup.restore()
     assert rows(table) == []
-    table.drop_kept()
-    assert table.kept_for_restore() is None
+    table.backup.drop()
+    assert table.backup.label() is None
     assert not (table.server.folder / "snapshot").exists()
 
 
@@ -56,7 +57,7 @@ def test_a_restore_that_was_cut_is_made_good_at_the_next_start(apart, make_serve
     wal = tmp_path / "wal" if apart else None
     engine = filled(make_server(wal_folder=wal, fresh=apart))
     before = rows(engine)
-    engine.keep_for_restore(LABEL)
+    engine.backup.keep(LABEL)
     engine.execute("DELETE FROM t")
     engine.server.close()
     folder = engine.server.folder
@@ -70,10 +71,10 @@ def test_a_copy_that_was_cut_is_none_and_takes_no_space(table: EmbeddedEngine):
     draft = table.server.folder / "snapshot.new"
     draft.mkdir()
     (draft / "of").write_text(LABEL)
-    assert table.kept_for_restore() is None
+    assert table.backup.label() is None
     table.server.close()
     table.server.start()
-    assert not draft.exists() and table.kept_for_restore() is None
+    assert not draft.exists() and table.backup.label() is None
 
 
 def test_a_full_disk_during_a_copy_is_a_sentence_and_loses_nothing(table: EmbeddedEngine, monkeypatch):
@@ -87,8 +88,8 @@ def test_a_full_disk_during_a_copy_is_a_sentence_and_loses_nothing(table: Embedd
 
     monkeypatch.setattr(subprocess, "run", full)
     with pytest.raises(StallmarkError, match="No space left on device"):
-        table.keep_for_restore(LABEL)
-    assert table.kept_for_restore() is None
+        table.backup.keep(LABEL)
+    assert table.backup.label() is None
     table.server.start()
     assert rows(table) == before
 
@@ -97,10 +98,10 @@ def test_a_copy_that_the_disk_cannot_take_is_refused_before_it_begins(table: Emb
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 10**6, 10**6))
     monkeypatch.setattr(copies, "shares_blocks", lambda _: False)
     with pytest.raises(StallmarkError, match=r"the copy .* needs \d+\.\d MB, 1\.0 MB are free .*reset: continue"):
-        table.keep_for_restore(LABEL)
+        table.backup.keep(LABEL)
     monkeypatch.setattr(copies, "shares_blocks", lambda _: True)
-    table.keep_for_restore(LABEL)
-    assert table.kept_for_restore() == LABEL
+    table.backup.keep(LABEL)
+    assert table.backup.label() == LABEL
 
 
 def test_there_are_never_more_than_two_of_the_data(table: EmbeddedEngine, monkeypatch):
@@ -111,9 +112,9 @@ def test_there_are_never_more_than_two_of_the_data(table: EmbeddedEngine, monkey
         real(sources, target)
 
     monkeypatch.setattr(copies, "_copy", look)
-    table.keep_for_restore(LABEL)
-    table.keep_for_restore(LABEL)
-    table.restore()
+    table.backup.keep(LABEL)
+    table.backup.keep(LABEL)
+    table.backup.restore()
     assert seen == [{"data", "snapshot.new"}, {"data", "snapshot.new"}, {"snapshot"}]
 
 
@@ -131,9 +132,9 @@ def wal(tmp_path: Path) -> Path:
 def test_a_wal_folder_is_emptied_and_never_replaced(wal: Path, make_server: Make):
     engine = filled(make_server(wal_folder=wal, fresh=True))
     before, number = rows(engine), wal.stat().st_ino
-    engine.keep_for_restore(LABEL)
+    engine.backup.keep(LABEL)
     (wal / "left over").touch()
-    engine.restore()
+    engine.backup.restore()
     assert rows(engine) == before
     assert wal.stat().st_ino == number and (wal / "lost+found").is_dir()
     assert not (wal / "left over").exists() and not (wal / "pg_wal").exists()

@@ -18,10 +18,12 @@ from support.embedded_servers import POOL, Make, rows
 from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded import server as embedded
-from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.programs import why_failed
+from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
 
@@ -51,7 +53,7 @@ def test_a_new_folder_becomes_a_server_of_ours(make_server: Make):
         "data", "lock", "password", "server.log", "stallmark-embedded.json",
     }  # fmt: skip
     assert (server.folder / "password").stat().st_mode & 0o077 == 0
-    assert engine.cannot("restore") is None and engine.gone() is None
+    assert engine.backup.refusal() is None and engine.gone() is None
     assert 0 < engine.free_bytes() <= shutil.disk_usage("/").total + shutil.disk_usage(server.folder).total
     assert engine.directories() == {
         "data": server.data.resolve(), "wal": (server.data / "pg_wal").resolve(),
@@ -83,13 +85,13 @@ def test_closing_leaves_no_process_no_socket_and_no_lock(server: EmbeddedServer,
 @pytest.mark.parametrize("size", [MINIMUM_POOL_BYTES, 24 * MB, 33_333_248])
 def test_the_cap_is_reached_exactly(size, table: EmbeddedEngine):
     before = rows(table)
-    assert table.cap_memory(size) == size == table.buffer_pool_bytes()
+    assert table.memory.cap(size) == size == table.buffer_pool_bytes()
     assert rows(table) == before
 
 
 def test_a_cap_below_the_minimum_is_refused_and_the_server_goes_on(table: EmbeddedEngine, make_server: Make):
     with pytest.raises(StallmarkError, match="8 MiB"):
-        table.cap_memory(MINIMUM_POOL_BYTES - 1)
+        table.memory.cap(MINIMUM_POOL_BYTES - 1)
     assert table.buffer_pool_bytes() == POOL
     with pytest.raises(StallmarkError, match="8 MiB"):
         make_server("other", buffer_pool_bytes=MB).start()
@@ -103,7 +105,7 @@ def test_a_cold_start_reads_what_was_in_the_pool(table: EmbeddedEngine):
 
     rows(table)
     assert reads() == 0
-    table.drop_caches()
+    table.caches.empty()
     assert reads() > 0
 
 
@@ -213,7 +215,7 @@ def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server:
     ],
 )  # fmt: skip
 def test_the_reason_in_a_log(line: str, said: str):
-    reason = embedded._reason(f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
+    reason = why_failed(f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
     assert reason.startswith(said) and ("Free some" in said or reason == said)
 
 
@@ -244,7 +246,8 @@ def tool(folder: Path, rest: str = "time.sleep(600)") -> subprocess.Popen:
     program = f"""
         import sys, time
         from pathlib import Path
-        from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+        from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+        from stallmark.engines.postgres.embedded.server import EmbeddedServer
         from stallmark.errors import StallmarkError
         server = EmbeddedServer(Path({str(folder)!r}), buffer_pool_bytes={POOL})
         try:
@@ -365,22 +368,22 @@ def test_a_stale_number_harms_neither_the_start_nor_the_process_that_has_it_now(
 
 # Emulated devices.
 
-SLOW = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=10_000)
+SLOW = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=10_000)
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="an emulated device needs Linux and cc")
 @pytest.mark.parametrize("models", [{"data": SLOW, "wal": SLOW}, {"data": SLOW}, {"wal": SLOW}], ids=" and ".join)
 def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, table: EmbeddedEngine):
     before = rows(table)
-    assert table.emulated_devices() == {}
-    table.emulate(models)
-    assert table.emulated_devices() == models
-    devices = table.devices
+    assert table.devices.models == {}
+    table.devices.use(models)
+    assert table.devices.models == models
+    devices = table.devices.array
     assert devices is not None
     start = devices.counters()
     assert start.keys() == models.keys()
     for step in ("relaxed", "engaged", "relaxed again"):
-        table.engage_devices() if step == "engaged" else table.relax_devices()
+        table.devices.engage() if step == "engaged" else table.devices.relax()
         for name in models:
             assert devices._device(name).model.spindles == (1 if step == "engaged" else 0)
         table.execute("INSERT INTO t VALUES (0, 'x'); DELETE FROM t WHERE i = 0; CHECKPOINT")
@@ -389,11 +392,11 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(models, ta
     for name in models:  # counted all the time
         assert now[name].syncs > start[name].syncs
         assert now[name].busy_ns >= start[name].busy_ns
-    table.drop_caches()
-    assert table.devices is devices  # as real ones, they outlive a restart
-    table.emulate(None)
-    assert table.emulated_devices() == {} and table.devices is None
-    table.engage_devices()
-    table.relax_devices()
+    table.caches.empty()
+    assert table.devices.array is devices  # as real ones, they outlive a restart
+    table.devices.use(None)
+    assert table.devices.models == {} and table.devices.array is None
+    table.devices.engage()
+    table.devices.relax()
     assert rows(table) == before
     assert list(Path("/dev/shm").glob(f"{table.server.socket_folder.name}*")) == []

@@ -22,9 +22,8 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.mssql import settings
-from stallmark.engines.mssql.editions import limits
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.mssql.examine import examine
+from stallmark.engines.mssql.examine import examine, limits
 
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
@@ -152,7 +151,7 @@ def answer_may(script: Script, question: str, answer: int) -> None:
 def test_where_nothing_can_be_placed(script, engine, edition, banner, permitted, why):
     says_it_is(script, edition=edition, banner=banner)
     answer_may(script, "'CREATE ANY DATABASE'", permitted)
-    said = engine.cannot("place_files")
+    said = engine.placement.refusal()
     assert (said is None) if why is None else (said and why in said)
 
 
@@ -166,13 +165,13 @@ def test_where_nothing_can_be_placed(script, engine, edition, banner, permitted,
 def test_who_may_empty_the_caches(script, engine, version, question, needed):
     says_it_is(script, version)
     answer_may(script, question, 0)
-    engine.may_drop_caches = True
-    assert needed in str(engine.cannot("cold_cache"))
+    engine.caches.allowed = True
+    assert needed in str(engine.caches.refusal())
 
 
 def test_babelfish_cannot_be_prefilled(script, engine):
     says_it_is(script, banner=BABELFISH)
-    assert "Babelfish does not tell" in str(engine.cannot("prefill"))
+    assert "Babelfish does not tell" in str(engine.prefill.refusal())
 
 
 # Editions

@@ -7,7 +7,8 @@ import pytest
 from support.clusters import Cluster, ClusterEngine
 
 from stallmark.engines import open_engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.abilities import required
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
@@ -32,14 +33,14 @@ def test_another_process_opens_the_engine_from_its_spec(engine: ClusterEngine):
 
 def test_what_a_url_cannot_do_is_a_sentence(engine: ClusterEngine):
     remote = PostgresEngine(engine.spec())
-    for ability in ("cap_memory", "cold_cache", "restore", "emulated_device", "place_files", "device_counters"):
-        assert len(str(remote.cannot(ability))) > 30
-    assert remote.cannot("prefill") is None
-    with pytest.raises(NotImplementedError, match="restart"):
-        remote.cap_memory(2**30)
-    with pytest.raises(NotImplementedError, match="embedded"):
-        remote.emulate({"data": object()})
-    remote.emulate(None)
+    for ability in (remote.memory, remote.caches, remote.backup, remote.devices, remote.placement):
+        assert not ability and len(str(ability.refusal())) > 30
+    assert remote.prefill.refusal() is None
+    with pytest.raises(StallmarkError, match="restart"):
+        required(remote.memory)
+    with pytest.raises(StallmarkError, match="embedded"):
+        remote.devices.use({"data": object()})
+    remote.devices.use(None)
 
 
 def test_too_old_a_server_is_refused_with_the_reason(monkeypatch):
@@ -79,7 +80,7 @@ def test_prefilling_leaves_tables_and_indexes_in_the_pool(cluster: Cluster, engi
         engine.checkpoint()
         cluster.restart()
         size = engine.query("SELECT pg_relation_size('warm.t') + pg_relation_size('warm.t_pkey')")[0][0]
-        assert engine.prefill("warm") == size < engine.buffer_pool_bytes()
+        assert engine.prefill.fill("warm") == size < engine.buffer_pool_bytes()
         table = plan_of(engine, "SELECT sum(length(filler)) FROM warm.t")
         index = plan_of(engine, "SET enable_seqscan = off", "SELECT count(*) FROM warm.t WHERE i > 0")
         assert table["Shared Read Blocks"] == index["Shared Read Blocks"] == 0
@@ -93,7 +94,7 @@ def test_prefilling_stops_when_the_pool_is_full(cluster: Cluster, engine: Cluste
     try:
         engine.execute("CREATE TABLE warm.t AS SELECT i, repeat('x', 900) AS f FROM generate_series(1, 9000) i")
         engine.execute("ANALYZE warm.t")
-        assert engine.prefill("warm") == engine.buffer_pool_bytes()
+        assert engine.prefill.fill("warm") == engine.buffer_pool_bytes()
     finally:
         engine.execute("DROP SCHEMA warm CASCADE")
 

@@ -9,7 +9,7 @@ from support.embedded_servers import LONG_S
 from support.waiting import eventually
 
 from stallmark.engines.base import Isolation
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.errors import classify
 from stallmark.engines.postgres.session import PostgresSession

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.queries import PostgresQueries, plan_hash
 from stallmark.errors import CallFailed, ErrorClass
 
@@ -55,7 +55,7 @@ def test_reads_are_of_all_workers_and_rows_are_the_answer_s(opened, engine):
 
 
 def test_what_is_read_from_disk_waits(opened, engine):
-    engine.drop_caches()
+    engine.caches.empty()
     found = (session := opened()).measures(session.execute(GROUPED))
     assert found.physical_reads > 100 and found.wait_ms["data file read"] > 0
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.embedded_servers import LONG_S
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.errors import CallFailed, ErrorClass
 

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.hooks import HookFailed, carry_out, refuse_impossible
 from stallmark.experiment.progress import Show
-from stallmark.scenarios.hook import Hook
+from stallmark.scenarios.model import Hook
 
 SHOW = Show(Console(file=io.StringIO()))
 
@@ -96,7 +96,7 @@ def test_a_password_in_it_is_refused(argument):
 )
 def test_what_is_wrong_with_one_is_one_sentence(read, before, sentence):
     with pytest.raises(StallmarkError) as refused:
-        read(sets=("device=null", f"variants.0.before={before}"))
+        read(sets=("emulated_array=null", f"variants.0.before={before}"))
     assert sentence in str(refused.value) and "\n" not in str(refused.value)
 
 
@@ -160,7 +160,7 @@ def test_a_url_with_a_password_is_not_passed_on(monkeypatch):
 @pytest.mark.parametrize("order", ["blocks", "alternating"])
 def test_there_must_be_a_way_back_to_every_array(read, order):
     changes = "variants=[{name: HDD}, {name: cached, before: {ask: Ready?}}]"
-    sets = ("device=null", changes, f"order={order}", "repeats=2")
+    sets = ("emulated_array=null", changes, f"order={order}", "repeats=2")
     with pytest.raises(StallmarkError, match=r"'HDD' comes after one that changes the array .* write one"):
         read(sets=sets)
     read(sets=(*sets[:2], "repeats=1"))  # each once, as it is and then changed

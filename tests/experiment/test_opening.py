@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from support.market_workload import WORKLOAD as MARKET
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import _transactions
 from stallmark.experiment.opening import counted, open_run

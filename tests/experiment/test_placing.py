@@ -13,7 +13,7 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.placing import arrangement, place
@@ -47,8 +47,8 @@ def engine(server: Responder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def placed(read, database="{files: [{path: /data/bank.mdf}]}"):
-    device = "device:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
-    return read(device, f"database: {database}\n", "    device: bare\n", "    buffer_pool: 16MiB\n")
+    device = "emulated_array:\n  data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}\n"
+    return read(device, f"database: {database}\n", "    emulated_array: bare\n", "    buffer_pool: 16MiB\n")
 
 
 def locked(script: Script, taken: int) -> None:

@@ -26,7 +26,7 @@ def test_more_users_than_a_sql_server_takes_and_its_own_word_for_that(read, tmp_
     script = Script(databases=["bank"])
     says_it_is(script)
     script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(12,)]))
-    plain = ("device=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
+    plain = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
     with answering(script) as server:
         engine = engine_at(server)
         refuse_what_cannot_be(read(sets=("users=2", *plain)), engine, tmp_path, None)
@@ -39,7 +39,7 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
     engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
     scenario = read(
         "{name: bank, scale: {branches: 1}}", "{name: brokerage}",
-        sets=("users=30", "device=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"),
+        sets=("users=30", "emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"),
     )  # fmt: skip
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
     refuse_what_cannot_be(scenario, engine, tmp_path, None)
@@ -56,7 +56,7 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
 
 ALONE = {"bank": "accounts", "stallmark": "identity"}
 ANSWERS = {"'ServerName'": "DB", "@Resource = 'stallmark.run'": 0, "APPLOCK_MODE": "Exclusive", "@@MAX_CONNECTIONS": 99}
-RESTORED = ("device=null", "start_cache=as it is", "variants=[{name: a}]")
+RESTORED = ("emulated_array=null", "start_cache=as it is", "variants=[{name: a}]")
 SHOW = Show(Console(file=io.StringIO()))
 
 

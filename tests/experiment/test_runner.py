@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
@@ -59,7 +60,7 @@ def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_
     before = engine.buffer_pool_bytes()
     first = prepare(reset="continue")
     engine.execute(MORE)
-    engine.cap_memory(before)
+    engine.memory.cap(before)
     again = prepare(reset="continue", order="blocks")
     kept = ("original", "reached_bytes", "configured_bytes")
     assert [[each[name] for name in kept] for each in again] == [
@@ -79,7 +80,7 @@ def test_every_variant_starts_from_the_database_as_loaded(prepare, engine):
     prepare(reset="restore")
     assert "more" not in tables(engine)
     entry = ledger.read(engine)
-    assert entry and entry.driven and engine.kept_for_restore() == entry.label
+    assert entry and entry.driven and engine.backup.label() == entry.label
 
 
 def test_a_database_that_was_driven_does_not_become_what_variants_start_from(prepare, engine):
@@ -88,7 +89,7 @@ def test_a_database_that_was_driven_does_not_become_what_variants_start_from(pre
     folder = engine.server.folder
     with pytest.raises(StallmarkError, match=rf"has nothing to start from: remove {folder} .*reset: continue"):
         prepare(reset="restore")
-    assert engine.kept_for_restore() is None and "more" in tables(engine)
+    assert engine.backup.label() is None and "more" in tables(engine)
 
 
 def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
@@ -110,21 +111,21 @@ def test_a_database_that_is_loaded_anew_is_copied_anew(prepare, engine):
     engine.execute(DROP)
     prepare(reset="restore", workload=SCENARIO["workload"] | {"seed": 2})
     entry = ledger.read(engine)
-    assert entry and entry.identity.seed == 2 and engine.kept_for_restore() == entry.label
+    assert entry and entry.identity.seed == 2 and engine.backup.label() == entry.label
 
 
 def test_a_copy_of_another_database_gives_way(prepare, engine):
     build(engine, find_workload("bank"), {"branches": 1}, 1, workers=1)
-    engine.keep_for_restore("another")
+    engine.backup.keep("another")
     prepare(reset="restore")
     entry = ledger.read(engine)
-    assert entry and engine.kept_for_restore() == entry.label
+    assert entry and engine.backup.label() == entry.label
 
 
 def test_a_copy_that_is_not_what_it_says_is_refused(prepare, engine):
     prepare(reset="continue")
     entry = ledger.read(engine)
     assert entry
-    engine.keep_for_restore(entry.label)
+    engine.backup.keep(entry.label)
     with pytest.raises(StallmarkError, match="is not of the database as loaded"):
         prepare(reset="restore")

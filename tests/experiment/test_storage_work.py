@@ -13,6 +13,7 @@ from rich.console import Console
 from support.manifests import a_manifest
 
 from stallmark.analysis.probe.precondition import preconditioned
+from stallmark.engines.abilities import Devices, NoDevices
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import runner as running
@@ -39,11 +40,25 @@ def command(text: str) -> dict[str, Any]:
     return {"command": [sys.executable, "-c", text]}
 
 
-class Device:
-    """Of an emulated array: what was done to it."""
+class Emulated(Devices):
+    """An emulated array, and what was done to it."""
+
+    models: Any = {"data": None, "wal": None}  # noqa: RUF012
 
     def __init__(self) -> None:
         self.done: list[str] = []
+
+    @property
+    def array(self) -> Any:
+        return self
+
+    def use(self, models: object) -> None: ...
+
+    def engage(self) -> None:
+        self.done.append("engage")
+
+    def relax(self) -> None:
+        self.done.append("relax")
 
     def empty_flash(self, name: str) -> None:
         self.done.append(f"empty {name}")
@@ -54,21 +69,10 @@ class Server:
 
     def __init__(self, folder: Path, emulated: bool = False):
         self.folder = folder
-        self.devices = Device() if emulated else None
-
-    def emulated_devices(self) -> dict[str, Any]:
-        return {"data": None, "wal": None} if self.devices else {}
+        self.devices = Emulated() if emulated else NoDevices("none here")
 
     def directories(self) -> dict[str, Path]:
         return {"data": self.folder}
-
-    def engage_devices(self) -> None:
-        if self.devices:
-            self.devices.done.append("engage")
-
-    def relax_devices(self) -> None:
-        if self.devices:
-            self.devices.done.append("relax")
 
     def checkpoint(self) -> None: ...
 
@@ -167,7 +171,7 @@ def test_too_little_to_go_over_is_refused_before_anybody_is_asked(work, key):
 def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
     """On the real device where the log alone is on an emulated one."""
     server = Server(tmp_path, emulated=True)
-    server.emulated_devices = lambda: {"wal": None}  # type: ignore[method-assign]
+    server.devices.models = {"wal": None}
     seen = []
     monkeypatch.setattr(probe, "short", lambda _, devices, **__: seen.append(devices))
     work(server, probe="before and after").probe("A", 1 << 30)
@@ -186,12 +190,12 @@ def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
 
 def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_path, monkeypatch):
     device = {"data": {"spindles": 2, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
-    emulating = work(device=device)
+    emulating = work(emulated_array=device)
     emulating.refuse_impossible()
     array = EmulatedArray(block_device=True, name="array", spindles=2)
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
-    monkeypatch.setattr(storage_work, "lab_of", lambda name: array if name == "loop7" else None)
-    with pytest.raises(StallmarkError, match=r"lies on lab array, which is emulated, and variant 'HDD' emulates"):
+    monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: array if name == "loop7" else None)
+    with pytest.raises(StallmarkError, match=r"lies on the emulated array array, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
 

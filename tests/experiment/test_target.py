@@ -8,7 +8,7 @@ from support.mssql_server import answering, says_it_is
 from support.tds.script import Script
 
 from stallmark.cli.main import main
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment import watch
 from stallmark.experiment.progress import Show
@@ -20,7 +20,7 @@ from stallmark.record.reader import find_records
 
 GONE = "The lock that every run takes is gone: run again."
 TWO_VARIANTS = (
-    "device=null", "start_cache=as it is", "reset=continue", "measure=60s", "variants=[{name: a}, {name: b}]",
+    "emulated_array=null", "start_cache=as it is", "reset=continue", "measure=60s", "variants=[{name: a}, {name: b}]",
 )  # fmt: skip
 
 

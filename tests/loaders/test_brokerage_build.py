@@ -6,7 +6,8 @@ import psutil
 import pytest
 from support.canonical import checksums
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
 from stallmark.loaders.brokerage import LOADER

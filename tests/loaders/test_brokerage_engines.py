@@ -16,7 +16,8 @@ from support.mssql_server import empty
 from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import Batch, BatchShare, LoadPlan

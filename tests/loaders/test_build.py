@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from support.building import SCALE, SEED, checksums, loaders_of, make
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
@@ -123,12 +124,12 @@ def test_a_new_load_ends_the_copy_of_what_was_there_before(tmp_path: Path) -> No
     try:
         database = EmbeddedEngine(server, "bank")
         make(database, {"branches": 1})
-        database.keep_for_restore("the first")
+        database.backup.keep("the first")
         make(database, {"branches": 1})
-        assert database.kept_for_restore() == "the first"
+        assert database.backup.label() == "the first"
         database.execute("DROP SCHEMA bank CASCADE; DROP SCHEMA stallmark CASCADE")
         make(database, {"branches": 2})
-        assert database.kept_for_restore() is None
+        assert database.backup.label() is None
     finally:
         server.close()
 

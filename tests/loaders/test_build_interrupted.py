@@ -11,7 +11,8 @@ import pytest
 from support.building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.bank import LOADER

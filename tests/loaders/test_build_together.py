@@ -5,7 +5,7 @@ import threading
 from support.building import SCALE, SEED, checksums, make, make_tables
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders import ledger, worker
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress, recognise

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 from support.comparisons import made, template, with_step
+from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 
 from stallmark.analysis.compare.compare import compare_runs
 from stallmark.analysis.compare.plan import plan_runs
@@ -14,6 +15,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison, write_comparison
 from stallmark.report.comparison.terminal import planned, verdicts
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.terminal import table
 
@@ -122,7 +124,9 @@ def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
 def test_a_comparison_that_may_not_be_made_names_the_check(sound):
     summary, found = compared(sound)
     runs = [
-        replace(run, steps=[replace(run.steps[0], driver_bound="It was.")]) if run.steps[0].variant == "SSD" else run
+        replace(run, steps=[replace(run.steps[0], driver_bound=[DRIVER_BOUND])])
+        if run.steps[0].variant == "SSD"
+        else run
         for run in summary.runs
     ]
     found = compare_runs(runs)
@@ -137,7 +141,7 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
     assert html.index("SSD beats HDD by 20 %") < html.index('id="findings"')
     assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
     assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
-    assert with_verdict.as_json()["comparison"]["pairs"][0]["verdict"] == "better"
+    assert experiment_in_json(with_verdict)["comparison"]["pairs"][0]["verdict"] == "better"
 
 
 @pytest.mark.parametrize("width", [60, 120])
@@ -151,5 +155,5 @@ def test_a_plan_says_what_runs_can_show(sound, width):
 
 def test_a_plan_says_which_runs_it_left_out(sound):
     first, *good = made(sound, A=[100.0, 400.0, 408.0])
-    plan = plan_runs([with_step(first, invalid=["Somebody else used the storage."]), *good], 0.05)
+    plan = plan_runs([with_step(first, invalid=[FOREIGN_IO]), *good], 0.05)
     assert "Left out of 3 runs: 1 invalid." in " ".join(show(planned(plan), 100).split())

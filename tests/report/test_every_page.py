@@ -17,6 +17,7 @@ from stallmark.record.reader import find_records
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison
 from stallmark.report.comparison.terminal import verdicts
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.terminal import table
 
@@ -102,7 +103,7 @@ NOT_COMPARED = (ramp, cut, cut_in_warm_up, power, each_query, throughput)
 def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     make(tmp_path)
     summary = summarise(find_records([tmp_path]))
-    json.dumps(summary.as_json())
+    json.dumps(experiment_in_json(summary))
     assert render(summary).rstrip().endswith("</html>")
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))
     console.print(table(summary))

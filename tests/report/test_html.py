@@ -8,11 +8,15 @@ from support import report_summaries as given
 from support.html_page import Page
 
 from stallmark import format
+from stallmark.analysis.finding import caution, invalid
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ErrorSummary
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.manifest import Condition
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
 from stallmark.report.table import agreement
+from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
 
@@ -53,7 +57,7 @@ def test_every_number_a_reader_needs_is_in_the_text(experiment):
             *(format.count(n) for t in step.transactions for n in (t.committed, t.failed, t.retries)),
             *(format.number(v) for t in step.transactions for v in t.latency_ms.values()),
             *(format.number(v) for t in step.transactions for v in t.service_ms.values()),
-            step.device_verdict,
+            sentence(step.device_verdict),
         ]
         for words in shown:
             assert words.replace(format.NBSP, " ") in text, words
@@ -148,7 +152,7 @@ def test_hostile_names_are_text_and_nothing_else():
         variant=HOSTILE,
         device=HOSTILE,
         errors=[ErrorSummary("deadlock", "40P01", 3, 1, HOSTILE)],
-        invalid=[HOSTILE],
+        invalid=[invalid(ValidityKind.STORAGE_ERROR, text=HOSTILE, error=1)],
         top_waits=[(HOSTILE, 0.5)],
     )
     run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
@@ -157,7 +161,7 @@ def test_hostile_names_are_text_and_nothing_else():
     html = render(experiment)
     assert "<script>alert" not in html and "<img" not in html.replace(_plotly(html), "")
     read = page(experiment)
-    assert [tag for tag, _ in read.tags].count("script") == 3
+    assert [tag for tag, _ in read.tags].count("script") == 4
     assert HOSTILE in unescape(read.text)
     drawn = str([f.plotly for group in figure_groups(experiment).values() for f in group])
     assert "<script" not in drawn and "<img" not in drawn
@@ -201,7 +205,8 @@ def test_what_was_not_measured_is_a_dash_and_no_zero():
 def test_an_incomplete_run_says_so_and_why():
     runs = given.buffer_pool().runs
     because = "the server was killed 12 s into the measured interval"
-    cut = replace(runs[1], incomplete_because=because, steps=[replace(runs[1].steps[0], cut=True)])
+    short = invalid(ValidityKind.ENDED_EARLY, measured_s=12, planned_s=60.0)
+    cut = replace(runs[1], incomplete_because=because, steps=[replace(runs[1].steps[0], invalid=[short])])
     experiment = given.experiment([runs[0], cut])
     html = render(experiment)
     assert because in Page(html).text
@@ -219,13 +224,13 @@ def test_a_run_cut_before_its_first_step_still_reports():
     assert "Ctrl-C" in text and "No finding" in text
 
 
-@pytest.mark.parametrize("field", ["driver_bound", "invalid"])
-def test_doubts_are_marked_and_explained(field):
-    doubt = "The driver was the bottleneck: 12 % of the users' time was its own."
-    step = given.step(**{field: [doubt] if field == "invalid" else doubt})
-    html = render(given.experiment([given.run([step])]))
-    assert doubt in Page(html).text.replace("’", "'")
-    assert {"driver_bound": "driver-bound", "invalid": "invalid"}[field] in rows_with(html, "cap 5%")[0]
+@pytest.mark.parametrize(
+    ("field", "doubt", "word"),
+    [("driver_bound", given.DRIVER_BOUND, "driver-bound"), ("invalid", given.FOREIGN_IO, "invalid")],
+)
+def test_doubts_are_marked_and_explained(field, doubt, word):
+    html = render(given.experiment([given.run([given.step(**{field: [doubt]})])]))
+    assert sentence(doubt) in Page(html).text and word in rows_with(html, "cap 5%")[0]
 
 
 def test_counters_that_disagree_are_marked():
@@ -252,12 +257,20 @@ def test_a_device_that_holds_data_and_log_is_compared_with_both():
 
 def test_errors_and_broken_conditions_are_listed():
     deadlocks = ErrorSummary("deadlock", "40P01", 1_204, 3, "deadlock detected", "trade_result", 77)
-    burst = "Trade-Result failed in bursts."
+    burst = caution(
+        ReadKind.ERROR_BURST,
+        transaction="trade_result",
+        error_class="deadlock",
+        seconds=4,
+        measured_s=40,
+        most_in_a_second=50,
+        given_up=0,
+    )
     step = given.step(errors=[deadlocks], bursts=[burst])
     broken = [Condition(name="balances", holds=False, offending=7, seconds=0.2, detail="branch 3")]
     text = page(given.experiment([given.run([step], conditions=broken)])).text
     assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
-    assert f"bursts of errors {burst}" in text or burst in text
+    assert sentence(burst) in text
     assert "balances BROKEN 7" in text and "branch 3" in text
     assert "No call failed" in page(given.buffer_pool()).text
 

@@ -6,7 +6,9 @@ from rich.console import Console
 from support import report_summaries as given
 
 from stallmark import format
+from stallmark.analysis.cause.device_verdict import device_verdict
 from stallmark.report import table
+from stallmark.report.text import sentence
 
 
 def show(experiment, width: int) -> str:
@@ -45,20 +47,26 @@ def test_a_narrow_window_keeps_the_important_columns_and_names_the_others():
 def test_findings_and_marks_stand_below(width):
     experiment = given.buffer_pool()
     flat = " ".join(show(experiment, width).split())
-    for words in (*experiment.findings, *(s.device_verdict for s in experiment.steps)):
+    for words in (*experiment.findings, *(sentence(s.device_verdict) for s in experiment.steps)):
         assert " ".join(words.split()) in flat
     assert "EMULATED: 8 spindles, 4 ms" in flat
 
 
 def test_what_is_much_the_same_of_repeats_is_said_once():
     runs = [
-        replace(run, steps=[replace(step, device_verdict=f"The device limits: {at} % busy.") for step in run.steps])
+        replace(
+            run,
+            steps=[
+                replace(step, device_verdict=device_verdict(None, 0.9 + at / 100, None, 0.1, False))
+                for step in run.steps
+            ],
+        )
         for at, run in enumerate(given.buffer_pool(3).runs)
     ]
     experiment = replace(given.buffer_pool(3), runs=runs)
     flat = " ".join(show(experiment, 100).split())
     variants = {step.variant for step in experiment.steps}
-    assert flat.count("The device limits") == len(variants)
+    assert flat.count("The device is the bottleneck") == len(variants)
     assert flat.count("Much the same in 2 other runs of it.") == len(variants)
 
 

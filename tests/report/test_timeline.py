@@ -8,9 +8,10 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.experiment import summarise_run
 from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
+from stallmark.report.figures import WIDE, rate_axis
+from stallmark.report.over_time import POINTS, bucket_means, bucket_width
 from stallmark.report.page import render
-from stallmark.report.sections.timeline import POINTS, bucket_means, bucket_width, stretches, time_figures
-from stallmark.report.style import WIDE, rate_axis
+from stallmark.report.sections.timeline import stretches, time_figures
 
 
 @property_of(st.integers(1, 300_000), st.integers(1, 20))
@@ -61,7 +62,7 @@ def test_runs_are_aligned_where_measuring_began_even_if_they_warmed_up_longer():
     (figure,) = time_figures(given.experiment([given.run([short]), given.run([long])]))
     measured = [t for t in figure.plotly["data"] if not t["name"].endswith("(warm-up)")]
     assert {t["x"][0] for t in measured} == {0.0}
-    assert not figure.plotly["layout"]["shapes"]  # no common warm-up to shade: the thin lines tell
+    assert not figure.chart.layout.shapes  # no common warm-up to shade: the thin lines tell
 
 
 def test_seconds_that_are_unknown_leave_a_gap():

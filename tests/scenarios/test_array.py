@@ -5,12 +5,12 @@ import pytest
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.scenarios.array import Array
-from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
 
 MIB = 1 << 20
 CACHED = "{spindles: 2, rpm: 10000, seek_ms: 4, sync_ms: 1, mb_per_s: 100, cache: {size: 25 %, channels: 4}}"
 TIERED = "{spindles: 2, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 100, tier: {size: 64MiB, cycle: 2s, move: 5 %}}"
-REAL = ("device=null", "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: '2.10'}}]")
+REAL = ("emulated_array=null", "variants=[{name: HDD}, {name: cached, array: {flash_cache: 800GB, firmware: '2.10'}}]")
 
 
 def test_an_array_is_described_with_its_sizes_in_bytes(read):
@@ -36,7 +36,7 @@ def test_what_an_array_is_survives_its_own_record(read):
 )
 def test_what_an_array_cannot_be(read, array, sentence):
     with pytest.raises(StallmarkError, match=sentence):
-        read(sets=("device=null", f"array={array}"))
+        read(sets=("emulated_array=null", f"array={array}"))
 
 
 @pytest.mark.parametrize(
@@ -49,36 +49,36 @@ def test_what_an_array_cannot_be(read, array, sentence):
     ],
 )
 def test_what_is_of_a_real_array_does_not_go_with_an_emulated_one(read, sets, key):
-    with pytest.raises(StallmarkError, match=rf"'slow' runs on an emulated device.*, and `{key}` is of a real"):
+    with pytest.raises(StallmarkError, match=rf"'slow' runs on an emulated array.*, and `{key}` is of a real"):
         read(sets=sets)
 
 
 def test_flash_is_a_share_of_the_data(read):
-    [slow, _] = (scenario := read(sets=(f"device.data={CACHED}", f"device.wal={TIERED}"))).variants
-    assert scenario.emulates(slow) and scenario.devices_of(slow, 1000 * MIB) == {
-        "data": DeviceModel(2, None, None, 1, 100, 10000, 4, cache=FlashCache(250 * MIB, channels=4)),
-        "wal": DeviceModel(2, 1, 1, 1, 100, tier=FlashTier(64 * MIB, cycle_s=2, move=50 * MIB)),
+    [slow, _] = (scenario := read(sets=(f"emulated_array.data={CACHED}", f"emulated_array.wal={TIERED}"))).variants
+    assert scenario.emulates(slow) and scenario.emulated_arrays_of(slow, 1000 * MIB) == {
+        "data": ArrayModel(2, None, None, 1, 100, 10000, 4, cache=FlashCache(250 * MIB, channels=4)),
+        "wal": ArrayModel(2, 1, 1, 1, 100, tier=FlashTier(64 * MIB, cycle_s=2, move=50 * MIB)),
     }
 
 
 def test_a_share_that_is_no_size_a_device_can_have_is_refused_once_the_data_are_known(read):
-    scenario = read(sets=(f"device.data={CACHED}",))
+    scenario = read(sets=(f"emulated_array.data={CACHED}",))
     refuse_impossible_devices(scenario, 1000 * MIB)
-    with pytest.raises(StallmarkError, match="Variant 'slow': The emulated device cannot be had with this database: "):
+    with pytest.raises(StallmarkError, match="Variant 'slow': The emulated array is not possible with this database: "):
         refuse_impossible_devices(scenario, 1000 * 1024**3)
 
 
 @pytest.mark.parametrize(
-    ("device", "sentence"),
+    ("emulated", "sentence"),
     [
         ("{spindles: 2, sync_ms: 1, mb_per_s: 100, cache: {size: 25 %}}", "read_ms"),
-        (CACHED.replace("size", "sise"), "unknown key device.data.cache.sise: did you mean size?"),
+        (CACHED.replace("size", "sise"), "unknown key emulated_array.data.cache.sise: did you mean size?"),
         (CACHED.replace("25 %", "25"), "25 has no unit: write 25MiB or 25 %"),
     ],
 )
-def test_what_a_device_cannot_be(read, device, sentence):
+def test_what_a_device_cannot_be(read, emulated, sentence):
     with pytest.raises(StallmarkError, match=sentence.replace("?", r"\?")):
-        read(sets=(f"device.data={device}",))
+        read(sets=(f"emulated_array.data={emulated}",))
 
 
 def test_a_variant_overrides_what_is_common():

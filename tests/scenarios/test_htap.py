@@ -8,7 +8,8 @@ from rich.console import Console
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.findings import findings
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.format import per_second
@@ -19,8 +20,8 @@ from stallmark.scenarios.read import read_scenario
 from stallmark.transactions import find_workload
 
 SMALL = (
-    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "device=null", "buffer_pool=null", "reset=continue",
-    "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=4s",
+    "workload.scale={customers: 1000, days: 0.1, factor: 0.01}", "emulated_array=null",
+    "buffer_pool=null", "reset=continue", "start_cache=as it is", "users=4", "ramp=0s", "warm_up=1s", "measure=4s",
     "variants=[{name: alone, streams: 0}, {name: two, streams: 2}]",
 )  # fmt: skip
 

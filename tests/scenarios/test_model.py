@@ -49,17 +49,17 @@ def test_arrivals(read, overrides, arrivals):
 
 
 def test_a_variant_runs_with_its_own_or_the_scenario_s(read):
-    scenario = read(sets=("buffer_pool=10 %", f"variants.0.device={{wal: {DATA}}}"))
+    scenario = read(sets=("buffer_pool=10 %", f"variants.0.emulated_array={{wal: {DATA}}}"))
     own, bare = scenario.variants
     assert scenario.pool_of(own) == PoolSize(size_bytes=8 * 2**20)
     assert scenario.pool_of(bare) == PoolSize(share=0.1)
-    assert {name: model.spindles for name, model in scenario.devices_of(own).items()} == {"wal": 2}
-    assert scenario.devices_of(bare) is None
+    assert {name: model.spindles for name, model in scenario.emulated_arrays_of(own).items()} == {"wal": 2}
+    assert scenario.emulated_arrays_of(bare) is None
 
 
 def test_a_variant_without_devices_has_those_of_the_scenario(read):
-    scenario = read("    device: bare\n", "")
-    assert set(scenario.devices_of(scenario.variants[1])) == {"data"}
+    scenario = read("    emulated_array: bare\n", "")
+    assert set(scenario.emulated_arrays_of(scenario.variants[1])) == {"data"}
 
 
 def test_what_can_be_observed_is_what_some_server_has(read):
@@ -72,14 +72,14 @@ def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
     engine = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
     with pytest.raises(StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"):
         refuse_what_cannot_be(
-            read(sets=("observe=[io_latency]", "device=null", "start_cache=as it is", "reset=continue",
+            read(sets=("observe=[io_latency]", "emulated_array=null", "start_cache=as it is", "reset=continue",
                        "variants=[{name: a}]")), engine, tmp_path, None,
         )  # fmt: skip
 
 
 def test_without_any_device_it_is_the_real_one(read):
-    scenario = read(sets=("device=null",))
-    assert [scenario.devices_of(variant) for variant in scenario.variants] == [None, None]
+    scenario = read(sets=("emulated_array=null",))
+    assert [scenario.emulated_arrays_of(variant) for variant in scenario.variants] == [None, None]
     assert [scenario.pool_of(variant) is None for variant in scenario.variants] == [False, True]
 
 
@@ -109,14 +109,14 @@ def test_the_first_scenarios_are_there():
 
 def test_the_demo_is_of_memory_and_of_flash_and_all_of_it_emulated():
     demo = read_scenario("demo")
-    flash = [devices["data"].cache or devices["data"].tier for devices in map(demo.devices_of, demo.variants)]
+    flash = [devices["data"].cache or devices["data"].tier for devices in map(demo.emulated_arrays_of, demo.variants)]
     assert [one is None for one in flash] == [True, True, True, False, False]
     assert len({variant.buffer_pool.share for variant in demo.variants}) == 3
     assert all(variant.buffer_pool == demo.variants[0].buffer_pool for variant in demo.variants[3:])
 
 
 def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():
-    array, lab = read_scenario("flash-cache-vs-tiering"), read_scenario("flash-lab")
+    array, lab = read_scenario("flash-cache-vs-tiering"), read_scenario("flash-emulated")
     assert [one.name for one in array.variants] == [one.name for one in lab.variants]
     assert (array.users, array.order, array.workload.name) == (lab.users, lab.order, lab.workload.name)
     assert all(map(lab.emulates, lab.variants)) and not any(map(array.emulates, array.variants))
@@ -201,8 +201,8 @@ def test_the_order_of_runs_and_the_primary_metric_are_declared(read):
     scenario = read(sets=("repeats=2", "order=blocks", "primary=p99", "ramp=0s", "warm_up=2s", "measure=8s"))
     assert scenario.primary == "p99" and scenario.model_dump(mode="json")["order"] == "blocks"
     count = len(scenario.variants)
-    assert len(scenario.turns()) == (2 * (count + 1) if count > 1 else 2)
-    assert scenario.run_seconds() == scenario.timeline().end_s * len(scenario.turns())
+    assert len(scenario.run_order()) == (2 * (count + 1) if count > 1 else 2)
+    assert scenario.run_seconds() == scenario.timeline().end_s * len(scenario.run_order())
 
 
 @pytest.mark.parametrize(("wrong", "choices"), [("order=random", "abba"), ("primary=iops", "read_ms")])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from stallmark.driver.cluster.join import ExpectedMachines
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_load_machines, refuse_what_cannot_be
@@ -105,7 +105,9 @@ def test_a_scenario_survives_its_own_record(read, tmp_path):
 def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
     scenario = read_scenario("power-memory-storage")
     assert isinstance(scenario, QueryScenario) and scenario.queries.phases == ("power",)
-    found = [(str(scenario.pool_of(one)), scenario.devices_of(one)["data"].read_ms) for one in scenario.variants]
+    found = [
+        (str(scenario.pool_of(one)), scenario.emulated_arrays_of(one)["data"].read_ms) for one in scenario.variants
+    ]
     slow = [pool for pool, read_ms in found if read_ms == 4]
     assert slow == [pool for pool, read_ms in found if read_ms < 1] and len(slow) == 3
     assert found[0][1] == 4, "the baseline is memory that is short, on disks"
@@ -150,7 +152,7 @@ workload: {name: htap, scale: {customers: 1000, factor: 0.01}}
 users: 5
 warm_up: 1s
 measure: 5s
-beside: {streams: 2}
+concurrent_streams: {streams: 2}
 reset: continue
 variants: [{name: alone, streams: 0}, {name: two}, {name: seven, streams: 7}]
 """
@@ -169,17 +171,17 @@ def read_beside(tmp_path):
 def test_streams_beside_users_are_the_scenarios_or_the_variants_own(read_beside):
     scenario = read_beside()
     assert [scenario.streams_of(variant) for variant in scenario.variants] == [0, 2, 7]
-    assert scenario.beside.timeout == 120 and isinstance(scenario, Scenario)
+    assert scenario.concurrent_streams.timeout == 120 and isinstance(scenario, Scenario)
     assert scenario.workload.scale["factor"] == 0.01 and scenario.workload.scale["days"] == 1
-    alone = read_beside("variants=[{name: one}]", without="beside")
+    alone = read_beside("variants=[{name: one}]", without="concurrent_streams")
     assert alone.streams_of(alone.variants[0]) == 0
 
 
 @pytest.mark.parametrize(
     ("sets", "sentence"),
     [
-        (["beside.streams=0"], "beside.streams must be at least 1, not 0."),
-        (["beside.streams=41"], "beside.streams must be at most 40, not 41."),
+        (["concurrent_streams.streams=0"], "concurrent_streams.streams must be at least 1, not 0."),
+        (["concurrent_streams.streams=41"], "concurrent_streams.streams must be at most 40, not 41."),
         (["variants.2.streams=41"], "variants.2.streams must be at most 40, not 41."),
         (["workload={name: brokerage}"], "brokerage has no queries for streams: set workload.name to htap"),
         (["workload.scale={customers: 1000}"], "The warehouse's scale factor is 0.01"),
@@ -194,9 +196,11 @@ def test_streams_beside_users_that_cannot_be(read_beside, sets, sentence):
 
 
 def test_a_variant_with_streams_needs_users_that_they_are_beside(read, read_beside):
-    with pytest.raises(StallmarkError, match="variant 'alone' has streams, and there is no section `beside`"):
-        read_beside(without="beside")
-    with pytest.raises(StallmarkError, match="variant 'one' has streams, which are those beside users"):
+    with pytest.raises(
+        StallmarkError, match="variant 'alone' has streams, and there is no section `concurrent_streams`"
+    ):
+        read_beside(without="concurrent_streams")
+    with pytest.raises(StallmarkError, match="variant 'one' has streams, which are those at the same time as users"):
         read("variants=[{name: one, streams: 1}]")
 
 

@@ -22,18 +22,20 @@ def test_a_right_file_is_read(read):
 WRONG = [
     # unknown keys
     ("measure: 10s", "mesure: 10s", ", line 9: unknown key mesure: did you mean measure?"),
-    ("  data: {", "  date: {", ", line 13: unknown key device.date: did you mean data?"),
-    ("read_ms", "reed_ms", ", line 13: unknown key device.data.reed_ms: did you mean read_ms?"),
+    ("emulated_array:\n", "device:\n", ", line 12: device is called emulated_array now: rename it."),
+    ("takes:", "beside: {streams: 1}\ntakes:", ", line 5: beside is called concurrent_streams now: rename it."),
+    ("  data: {", "  date: {", ", line 13: unknown key emulated_array.date: did you mean data?"),
+    ("read_ms", "reed_ms", ", line 13: unknown key emulated_array.data.reed_ms: did you mean read_ms?"),
     ("buffer_pool: 8", "bufferpool: 8", ", line 16: unknown key variants.0.bufferpool: did you mean buffer_pool?"),
     (
-        "device: bare",
+        "emulated_array: bare",
         "xyz: bare",
-        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, device, array, before, streams.",
+        ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, array, before, streams.",
     ),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),
     ("8MiB", "8", ", line 16: variants.0.buffer_pool: 8 has no unit: write 8MiB or 8 %."),
-    ("read_ms: 2", "read_ms: 2ms", ", line 13: device.data.read_ms must be a number, not '2ms'."),
+    ("read_ms: 2", "read_ms: 2ms", ", line 13: emulated_array.data.read_ms must be a number, not '2ms'."),
     # impossible values
     ("measure: 10s", "measure: 500ms", ", line 9: measure must be at least 1s, not '500ms'."),
     ("warm_up: 1s", "warm_up: -1s", ", line 8: warm_up must be at least 0s, not '-1s'."),
@@ -43,13 +45,14 @@ WRONG = [
     ("users: 4", "users: 4.5", ", line 7: users must be a whole number, not 4.5."),
     ("users: 4", "users: [4, 20000]", ", line 7: users.1 must be at most 10,000, not 20000."),
     ("users: 4", "users: []", ", line 7: users must have at least one item, not an empty list."),
-    ("spindles: 8", "spindles: 0", ", line 13: device.data: spindles must be a whole number from 1 to 64, not 0."),
+    ("spindles: 8", "spindles: 0", ", line 13: emulated_array.data: spindles must be a whole number from 1 to"),
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
     ("name: bank", "name: bnak", ", line 6: workload.name must be bank, brokerage, warehouse or htap, not 'bnak'."),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
-    ("device: bare", "device: bear", ", line 18: variants.1.device must be bare or {data: …, wal: …}, not 'bear'."),
+    ("emulated_array: bare", "emulated_array: bear",
+        ", line 18: variants.1.emulated_array must be bare or {data: …, wal: …}, not 'bear'."),
     ("takes:", "repeats: 101\ntakes:", ", line 5: repeats must be at most 100, not 101."),
     ("takes:", "repeats: 1.5\ntakes:", ", line 5: repeats must be a whole number, not 1.5."),
     ("name: small", "name: Small One", ", line 1: name must be small letters, digits and hyphens, not 'Small One'."),
@@ -87,8 +90,9 @@ WRONG = [
     ("takes: seconds", "takes:", ", line 5: takes must be a text (put it in quotes), not empty."),
     # missing keys
     ("measure: 10s\n", "", ": measure is missing: add it."),
-    (", sync_ms: 1", "", ", line 13: device.data.sync_ms is missing: add it."),
-    ("  - name: bare\n    device: bare\n", "  - device: bare\n", ", line 17: variants.1.name is missing: add it."),
+    (", sync_ms: 1", "", ", line 13: emulated_array.data.sync_ms is missing: add it."),
+    ("  - name: bare\n    emulated_array: bare\n", "  - emulated_array: bare\n",
+        ", line 17: variants.1.name is missing: add it."),
     ("takes:", "arrivals: {kind: fixed}\ntakes:", ", line 5: arrivals.rate is missing: add it."),
     # two of a name
     ("name: bare", "name: slow", ": two variants have the same name, 'slow': give each its own."),
@@ -140,7 +144,7 @@ def test_a_misspelt_scenario_is_guessed():
 def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
         with pytest.raises(
-            StallmarkError, match="there are buffer-pool, demo, flash-cache-vs-tiering, flash-lab, htap"
+            StallmarkError, match="there are buffer-pool, demo, flash-cache-vs-tiering, flash-emulated, htap"
         ):
             read_scenario(unknown)
 
@@ -156,7 +160,7 @@ def test_overrides_change_what_they_name(read):
 
 def test_an_override_may_make_what_the_file_does_not_have(read):
     device = "{spindles: 1, read_ms: 1, write_ms: 1, sync_ms: 1, mb_per_s: 1}"
-    assert read(sets=(f"variants.0.device.wal={device}",)).variants[0].device.wal.spindles == 1
+    assert read(sets=(f"variants.0.emulated_array.wal={device}",)).variants[0].emulated_array.wal.spindles == 1
 
 
 @pytest.mark.parametrize(
@@ -167,7 +171,7 @@ def test_an_override_may_make_what_the_file_does_not_have(read):
         ("measure=3", "measure: 3 has no unit: write 3s or 3min."),
         ("measure=", "measure: 'None' is no duration"),
         ("mesure=3s", "unknown key mesure: did you mean measure?"),
-        ("device.data.read_ms=x", "device.data.read_ms must be a number, not 'x'."),
+        ("emulated_array.data.read_ms=x", "emulated_array.data.read_ms must be a number, not 'x'."),
         ("users=[1,", "'[1,' is not YAML; put it in quotes."),
         ("variants.7.name=x", "7 is no item of this list: write a number from 0 to 1."),
         ("variants.slow.name=x", "slow is no item of this list: write a number from 0 to 1."),
@@ -187,9 +191,9 @@ VALUES = st.recursive(
 )
 KEYS = [
     "name", "title", "workload", "workload.name", "workload.scale", "workload.scale.branches", "workload.seed", "users",
-    "ramp", "warm_up", "measure", "arrivals", "think_time", "call_timeout", "buffer_pool", "device", "device.data",
-    "device.data.spindles", "device.data.read_ms", "start_cache", "reset", "repeats", "variants", "variants.0",
-    "variants.0.buffer_pool", "variants.1.device",
+    "ramp", "warm_up", "measure", "arrivals", "think_time", "call_timeout", "buffer_pool", "emulated_array",
+    "emulated_array.data", "emulated_array.data.spindles", "emulated_array.data.read_ms", "start_cache", "reset",
+    "repeats", "variants", "variants.0", "variants.0.buffer_pool", "variants.1.emulated_array",
 ]  # fmt: skip
 
 

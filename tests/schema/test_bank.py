@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
 from support.tsql import parsers
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.schema import deploy
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.schema.placement.design import Design, File, Filegroup, TableGroup

@@ -8,7 +8,7 @@ from support.tds.datatypes import INT, nvarchar
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.warehouse import scale as warehouse_scale

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.array_model import READ, SYNC, WRITE, Array, library
 from support.array_oracle import Oracle
 
-from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier, layout
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, layout
 from stallmark.storage.emulator.counters import WINDOW_S, next_interval
 from stallmark.storage.emulator.shared import empty_flash, engage, exchange
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="th
 
 MIB = 1 << 20
 KIB = 1 << 10
-FIXED = DeviceModel(spindles=4, read_ms=6, write_ms=7, sync_ms=2, mb_per_s=100)
-DISKS = DeviceModel(spindles=4, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=100)
+FIXED = ArrayModel(spindles=4, read_ms=6, write_ms=7, sync_ms=2, mb_per_s=100)
+DISKS = ArrayModel(spindles=4, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=100)
 FLASH_READ = 0.0005 + 8192 / 400e6
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def array(folder: Path) -> Callable[[DeviceModel], Array]:
+def array(folder: Path) -> Callable[[ArrayModel], Array]:
     return lambda model: Array(model, folder)
 
 

@@ -1,15 +1,14 @@
-"""A lab is found beneath partitions and volumes, and is not taken for one where its loop device is another's by now."""
+"""The emulated array is found beneath partitions and volumes; another's loop device is not taken for it."""
 
 from pathlib import Path
 
 import pytest
 
-from stallmark.storage.block_device import Facts, behind, lab_of
-from stallmark.storage.block_device.beneath import beneath
-from stallmark.storage.block_device.facts import Places
-from stallmark.storage.emulator import DeviceModel
+from stallmark.storage.block_device import Facts, behind, emulated_array_of
+from stallmark.storage.block_device.facts import Places, beneath
+from stallmark.storage.emulator import ArrayModel
 
-MODEL = DeviceModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
+MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
 
 
 @pytest.fixture
@@ -26,12 +25,12 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (device / "partition").write_text("1\n")
     for volume, slave in (("dm-0", "loop0p1"), ("dm-1", "dm-0"), ("md0", "dm-1"), ("md0", "sda")):
         (classes / volume / "slaves" / slave).symlink_to(classes / slave)
-    monkeypatch.setattr("stallmark.storage.block_device.beneath.SYS", classes)
+    monkeypatch.setattr("stallmark.storage.block_device.facts.SYS", classes)
     monkeypatch.setattr("stallmark.storage.block_device.facts.RUNTIME", tmp_path / "memory")
     return classes
 
 
-def a_lab(devices: Path, attached: str | None = None) -> Places:
+def an_array(devices: Path, attached: str | None = None) -> Places:
     """One that says it is loop0, which has that file."""
     places = Places(devices.parent / "home", "one")
     for folder in (places.folder, places.runtime):
@@ -55,23 +54,23 @@ def test_what_a_device_lies_on(devices: Path, device: str, bottom: list[str]) ->
     assert beneath(device) == bottom
 
 
-def test_what_lies_on_a_lab_is_emulated_and_the_array_counts_for_its_whole_device(devices: Path) -> None:
-    places = a_lab(devices)
+def test_what_lies_on_an_array_is_emulated_and_the_array_counts_for_its_whole_device(devices: Path) -> None:
+    places = an_array(devices)
     for device in ("loop0", "loop0p1", "dm-1", "md0"):
-        assert (lab_of(device) or {}).get("spindles") == 4
+        assert (emulated_array_of(device) or {}).get("spindles") == 4
         facts, state = behind(device) or (None, None)
         assert facts and facts.name == "one" and state == (places.state if device == "loop0" else None)
-    assert lab_of("sda1") is None
+    assert emulated_array_of("sda1") is None
 
 
-def test_a_lab_whose_server_was_killed_is_one_still(devices: Path) -> None:
-    places = a_lab(devices)
+def test_an_array_whose_server_was_killed_is_one_still(devices: Path) -> None:
+    places = an_array(devices)
     (devices / "loop0/loop/backing_file").write_text(f"{places.file} (deleted)\n")
-    assert lab_of("loop0")
+    assert emulated_array_of("loop0")
 
 
 def test_a_loop_device_that_is_another_s_by_now_is_real(devices: Path) -> None:
-    a_lab(devices, attached="/home/me/mount/array")
-    assert lab_of("loop0") is None and lab_of("loop0p1") is None
+    an_array(devices, attached="/home/me/mount/array")
+    assert emulated_array_of("loop0") is None and emulated_array_of("loop0p1") is None
     (devices / "loop0/loop/backing_file").unlink()  # detached
-    assert lab_of("loop0") is None
+    assert emulated_array_of("loop0") is None

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.storage.emulator import build, layout
-from stallmark.storage.emulator.counters import DeviceCounters, counters_of
-from stallmark.storage.emulator.models import DeviceModel
+from stallmark.storage.emulator.counters import ArrayCounters, counters_of
+from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.emulator.shared import empty_flash, engage
 
 READ, WRITE, SYNC = range(3)
@@ -83,7 +83,7 @@ class Served:
 class Array:
     """A device of that model, of which nobody else knows."""
 
-    model: DeviceModel
+    model: ArrayModel
     folder: Path
     device: layout.Device = field(init=False)
 
@@ -95,7 +95,7 @@ class Array:
         engage(self.device, self.model)
 
     @property
-    def counters(self) -> DeviceCounters:
+    def counters(self) -> ArrayCounters:
         return counters_of(self.device)
 
     def io(self, operation: int, offset: int, size: int = 8192, at: float = 0, file: int = 1) -> Served:

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from stallmark.storage.emulator.models import DeviceModel, FlashCache, FlashTier
+from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
 
 READ, WRITE, SYNC = range(3)
 STRIPE, BLOCK, LARGEST_CACHED, WAYS = 1 << 20, 8192, 64 << 10, 16
@@ -73,7 +73,7 @@ class Clock:
 class Spindle:
     """A disk: each stripe has a random cylinder and angle; where it stopped is where it goes on for nothing."""
 
-    def __init__(self, model: DeviceModel, clock: Clock, chance: random.Random):
+    def __init__(self, model: ArrayModel, clock: Clock, chance: random.Random):
         self._model, self._clock = model, clock
         self._places: dict[int, tuple[float, float]] = defaultdict(lambda: (chance.random(), chance.random()))
         self._cylinder, self._stopped = 0.0, -1
@@ -127,7 +127,7 @@ class Cache:
 class Oracle:
     """An array of that model in a closed loop."""
 
-    def __init__(self, model: DeviceModel, seed: int):
+    def __init__(self, model: ArrayModel, seed: int):
         self.model, self.chance, self.clock = model, random.Random(seed), Clock()
         self.spindles = [
             Server(self.clock, Spindle(model, self.clock, self.chance).time_of) for _ in range(model.spindles)

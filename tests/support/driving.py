@@ -10,7 +10,7 @@ import psutil
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.experiment.manifest import steps_of
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import PostgresSession
 

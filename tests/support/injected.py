@@ -1,6 +1,6 @@
 """A database as it would be with something wrong in it: each connection puts it in and never commits."""
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 
 
 class Injected(EmbeddedEngine):

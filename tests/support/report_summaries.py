@@ -5,14 +5,20 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.cause.device_verdict import device_verdict
+from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.manifest import Condition, Manifest
 from stallmark.stats.correlation import Correlation
 from support.manifests import on
 
 MIB = 1 << 20
 EMULATED = "EMULATED 8 spindles, 4 ms"
+WAITS = {"io": 0.84, "wal": 0.06, "lock": 0.04, "cpu": 0.03, "client": 0.02, "other": 0.01}
+DRIVER_BOUND = caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)
+FOREIGN_IO = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
 
 
@@ -75,7 +81,7 @@ def step(**more: Any) -> StepSummary:
         "reads_per_transaction": 1.944,
         "hit_share": 0.8713,
         "read_stall_ms_per_s": 25_180.0,
-        "wait_share": {"io": 0.84, "wal": 0.06, "lock": 0.04, "cpu": 0.03, "client": 0.02, "other": 0.01},
+        "wait_share": WAITS,
         "top_waits": [("IO:DataFileRead", 0.838), ("IO:WalSync", 0.041), ("Lock:transactionid", 0.037)],
         "cpu_busy_share": 0.183,
         "correlations": [
@@ -83,8 +89,8 @@ def step(**more: Any) -> StepSummary:
             Correlation("TPS", "read stall", "stall-ms per second", 58, 0.11, -0.15, 0.36),
         ],
         "errors": [],
-        "driver_bound": None,
-        "device_verdict": "The device is the bottleneck: users spent 84 % of their time in I/O.",
+        "driver_bound": [],
+        "device_verdict": device_verdict(WAITS, 0.914, None, 0.183, False),
         "invalid": [],
         "foreign_io_share": 0.001,
         "device_is_bottleneck": True,
@@ -233,7 +239,7 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
             one = _pool_step(
                 "cap 20%, bare", 5, repeat, 0.2, 4_312.0, 1.608, 0.091, 0.902, 0.97, (0.06, 0.05, 0.19, 0.64, 0.05)
             )
-            verdict = "The device is not the bottleneck: 6 % of the users' time was I/O and the CPU was 97 % busy."
+            verdict = device_verdict(one.wait_share, None, None, 0.97, False)
             one = replace(one, device="vda", emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False)
             runs.append(run([one]))
     return experiment(

@@ -20,13 +20,13 @@ warm_up: 1s
 measure: 10s
 start_cache: prefilled
 reset: restore
-device:
+emulated_array:
   data: {spindles: 8, read_ms: 2, write_ms: 2, sync_ms: 1, mb_per_s: 150}
 variants:
   - name: slow
     buffer_pool: 8MiB
   - name: bare
-    device: bare
+    emulated_array: bare
 """
 
 

@@ -80,9 +80,9 @@ class Tool:
         return open_engine(url) if url else None
 
     def cannot(self, *abilities: str) -> str | None:
-        """Why not, as `Engine.cannot` has it; the embedded engine can everything."""
+        """Return why the server lacks one of these abilities; the embedded engine has all."""
         server = self.server
-        return next(filter(None, map(server.cannot, abilities)), None) if server else None
+        return next(filter(None, (getattr(server, one).refusal() for one in abilities)), None) if server else None
 
     @property
     def home(self) -> Path:

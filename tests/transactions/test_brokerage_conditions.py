@@ -6,7 +6,7 @@ from importlib.resources import files
 import pytest
 from support.injected import Injected
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER
 from stallmark.loaders.load import build
 from stallmark.transactions import brokerage, checks

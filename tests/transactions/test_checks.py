@@ -6,7 +6,7 @@ import random
 import pytest
 from support.injected import Injected
 
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
 from stallmark.transactions.bank import WORKLOAD, Transfer

@@ -7,12 +7,13 @@ from dataclasses import replace
 from stallmark.analysis.cause.step import with_cause
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.compare.compare import comparison_within
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.findings import findings
 from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.runs import read_queries
 from stallmark.analysis.read.active_set import active_over_time
-from stallmark.analysis.read.clocks import clock_sentences
+from stallmark.analysis.read.clocks import clock_findings
 from stallmark.analysis.read.concurrent_streams import with_streams
 from stallmark.analysis.read.deferred_queue import read_deferred_queue
 from stallmark.analysis.read.errors import read_errors
@@ -86,7 +87,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     load = read_load(record, seconds, intervals, workload.attended)
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    clocks = clock_sentences(record, intervals)
+    clocks = clock_findings(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     ends = max((interval.end for interval in measured), default=None)
     active = active_over_time(record, io, load.seconds)
@@ -134,9 +135,9 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     )
 
 
-def _with_clock(step: StepSummary, sentence: str | None) -> StepSummary:
-    """With what is wrong with the server's clock among the reasons not to compare it."""
-    return replace(step, invalid=[*step.invalid, sentence]) if sentence else step
+def _with_clock(step: StepSummary, found: Finding | None) -> StepSummary:
+    """Add what is wrong with the server's clock to the reasons not to compare it."""
+    return replace(step, invalid=[*step.invalid, found]) if found else step
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:

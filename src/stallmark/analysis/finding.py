@@ -24,8 +24,23 @@ class Kind(StrEnum):
 @dataclass(frozen=True)
 class Finding:
     """One finding. The names of `facts` carry their units (`measured_s`, `read_ms`, `share`); values are numbers, names
-    that the user gave, enum members, or lists of these: never a sentence."""
+    that the user gave, enum members, other findings (a reason), or lists of these: never a sentence."""
 
     kind: Kind
     severity: Severity = Severity.INFO
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+def info(kind: Kind, **facts: Any) -> Finding:
+    """Return a finding that limits nothing."""
+    return Finding(kind, Severity.INFO, facts)
+
+
+def caution(kind: Kind, **facts: Any) -> Finding:
+    """Return a finding that limits what the figures say."""
+    return Finding(kind, Severity.CAUTION, facts)
+
+
+def invalid(kind: Kind, **facts: Any) -> Finding:
+    """Return a finding whose figures must not be compared."""
+    return Finding(kind, Severity.INVALID, facts)

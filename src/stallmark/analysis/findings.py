@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from stallmark.analysis.interim import sentence
 from stallmark.analysis.points import Point, group, labels, points
 from stallmark.analysis.read.active_set_summary import FlashUse
 from stallmark.analysis.summary import RunSummary, StepSummary
@@ -55,7 +56,7 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[str]:
         if never:
             where = f" in {labels([point], everything)[0]}" if len(everything) > 1 else ""
             many = f", in {len(never)} of {len(point.steps)} runs" if len(point.steps) > 1 else ""
-            said = never[0].sentence.removeprefix("It never became steady: ")
+            said = sentence(never[0].finding).removeprefix("It never became steady: ")
             yield f"No steady state was reached{where}{many}: {said}"
 
 
@@ -213,8 +214,8 @@ def _bottleneck(found: Sequence[Point]) -> Iterator[str]:
         yield f"Storage is the bottleneck in {listed(labels(limited, found))}."
     for point in judged:
         if point.first.device_is_bottleneck is False or _cpus_limit(point):
-            sentence = point.first.device_verdict or ""
-            yield f"{labels([point], found)[0]}: {sentence[0].lower()}{sentence[1:]}"
+            said = sentence(point.first.device_verdict) if point.first.device_verdict else ""
+            yield f"{labels([point], found)[0]}: {said[0].lower()}{said[1:]}"
 
 
 def _cpus_limit(point: Point) -> bool:

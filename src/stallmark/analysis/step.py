@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from stallmark.analysis.cause.attribution import device_share_of_stall
-from stallmark.analysis.cause.device_verdict import device_verdict
+from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
@@ -18,10 +18,10 @@ from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.transaction_reads import transaction_reads
 from stallmark.analysis.read.waits import Waits
 from stallmark.analysis.read.workload import Workload
-from stallmark.analysis.steady.steadiness import Steadiness, judge
+from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
 from stallmark.analysis.summary import StepSummary, TransactionSummary
 from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.invalid import foreign_share, invalid_sentences, storage_sentences
+from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
 from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import device_name, emulated_roles
@@ -64,7 +64,7 @@ def summarise_step(
         device_share=device_share_of_stall(io, interval),
     )
     late = [_late(device) for device in devices.values()]
-    bound = driver_bound(load, interval, arrivals)
+    bound = list(driver_bound(load, interval, arrivals))
     pool = manifest.memory.reached_bytes
     size = manifest.database.bytes_before
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
@@ -105,14 +105,14 @@ def summarise_step(
         correlations=list(_correlations(load, io, interval)),
         errors=errors.summaries(interval),
         driver_bound=bound,
-        device_verdict=verdict.sentence if verdict else None,
+        device_verdict=verdict,
         invalid=[
-            *invalid_sentences(load, io, interval, arrivals, bound is not None),
-            *(gate.sentence for gate in gates if gate.passed is False and gate.voids),
-            *storage_sentences(record),
+            *invalid_findings(load, io, interval, arrivals, bool(bound)),
+            *(gate.failure for gate in gates if gate.failure and gate.voids),
+            *storage_errors(record),
         ],
         foreign_io_share=foreign_share(io, interval),
-        device_is_bottleneck=verdict.limits if verdict else None,
+        device_is_bottleneck=IS_BOTTLENECK.get(DeviceKind(verdict.kind)) if verdict else None,
         device_busy_share=busy,
         device_late_share=max((share for share in late if share is not None), default=None),
         checkpoints=_checkpoints(over(io.checkpoints, interval)),
@@ -150,7 +150,7 @@ def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | N
     if arrivals == "closed":
         return judge(interval.of(committed))
     done = committed + load.all("rolled_back")
-    return judge(interval.of(per_second_mean(load.all("latency_us"), done)), "mean latency")
+    return judge(interval.of(per_second_mean(load.all("latency_us"), done)), Rate.LATENCY)
 
 
 _TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")

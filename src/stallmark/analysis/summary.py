@@ -3,13 +3,15 @@
 The report, the terminal table and `--json` all show these values and compute none of their own.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from stallmark.analysis.cause.summary import StepCause
 from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.queries.summary import QueriesBeside, QueryComparison, QueryRunSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
@@ -25,6 +27,7 @@ from stallmark.analysis.read.server_summary import (
     TransactionReads,
 )
 from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.manifest import Condition, Manifest, Waited
 from stallmark.stats.correlation import Correlation
@@ -73,18 +76,28 @@ class ErrorSummary:
 
 @dataclass(frozen=True)
 class Gate:
-    """Something that must hold for a step's figures to stand for its load, and whether it does."""
+    """Something that must hold for a step's figures to stand for its load, and whether it does: where `value` is at
+    most `limit`. `facts` are what else is told of it."""
 
-    name: str
-    asks: str  # what must hold, in words
-    figure: str  # what was found, and what is allowed, in words
-    allowed: str
-    value: float | None  # the same as a number, and what it may be at most
+    kind: GateKind
+    value: float | None
     limit: float | None
     unit: str
     passed: bool | None  # None: not known
-    sentence: str  # the reason, for one that failed
     voids: bool = True  # a step that fails it must not be compared
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.kind)
+
+    @property
+    def failure(self) -> Finding | None:
+        """The reason; None unless it failed."""
+        if self.passed is not False:
+            return None
+        severity = Severity.INVALID if self.voids else Severity.CAUTION
+        return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
 @dataclass(frozen=True)
@@ -124,9 +137,9 @@ class StepSummary:
     cpu_busy_share: float | None  # of the host
     correlations: list[Correlation]
     errors: list[ErrorSummary]
-    driver_bound: str | None  # a sentence when the driver was the bottleneck
-    device_verdict: str | None  # a sentence: is the device the bottleneck? "The device is not the bottleneck: …"
-    invalid: list[str]  # sentences: epoch change inside the interval, foreign I/O above 5 %, …
+    driver_bound: list[Finding]  # by what the driver was the bottleneck; empty where it was not
+    device_verdict: Finding | None  # is the device the bottleneck?
+    invalid: list[Finding]  # why it must not be compared
     foreign_io_share: float | None
     device_is_bottleneck: bool | None = None  # what device_verdict says; None: one limit among others, or unknown
     device_busy_share: float | None = None  # data device: of its spindles' time when emulated, else of elapsed time
@@ -143,7 +156,7 @@ class StepSummary:
     primary_tps: float | None = None
     nominal_tps: float | None = None  # what the database's size stands for
     gates: list[Gate] = field(default_factory=list)
-    bursts: list[str] = field(default_factory=list)  # sentences: errors that came many at once
+    bursts: list[Finding] = field(default_factory=list)  # errors that came many at once
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
     row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
     begin_s: int = 0  # seconds of the run that all figures are over: from this one …
@@ -264,17 +277,3 @@ class ExperimentSummary:
     @property
     def steps(self) -> list[StepSummary]:
         return [step for run in self.runs for step in run.steps]
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything but the series, for `--json`."""
-        result = asdict(self)
-        for run in result["runs"]:
-            del run["series"]
-            run["manifest"] = run["manifest"].model_dump(mode="json")
-            run["conditions"] = run["manifest"]["conditions"]
-            for step in run["steps"]:
-                step["waited"] = step["waited"] and step["waited"].model_dump(mode="json")
-                step["emulated"] = bool(step["emulated_roles"])
-            for counter in (counter for source in run["foreign"] for counter in source["counters"]):
-                del counter["t"], counter["values"]
-        return result

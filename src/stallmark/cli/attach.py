@@ -69,7 +69,7 @@ def offset_s(text: str) -> float:
 
 
 def _sentences(attached: "Attached") -> list[str]:
-    """What was attached, and by which clock."""
+    """Return sentences on what was attached, and by which clock."""
     from stallmark.quantities import write_duration
 
     entry = attached.entry

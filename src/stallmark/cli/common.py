@@ -1,4 +1,4 @@
-"""What the commands share: how they speak, their exit codes, and the options for a server and a workload."""
+"""Output, exit codes, and the options for a server and a workload that commands share."""
 
 import re
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def target_options(command: Callable) -> Callable:
 
 
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
-    """Of 4GiB or 200MB: the callback of an option."""
+    """Parse a size option such as 4GiB or 200MB; a click callback."""
     from pydantic import ByteSize, TypeAdapter, ValidationError
 
     if text is None:

@@ -87,9 +87,9 @@ def _embedded() -> Iterator[Finding]:
     from stallmark.storage.block_device.needs import missing
 
     if why := missing():
-        yield Finding("lab", "limited", f"no emulated array as a block device. {why}.")
+        yield Finding("emulated array", "limited", f"not as a block device: {why}.")
     else:
-        yield Finding("lab", "ok", "an emulated array can be made as a block device (`stallmark lab create`).")
+        yield Finding("emulated array", "ok", "possible as a block device (`stallmark array create`).")
 
 
 def _server(url: str) -> Iterator[Finding]:
@@ -104,9 +104,16 @@ def _server(url: str) -> Iterator[Finding]:
         return
     for what, condition, sentence in engine.examine():
         yield Finding(what, condition, sentence)  # type: ignore[arg-type]
-    for ability in ("cap_memory", "cold_cache", "restore", "place_files", "emulated_device"):
-        if why := engine.cannot(ability):
-            yield Finding(ability.replace("_", " "), "limited", f"{why}.")
+    abilities = {
+        "cap memory": engine.memory,
+        "cold cache": engine.caches,
+        "restore": engine.backup,
+        "place files": engine.placement,
+        "emulated device": engine.devices,
+    }
+    for what, ability in abilities.items():
+        if why := ability.refusal():
+            yield Finding(what, "limited", f"{why}.")
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if why := collector.unavailable():
             yield Finding(collector.title, "limited", why)

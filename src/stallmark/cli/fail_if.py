@@ -1,4 +1,4 @@
-"""When `stallmark compare` is to fail in CI: `--fail-if "worse by 5 %"`.
+"""The rule by which `stallmark compare` fails in CI: `--fail-if "worse by 5 %"`.
 
     worse                 B is worse than the baseline
     worse by 5 %          … and by 5 % or more
@@ -59,7 +59,7 @@ class FailIf:
         )
 
     def _amount(self, pair: PairComparison) -> float:
-        """How far apart, as the sentence of the verdict says it."""
+        """Return the estimated difference, as the verdict gives it."""
         return abs(pair.primary.ratio - 1) if pair.primary.ratio is not None else 0.0
 
     def __str__(self) -> str:

@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
+from stallmark.cli.array import array
 from stallmark.cli.attach import attach
 from stallmark.cli.build import build
 from stallmark.cli.check import check
 from stallmark.cli.common import FAILED, err, escape, system_sentence, tell
 from stallmark.cli.compare import compare, plan
 from stallmark.cli.doctor import doctor
-from stallmark.cli.lab import lab
 from stallmark.cli.list_scenarios import list_scenarios
 from stallmark.cli.probe import probe
 from stallmark.cli.report import report
@@ -24,7 +24,7 @@ from stallmark.experiment.stopping import Stopped, listen
 
 
 class _Commands(click.Group):
-    """Every error that is the user's to mend ends as one sentence and an exit code."""
+    """A group whose commands end user errors with one sentence and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         listen()
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 for command in (
-    doctor, build, check, run, worker, report, attach, list_scenarios, compare, plan, lab, probe, whatif, server,
+    doctor, build, check, run, worker, report, attach, list_scenarios, compare, plan, array, probe, whatif, server,
     selftest,
 ):  # fmt: skip
     main.add_command(command)

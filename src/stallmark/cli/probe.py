@@ -16,7 +16,7 @@ from stallmark.experiment.progress import Show
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
-    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.model import ProbeScenario
 
 
 def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[int, ...]:
@@ -88,8 +88,8 @@ def probe(
             show_report([folder], folder / "report.html", as_json)
 
 
-def run_raw(
-    scenario: "RawScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
+def run_probe_scenario(
+    scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
     """`stallmark run` of a scenario about raw storage. `others`: options were given that it cannot have."""
     from stallmark.experiment.probe_run import RawRunner

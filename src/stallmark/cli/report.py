@@ -31,6 +31,7 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> None:
     from stallmark.analysis.experiment import summarise
     from stallmark.record.reader import find_records
     from stallmark.report import write_report
+    from stallmark.report.in_json import experiment_in_json
     from stallmark.report.terminal import table
 
     records = find_records(runs)
@@ -40,7 +41,7 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> None:
     summary = summarise(records)
     write_report(summary, target)
     if as_json:
-        click.echo(json.dumps(summary.as_json() | {"report": str(target.resolve())}, default=str))
+        click.echo(json.dumps(experiment_in_json(summary) | {"report": str(target.resolve())}, default=str))
     else:
         out.print(table(summary))
         _say_where(target)

@@ -36,18 +36,17 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.model import QueryScenario
-    from stallmark.scenarios.raw import RawScenario
+    from stallmark.scenarios.model import ProbeScenario, QueryScenario
     from stallmark.scenarios.read import read_any_scenario
 
     model = read_any_scenario(scenario, overrides)
     show = Show(err)
-    if isinstance(model, RawScenario):
-        from stallmark.cli.probe import run_raw
+    if isinstance(model, ProbeScenario):
+        from stallmark.cli.probe import run_probe_scenario
 
-        run_raw(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
         return
-    runs = len(model.turns())
+    runs = len(model.run_order())
     if isinstance(model, QueryScenario):
         how_long = ": queries, each to its end"
     else:

@@ -15,7 +15,7 @@ LONG_BYTES = 100_000_000
 
 
 def summarise_folders(folders: Sequence[Path]) -> ExperimentSummary:
-    """Of the records in them. Not for a process that Locust has patched: its pools hang (design.md, 1)."""
+    """Summarise the records in the folders. Not for a process that Locust has patched: its pools hang."""
     records = find_records(folders)
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1)

@@ -12,7 +12,7 @@ from stallmark.collectors.base import Collector, Row
 from stallmark.engines.base import Engine
 from stallmark.storage.block_device import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
-from stallmark.storage.emulator import EXTENT_BYTES, ActiveSet, DeviceCounters, FlashCounters, SlowDevices, layout
+from stallmark.storage.emulator import EXTENT_BYTES, ActiveSet, ArrayCounters, EmulatedArrays, FlashCounters, layout
 from stallmark.storage.emulator.counters import counters_of, next_interval, restart_run
 from stallmark.storage.emulator.shared import SharedState
 
@@ -24,8 +24,8 @@ class Device(Collector):
     title = "Devices"
     help = (
         "What the devices themselves count, for everybody who uses them (/proc/diskstats). An emulated "
-        "device counts what the server did on it, and the real one under it is then called underlying; a lab's "
-        "block device is an emulated one. "
+        "device counts what the server did on it, and the real one under it is then called underlying; the "
+        "block device of an emulated array is an emulated one. "
         "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
         "spindles. queue_ms is the integral of the I/Os under way over time. `late`: I/Os for which the real "
         "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
@@ -74,9 +74,9 @@ class Device(Collector):
     def __init__(self, engine: Engine):
         super().__init__(engine)
         self._roles: dict[BlockDevice, str] = {}
-        self._emulation: SlowDevices | None = None
+        self._emulation: EmulatedArrays | None = None
         self._emulations = 0
-        self._labs: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
+        self._emulated: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
         self._has_begun = False
 
     def unavailable(self) -> str | None:
@@ -85,34 +85,34 @@ class Device(Collector):
         if not sys.platform.startswith("linux"):
             return f"Devices are read from Linux' /proc/diskstats, and this is {sys.platform}."
         roles, reasons = self._resolve()
-        return None if roles or self.engine.devices else " ".join(reasons)
+        return None if roles or self.engine.devices.array else " ".join(reasons)
 
     def limited(self) -> str | None:
         roles, reasons = self._resolve()
         unsynced = [device.name for device in roles if not device.counts_syncs]
         if unsynced:
             reasons.append(f"The kernel counts syncs of whole disks only, not of {', '.join(unsynced)}.")
-        if closed := [device.name for device, state in _labs(roles).items() if state is None]:
+        if closed := [device.name for device, state in _emulated_arrays(roles).items() if state is None]:
             reasons.append(
-                f"Of {', '.join(closed)}, a lab's, only what the kernel counts is known: the array's own counters are "
-                "for root, and of the lab's whole block device."
+                f"Of {', '.join(closed)}, an emulated array, only what the kernel counts is known: its own counters "
+                "are for root, and of its whole block device."
             )
         return " ".join(reasons) or None
 
     def open(self) -> None:
         self._roles, _ = self._resolve()
-        self._labs = _labs(self._roles)
+        self._emulated = _emulated_arrays(self._roles)
         if self._has_begun:  # opened again, after a failure under the same load
             return
         self._has_begun = True
-        # A lab's array has been engaged all the time; the embedded server's is when the load begins, and restarts then.
-        for state in self._labs.values():
+        # An array that is a block device was slow all the time; the embedded server's is when the load begins.
+        for state in self._emulated.values():
             if state is not None:
                 restart_run(state.active, time.monotonic())
 
     def sample(self, now: float) -> list[Row]:
         rows: list[Row] = []
-        if (devices := self.engine.devices) is not None:
+        if (devices := self.engine.devices.array) is not None:
             if devices is not self._emulation:
                 self._emulation, self._emulations = devices, self._emulations + 1
             epoch = f"emulation {self._emulations}"
@@ -120,9 +120,11 @@ class Device(Collector):
             for name, counters in devices.counters().items():
                 rows.append(_emulated(name, epoch, counters) | _flash(counters.flash) | _active(active[name]))
         for device, role in self._roles.items():
-            state = self._labs.get(device)
+            state = self._emulated.get(device)
             rows.append(
-                _real(device, role) | {"emulated": device in self._labs} if state is None else _lab(device, role, state)
+                _real(device, role) | {"emulated": device in self._emulated}
+                if state is None
+                else _block_device(device, role, state)
             )
         return rows
 
@@ -135,13 +137,13 @@ class Device(Collector):
                 found.setdefault(device_behind(directory), []).append(role)
             except NoBlockDevice as reason:
                 reasons.append(str(reason))
-        if self.engine.devices is not None:
+        if self.engine.devices.array is not None:
             return dict.fromkeys(found, "underlying"), reasons
         return {device: "+".join(roles) for device, roles in found.items()}, reasons
 
 
-def _labs(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
-    """Those that are a lab's, with the state of its array; None where that may not be opened."""
+def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
+    """Those that are an emulated array's, with the state of its array; None where that may not be opened."""
     found = {device: behind(device.name) for device in devices}
     return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
 
@@ -164,14 +166,14 @@ def _real(device: BlockDevice, role: str) -> Row:
     }
 
 
-def _lab(device: BlockDevice, role: str, state: layout.Device) -> Row:
-    """A lab's block device, as its array counts: the kernel's figures would have the way there, too."""
+def _block_device(device: BlockDevice, role: str, state: layout.Device) -> Row:
+    """An emulated array's block device, as its array counts: the kernel's figures would have the way there, too."""
     counters = counters_of(state)
     row = _emulated(role, device.epoch, counters) | {"entity": f"{role}: {device.name}"}
     return row | _flash(counters.flash) | _active(next_interval(state.active, time.monotonic()))
 
 
-def _emulated(name: str, epoch: str, counters: DeviceCounters) -> Row:
+def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
     return {
         "entity": name,
         "role": name,

@@ -1,7 +1,7 @@
 """The interface of a database engine: what the rooms above may ask of a server.
 
-Engines are the ground floor: they know SQL dialects, settings and error codes, nothing of workloads or runs.
-What an engine cannot do on the server at hand it says in `cannot`, and nobody guesses in its place.
+Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
+ability of its own (see `abilities`), which says why it cannot be had.
 """
 
 from abc import ABC, abstractmethod
@@ -14,12 +14,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Missing, NoDevices, Placement, Prefill
 from stallmark.engines.queries import QuerySession
 from stallmark.errors import CallFailed
 
 
 class Isolation(StrEnum):
-    """As SQL and both engines write it."""
+    """The isolation level, written as in SQL on both engines."""
 
     READ_COMMITTED = "READ COMMITTED"
     REPEATABLE_READ = "REPEATABLE READ"
@@ -27,7 +28,7 @@ class Isolation(StrEnum):
 
 
 class OwnIO(NamedTuple):
-    """What a session has read and written itself, in tables, their indexes and temporary tables."""
+    """Reads and writes of one session in tables, their indexes and temporary tables."""
 
     reads: int  # I/Os of the operating system: one may bring several blocks
     read_bytes: int
@@ -43,7 +44,7 @@ class Session(Protocol):
     """
 
     dialect: str
-    """As its engine's."""
+    """Its engine's."""
 
     server_pid: int
 
@@ -72,13 +73,16 @@ class Session(Protocol):
     def begin(self, isolation: Isolation) -> None: ...
 
     def commit(self) -> None:
-        """Nothing where no transaction was begun, or where it has ended. Raises as a `call` that commits."""
+        """Commit; do nothing where no transaction is open. Raise as a `call` that commits does."""
 
     def roll_back(self) -> None:
-        """Nothing where no transaction was begun, or where it has ended."""
+        """Roll back; do nothing where no transaction is open."""
 
     def own_io(self) -> OwnIO | None:
-        """Since it was opened, outside a transaction; None where the server does not say. Raises CallFailed."""
+        """Return the I/O since the session was opened, outside a transaction; None where the server does not say.
+
+        Raise CallFailed.
+        """
         return None
 
     def cancel(self) -> None:
@@ -88,7 +92,7 @@ class Session(Protocol):
 
 
 class _Open:
-    """Between `begin` and the end of a transaction: on the path of every call, so no generator."""
+    """A transaction from `begin` to its end. No generator: this is on the path of every call."""
 
     def __init__(self, session: Session, isolation: Isolation):
         self._session = session
@@ -113,14 +117,14 @@ class BulkWriter(Protocol):
     def write(self, table: str, rows: pa.Table) -> None: ...
 
     def execute(self, sql: str) -> int:
-        """Returns how many rows the statement changed, -1 for one that changes none."""
+        """Return how many rows the statement changed, -1 for one that changes none."""
 
     def commit(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """What a server says of itself. `version` is (major, minor)."""
+    """Product and version of a server as it reports them. `version` is (major, minor)."""
 
     product: str
     version: tuple[int, int]
@@ -139,49 +143,49 @@ class Engine(ABC):
     is_local: ClassVar[bool] = False
     """A server of our own on this machine: its devices and CPUs are those we can see."""
 
-    devices: Any = None
-    """The emulated devices of a server of our own (`SlowDevices`), for their counters."""
-
-    may_drop_caches: bool = False
-    """Of a server that others may use: only when its owner says so."""
-
-    smallest_pool_bytes: ClassVar[int] = 0
-    """`cap_memory` cannot go below this."""
+    memory: Memory | Missing
+    caches: Caches | Missing
+    prefill: Prefill | Missing
+    backup: Backup | Missing
+    placement: Placement | Missing
+    devices: Devices | NoDevices
 
     @abstractmethod
     def connect(self) -> Any:
-        """A control connection (DB-API, autocommit) for DDL, checks and collectors."""
+        """Open a control connection (DB-API, autocommit) for DDL, checks and collectors."""
 
     @abstractmethod
     def session(self, call_timeout_s: float) -> Session:
-        """A connection for one virtual user; the server gives up calls that take longer than the timeout."""
+        """Open the connection of one virtual user; the server gives up calls that take longer than the timeout."""
 
     @abstractmethod
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> QuerySession:
-        """A connection for queries of a decision-support workload, which the server gives up after the timeout. Under
-        another `application` its waits are not counted as those of users."""
+        """Open a connection for decision-support queries, which the server gives up after the timeout.
+
+        Under another `application` its waits are not counted as those of users.
+        """
 
     @abstractmethod
     def bulk_writer(self) -> AbstractContextManager[BulkWriter]: ...
 
     def transactional_writer(self) -> AbstractContextManager[BulkWriter]:
-        """Into tables that are in use: like `bulk_writer`, with rows that can be rolled back, if it takes longer."""
+        """Open a writer into tables in use: like `bulk_writer`, if slower, with rows that can be rolled back."""
         return self.bulk_writer()
 
     @abstractmethod
     def failure(self, error: Exception) -> CallFailed:
-        """An error of this engine's DB-API module as ours."""
+        """Return an error of this engine's DB-API module as ours."""
 
     @abstractmethod
     def spec(self) -> str:
-        """The URL by which another process opens this engine. Holds secrets: pass it through a pipe only."""
+        """Return the URL by which another process opens this engine. It holds secrets: pass it through a pipe only."""
 
     @abstractmethod
     def identity(self) -> ServerIdentity: ...
 
     @abstractmethod
     def settings(self) -> dict[str, str]:
-        """Configuration that decides I/O, as the server reports it, for the manifest."""
+        """Return the configuration that decides I/O, as the server reports it, for the manifest."""
 
     @abstractmethod
     def settle(self, table: str) -> None:
@@ -189,115 +193,57 @@ class Engine(ABC):
 
     @abstractmethod
     def bytes_used(self) -> int:
-        """Size of the database at this moment, in bytes."""
+        """Return the size of the database now, in bytes."""
 
     @abstractmethod
     def free_bytes(self) -> int | None:
-        """Free space where the data lies; None where the server cannot say."""
+        """Return the free bytes where the data lies; None where the server cannot say."""
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, str]:
-        """The schemas of this database in which its users have tables, views, routines and the like, and the name of
-        one of them each; as far as this login may see them."""
+        """Return the schemas in which users have tables, views, routines and the like, with the name of one each.
 
-    def cannot(self, what: str) -> str | None:
-        """Why this engine cannot do `what` on this server, as a sentence; None when it can.
-
-        `what` is one of: cap_memory, cold_cache, prefill, restore, emulated_device, place_files, device_counters.
+        What this login may not see is missing.
         """
-        return None
 
     def examine(self) -> Iterator[tuple[str, str, str]]:
-        """What else the doctor is to say: (what, state, sentence), state "ok", "limited" or "missing"."""
+        """Yield what else the doctor reports: (what, state, sentence), state "ok", "limited" or "missing"."""
         return iter(())
 
     def hold(self) -> AbstractContextManager[Callable[[], None]]:
-        """Make sure that nobody else drives this server meanwhile; settings changed in it are as before at its end.
+        """Keep other runs off this server meanwhile; at the end its settings are as before.
 
-        Yields a look at whether that is still so, to be had in any one thread at a time, which takes seconds at most:
-        it raises StallmarkError when somebody else may have begun. Raises NotGivenBack at the end when settings could
-        not be restored; where an error ends it, that is a note of the error.
+        Yield a check that this is still so, for one thread at a time, which takes seconds at most: it raises
+        StallmarkError when another run may have begun. Raise NotGivenBack at the end when settings could not be
+        restored; where an error ends it, that is a note of the error.
         """
         return nullcontext(lambda: None)
 
-    # What only an engine with a server of its own, or with the right to change one, can do.
-
-    def cap_memory(self, size_bytes: int) -> int:
-        """Cap the buffer pool and return the reached size in bytes."""
-        raise NotImplementedError(self.cannot("cap_memory"))
-
-    def uncap_memory(self) -> None:
-        """Give back the size that the buffer pool had before the first cap."""
-
-    def emulate(self, models: Mapping[str, Any] | None) -> None:
-        """Put the server on emulated devices ("data", "wal"), or back on the real ones."""
-        if models:
-            raise NotImplementedError(self.cannot("emulated_device"))
-
-    def emulated_devices(self) -> Mapping[str, Any]:
-        """The models of the emulated devices in use, by name."""
-        return {}
-
     def directories(self) -> Mapping[str, Path]:
-        """Where "data" and "wal" lie on this machine; empty for a server that is not ours."""
+        """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
         return {}
 
     def gone(self) -> str | None:
-        """A sentence when a server of ours has ended by itself."""
+        """Return a sentence when a server of ours has ended by itself."""
         return None
-
-    def engage_devices(self) -> None:
-        """Emulated devices, if any, are slow from now on."""
-
-    def relax_devices(self) -> None:
-        """Emulated devices, if any, are as fast as the real ones from now on."""
-
-    def kept_for_restore(self) -> str | None:
-        """What the copy that `restore` brings back is of, as `keep_for_restore` was told; None without a copy."""
-        return None
-
-    def keep_for_restore(self, of: str) -> None:
-        """Keep the database as it is now, for `restore`, in the place of an earlier copy."""
-        raise NotImplementedError(self.cannot("restore"))
-
-    def drop_kept(self) -> None:
-        """Remove the copy kept for `restore`, if there is one."""
-
-    def copy_bytes(self, size_bytes: int) -> int:
-        """Disk that a copy of `size_bytes` would take."""
-        return size_bytes
-
-    def restore(self) -> None:
-        raise NotImplementedError(self.cannot("restore"))
-
-    def finish_restore(self) -> None:
-        """Restore again where a restore of ours was cut and left a database that nobody can open."""
 
     def checkpoint(self) -> None:
         """Write out what is dirty, so that every run starts from the same state."""
 
     def buffer_pool_bytes(self) -> int | None:
-        """The buffer pool as the server has it now."""
+        """Return the size of the buffer pool now, in bytes; None where the server does not say."""
         return None
 
     def cores(self) -> int | None:
-        """CPUs that the server may work on at once; None where it does not say."""
+        """Return how many CPUs the server may use at once; None where it does not say."""
         return None
 
     def most_users(self) -> int | None:
-        """How many virtual users the server has connections for, beside our own; None where it sets no limit."""
+        """Return how many virtual users the server has connections for beside our own; None without a limit."""
         return None
 
     def close(self) -> None:
         """Give back what this engine holds: a server of our own is stopped."""
-
-    def drop_caches(self) -> Sequence[str]:
-        """Empty the buffer pool; returns what could not be, as sentences for the record."""
-        raise NotImplementedError(self.cannot("cold_cache"))
-
-    def prefill(self, *schemas: str) -> int:
-        """Read the tables and indexes of `schemas` into the pool; return the bytes it read."""
-        raise NotImplementedError(self.cannot("prefill"))
 
     def execute(self, sql: str) -> None:
         with self.cursor() as cursor:

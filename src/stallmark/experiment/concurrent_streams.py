@@ -19,10 +19,10 @@ class StreamsBeside:
     def __init__(
         self, scenario: Scenario, streams: int, engine: Engine, writer: RecordWriter, clock: Callable[[], float]
     ):
-        assert scenario.beside
+        assert scenario.concurrent_streams
         self._choice = scenario.workload
         self._dialect = engine.dialect
-        self._drive = QueryDrive(engine, writer, scenario.beside.timeout, clock, APPLICATION)
+        self._drive = QueryDrive(engine, writer, scenario.concurrent_streams.timeout, clock, APPLICATION)
         self._streams = [(number, self._steps(number, streams)) for number in range(1, streams + 1)]
         self.poll = self._drive.poll
         self.finish = self._drive.finish

@@ -25,7 +25,7 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.record.manifest import HookResult
 from stallmark.redact import environment, without_secrets
-from stallmark.scenarios.hook import Hook
+from stallmark.scenarios.model import Hook
 
 MOST_OUTPUT = 4000
 """Characters of a command's output that are kept: its end, where it says what went wrong."""

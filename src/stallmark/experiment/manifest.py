@@ -55,8 +55,10 @@ def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, A
     """Describe what users do, and when, and how many `streams` of queries run at the same time."""
     timeline = scenario.timeline()
     described: dict[str, Any] = {"steps": steps_of(timeline), "workload": _workload(scenario, workload, timeline)}
-    if scenario.beside:
-        described["concurrent_streams"] = recorded.ConcurrentStreams(streams=streams, timeout_s=scenario.beside.timeout)
+    if scenario.concurrent_streams:
+        described["concurrent_streams"] = recorded.ConcurrentStreams(
+            streams=streams, timeout_s=scenario.concurrent_streams.timeout
+        )
     return described
 
 
@@ -148,6 +150,6 @@ def _describe(collector: Collector) -> recorded.Collector:
 def devices_of(engine: Engine) -> Devices:
     """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
     found = {name: describe(folder) for name, folder in engine.directories().items()}
-    for name, model in engine.emulated_devices().items():
+    for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     return Devices(**found)

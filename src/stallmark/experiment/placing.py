@@ -1,20 +1,19 @@
 """Where a scenario wants its database: made there, or found there, before anything else happens."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from stallmark.engines.base import Engine
+from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema.deploy import Parts
+from stallmark.schema.placement import mssql as mssql_placement
+from stallmark.schema.placement import mssql_existing, mssql_tempdb
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, sized
 from stallmark.transactions import find_workload
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 
 def place(engine: Engine, scenario: AnyScenario) -> None:
@@ -34,24 +33,19 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
         postgres_placement.refuse_impossible(engine, design)
         postgres_placement.refuse_other(engine, design, find_workload(scenario.workload.name).metadata)
         return
-    from stallmark.engines.mssql.engine import MssqlEngine
-
     assert isinstance(engine, MssqlEngine)
     if any(group.tablespace or group.index_tablespace for group in design.tables):
         raise StallmarkError(
             f"{scenario.name} asks for a tablespace, but SQL Server has filegroups: write `filegroup` and `indexes`."
         )
     master = engine.on_database("master")
-    if why := master.cannot("place_files"):
+    if why := master.placement.refusal():
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
     with master.hold():  # two runs never change one server at once
         _place(engine, scenario.workload, design)
 
 
-def _place(engine: "MssqlEngine", choice: WorkloadChoice, design: Design) -> None:
-    from stallmark.schema.placement import mssql as mssql_placement
-    from stallmark.schema.placement import mssql_existing, mssql_tempdb
-
+def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
     metadata = find_workload(choice.name).metadata
     [(number,)] = engine.on_database("master").query("SELECT DB_ID(?)", [engine.address.database])
     if number is None:
@@ -70,6 +64,4 @@ def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Parts
     design = scenario.database.design()
     if engine.dialect == "postgresql":
         return lambda parts: postgres_placement.place_tables(parts, design)
-    from stallmark.schema.placement.mssql import place_tables
-
-    return lambda parts: place_tables(parts, design)
+    return lambda parts: mssql_placement.place_tables(parts, design)

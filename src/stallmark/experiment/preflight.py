@@ -37,12 +37,13 @@ def refuse_what_cannot_be(
 
 def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Caps below what the server needs; shares of the data only when its size is known."""
+    smallest_bytes = engine.memory.smallest_bytes if engine.memory else 0
     for variant in scenario.variants:
         pool = scenario.pool_of(variant)
         if pool is None or (pool.share is not None and loaded_bytes is None):
             continue
-        if (size := pool.resolve(loaded_bytes or 0)) < engine.smallest_pool_bytes:
-            least = engine.smallest_pool_bytes // 1024**2
+        if (size := pool.resolve(loaded_bytes or 0)) < smallest_bytes:
+            least = smallest_bytes // 1024**2
             raise StallmarkError(
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
                 f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
@@ -53,7 +54,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
     """Flash of a share of the data that is no size a device can have."""
     for variant in scenario.variants:
         try:
-            scenario.devices_of(variant, loaded_bytes)
+            scenario.emulated_arrays_of(variant, loaded_bytes)
         except StallmarkError as error:
             raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
@@ -106,14 +107,14 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
 def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
     variants = scenario.variants
     asked = {
-        "buffer_pool": ("cap_memory", any(scenario.pool_of(variant) for variant in variants)),
-        "start_cache: cold": ("cold_cache", scenario.start_cache == "cold"),
-        "start_cache: prefilled": ("prefill", scenario.start_cache == "prefilled"),
-        "reset: restore": ("restore", scenario.reset == "restore"),
-        "device": ("emulated_device", any(map(scenario.emulates, variants))),
+        "buffer_pool": (engine.memory, any(scenario.pool_of(variant) for variant in variants)),
+        "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
+        "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
+        "reset: restore": (engine.backup, scenario.reset == "restore"),
+        "emulated_array": (engine.devices, any(map(scenario.emulates, variants))),
     }
     for key, (ability, wanted) in asked.items():
-        if wanted and (why := engine.cannot(ability)):
+        if wanted and (why := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
     for name in scenario.observe:
         if name not in ON_REQUEST.get(engine.dialect, {}):

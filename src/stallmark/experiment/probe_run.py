@@ -15,22 +15,22 @@ from stallmark.format import number, size
 from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import folder_of
-from stallmark.scenarios.raw import RawScenario, RawVariant
-from stallmark.storage.emulator import SlowDevices
+from stallmark.scenarios.model import ProbeScenario, ProbeVariant
+from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import Progress, now, refuse_memory
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool
 
-DEVICE = "raw"
-_STATE = "stallmark-raw-"
+DEVICE = "probe"
+_STATE = "stallmark-probe-"
 """Of emulated devices, with the number of the process that has them."""
 
 
 class RawRunner:
     """`home`: where files of emulated devices go, and what is compiled for them; `folder` holds the records."""
 
-    def __init__(self, scenario: RawScenario, home: Path, out: Path, show: Show):
+    def __init__(self, scenario: ProbeScenario, home: Path, out: Path, show: Show):
         self._scenario = scenario
         self._home = home
         self._show = show
@@ -45,21 +45,21 @@ class RawRunner:
 
     def _refuse_impossible(self) -> None:
         for variant in self._scenario.variants:
-            find_tool(emulated=variant.device is not None)
-            if variant.device is not None:
-                variant.device.resolve(self._scenario.raw.size_bytes)
+            find_tool(emulated=variant.emulated_array is not None)
+            if variant.emulated_array is not None:
+                variant.emulated_array.resolve(self._scenario.probe.size_bytes)
             elif variant.folder and not variant.folder.is_dir():
                 raise StallmarkError(f"{variant.name}: there is no folder {variant.folder}: name one on that storage.")
             elif variant.folder:
                 refuse_memory(variant.folder)
 
-    def _probe(self, sequence: int, variant: RawVariant) -> None:
-        raw, count = self._scenario.raw, len(self._scenario.variants)
+    def _probe(self, sequence: int, variant: ProbeVariant) -> None:
+        asked, count = self._scenario.probe, len(self._scenario.variants)
         title = f"[{sequence}/{count}] {variant.name}"
-        where = variant.folder or self._home / "raw"
-        with shown_file(self._show, title, where, raw.size_bytes) as file, self._devices(variant, where) as devices:
-            steps = raw.steps()
-            with self._show.bar(f"{title}: probing", raw.seconds * len(steps)):
+        where = variant.folder or self._home / "probe"
+        with shown_file(self._show, title, where, asked.size_bytes) as file, self._devices(variant, where) as devices:
+            steps = asked.steps()
+            with self._show.bar(f"{title}: probing", asked.seconds * len(steps)):
                 record_probe(
                     folder_of(self.folder, sequence, variant.name),
                     ProbePlace(
@@ -70,21 +70,21 @@ class RawRunner:
                     ),
                     file,
                     steps,
-                    raw.seconds,
+                    asked.seconds,
                     now(),
                     devices,
-                    told(self._show, raw.seconds),
+                    told(self._show, asked.seconds),
                 )
 
     @contextmanager
-    def _devices(self, variant: RawVariant, where: Path) -> Iterator[SlowDevices | None]:
-        if variant.device is None:
+    def _devices(self, variant: ProbeVariant, where: Path) -> Iterator[EmulatedArrays | None]:
+        if variant.emulated_array is None:
             yield None
             return
-        model = variant.device.resolve(self._scenario.raw.size_bytes)
+        model = variant.emulated_array.resolve(self._scenario.probe.size_bytes)
         _remove_states_of_the_killed()
         state = SHARED_MEMORY / f"{_STATE}{os.getpid()}"
-        with SlowDevices.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
+        with EmulatedArrays.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
             yield devices
 
 

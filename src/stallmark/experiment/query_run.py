@@ -47,7 +47,7 @@ class QueryRun(AnyRun):
     def _sets(self) -> int:
         """Refresh sets that are still needed: of this run, and of those after it that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
-        runs = len(self._scenario.turns()) - self._place["sequence"] + 1
+        runs = len(self._scenario.run_order()) - self._place["sequence"] + 1
         each = sum(sets[phase] for phase in self._queries.phases)
         return each * (runs if self._scenario.reset == "continue" else 1)
 
@@ -63,7 +63,7 @@ class QueryRun(AnyRun):
                 self._watch,
                 self._show.bar(f"{self._title}: running", None),
             ):
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.update(started=now())
                 writer.save_manifest()
                 clock.start()

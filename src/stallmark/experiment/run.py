@@ -11,6 +11,7 @@ import pyarrow as pa
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
+from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.manifest import manifest
@@ -114,17 +115,17 @@ class AnyRun(ABC):
         choice = scenario.workload
         self._opening = open_run(engine, self._workload, choice.scale, choice.seed)
         self._counted = counted(engine, self._workload)
-        engine.emulate(scenario.devices_of(self._variant, self._loaded.loaded_bytes))
+        engine.devices.use(scenario.emulated_arrays_of(self._variant, self._loaded.loaded_bytes))
         wanted = None
         if pool := scenario.pool_of(self._variant):
             wanted = pool.resolve(self._loaded.loaded_bytes or 0)
-            engine.cap_memory(wanted)
-        else:
-            engine.uncap_memory()
+            required(engine.memory).cap(wanted)
+        elif engine.memory:
+            engine.memory.give_back()
         if scenario.start_cache == "cold":
-            self._notes.extend(engine.drop_caches())
+            self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
-            engine.prefill(*schemas_of(self._workload.metadata))
+            required(engine.prefill).fill(*schemas_of(self._workload.metadata))
         engine.checkpoint()
         return Memory(
             configured_bytes=wanted, reached_bytes=engine.buffer_pool_bytes(), original_bytes=self._original_pool_bytes
@@ -132,7 +133,7 @@ class AnyRun(ABC):
 
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
-        self._engine.restore()
+        required(self._engine.backup).restore()
         found = ledger.read(self._engine)
         if found is None or found.driven or found.label != self._loaded.label:
             raise StallmarkError(
@@ -182,7 +183,7 @@ class AnyRun(ABC):
         finally:
             with later(), ExitStack() as ends:
                 ends.callback(lambda: writer.note(*say(), *_notes(sampler)))
-                ends.callback(self._engine.relax_devices)
+                ends.callback(self._engine.devices.relax)
                 ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
                 ends.callback(finish)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment.advice import advice
@@ -92,30 +93,30 @@ class Runner:
         refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
-        turns = self._scenario.turns()
+        run_order = self._scenario.run_order()
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
         holds, there, array, last = True, None, {}, self.folder
-        for number, turn in enumerate(turns, 1):
+        for number, planned in enumerate(run_order, 1):
             look()
-            if turn.variant is not there:
+            if planned.variant is not there:
                 try:
-                    there, array = turn.variant, storage.make(turn.variant)
+                    there, array = planned.variant, storage.make(planned.variant)
                 except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
                     if number == 1:
                         raise
                     because = str(failed).rstrip(".")
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
-                        note_end(last, turn.variant.name, because)
+                        note_end(last, planned.variant.name, because)
                     if isinstance(failed, Stopped):
                         raise
                     return Finished(because, holds)
-            last = folder_of(self.folder, number, turn.variant.name)
+            last = folder_of(self.folder, number, planned.variant.name)
             run = self._make(
-                turn.variant,
+                planned.variant,
                 folder=last,
-                place={"experiment": self._experiment, "sequence": number} | turn.place,
-                title=f"[{number}/{len(turns)}] {turn.variant.name}{' again' * turn.again}",
+                place={"experiment": self._experiment, "sequence": number} | planned.place,
+                title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,
@@ -153,8 +154,8 @@ class Runner:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
         assert loaded
-        if to_be_copied and self._engine.kept_for_restore() != loaded.label:
+        if to_be_copied and (backup := required(self._engine.backup)).label() != loaded.label:
             refuse_driven(self._scenario, self._engine, loaded)
             with self._show.bar("Keeping a copy to start every variant from", None):
-                self._engine.keep_for_restore(loaded.label)
+                backup.keep(loaded.label)
         return loaded

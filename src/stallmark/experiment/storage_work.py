@@ -15,7 +15,7 @@ from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
 from stallmark.storage import probe
-from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 from stallmark.storage.emulator import PROBE_FOLDER
 
@@ -85,7 +85,7 @@ class StorageWork:
             self._engine.checkpoint()  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated device the data are on the real one, and so is their probe.
-            devices = self._engine.devices if "data" in self._engine.emulated_devices() else None
+            devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
                 return probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
@@ -111,28 +111,28 @@ class StorageWork:
     def _engaged(self) -> Iterator[None]:
         """Emulated devices are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
         devices = self._engine.devices
-        names = [name for name in self._engine.emulated_devices() if name == "data"]
-        for name in names:
-            devices.empty_flash(name)
-        self._engine.engage_devices()
+        array = devices.array if "data" in devices.models else None
+        if array:
+            array.empty_flash("data")
+        devices.engage()
         try:
             yield
         finally:
-            self._engine.relax_devices()
-            for name in names:
-                devices.empty_flash(name)
+            devices.relax()
+            if array:
+                array.empty_flash("data")
 
     def _refuse_emulated_twice(self, variant: Variant) -> None:
         """A variant says which device it is on, and would be on another."""
         for folder in self._engine.directories().values():
             try:
-                lab = lab_of(device_behind(folder).name)
+                array = emulated_array_of(device_behind(folder).name)
             except NoBlockDevice:
                 continue
-            if lab:
+            if array:
                 raise StallmarkError(
-                    f"{folder} lies on lab {lab.name}, which is emulated, and variant {variant.name!r} emulates "
-                    "another device on it (`device`): remove that, or name other folders (--data-dir, --wal-dir)."
+                    f"{folder} lies on the emulated array {array.name}, and variant {variant.name!r} emulates "
+                    "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 
     def _folder(self, key: str, named: str | None) -> Path:

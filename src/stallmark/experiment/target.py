@@ -10,7 +10,8 @@ import platformdirs
 
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine, EmbeddedServer
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.placing import place
 from stallmark.loaders import ledger
@@ -73,10 +74,11 @@ class Target:
         at the end. One that was made for a command that is then refused is removed."""
         if self.url:
             engine = open_engine(self.url)
-            engine.may_drop_caches = self.may_drop_caches
+            if engine.caches:
+                engine.caches.allowed = self.may_drop_caches
             if scenario:
-                if scenario.reset == "restore":
-                    engine.finish_restore()
+                if scenario.reset == "restore" and engine.backup:
+                    engine.backup.finish_restore()
                 place(engine, scenario)
             engine.identity()  # an unreachable or too old server is refused here
             try:

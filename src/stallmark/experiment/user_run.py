@@ -83,7 +83,7 @@ class Run(AnyRun):
                     sessions = self._timeline.all_background_sessions(executors)
                     workload = writer.manifest.workload.changed(background_sessions=sessions)
                     writer.update(load_machines=drive.load_machines, workload=workload)
-                self._engine.engage_devices()
+                self._engine.devices.engage()
                 writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()

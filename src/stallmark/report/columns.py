@@ -4,9 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stallmark import format
+from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.format import plural
+from stallmark.report.text import device, sentence
 
 
 @dataclass(frozen=True)
@@ -87,35 +91,36 @@ def primary_of(experiment: ExperimentSummary) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+_UNSTEADY = {Judgement.NEVER: "never steady", Judgement.LATE: "steady late"}
+
+
 @dataclass(frozen=True)
 class Mark:
-    """Something a reader must know before believing a step: a word for the table, a sentence below it."""
+    """Something a reader must know before believing a step: a word for the table, explained below it."""
 
     word: str
-    sentence: str
+    finding: Finding
     serious: bool
+
+    @property
+    def sentence(self) -> str:
+        return sentence(self.finding)
 
 
 def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
     run = next(r for r in experiment.runs if r.folder == step.run)
     result = []
-    if step.cut:
-        result.append(Mark("cut short", "The run ended before this step was measured for as long as planned.", True))
     if run.incomplete_because:
-        result.append(Mark("incomplete", run.incomplete_because, True))
-    if step.steadiness and step.steadiness.verdict in ("never became steady", "became steady late"):
-        found = step.steadiness
-        result.append(Mark(found.verdict.replace("became ", ""), found.sentence, found.incomparable))
-    result += [Mark("invalid", sentence, True) for sentence in step.invalid]
-    result += [Mark(g.name, g.sentence, True) for g in step.gates if g.passed is False and not g.voids]
-    result += [Mark("bursts of errors", sentence, False) for sentence in step.bursts]
-    if step.driver_bound:
-        result.append(Mark("driver-bound", step.driver_bound, True))
+        result.append(Mark("incomplete", caution(ValidityKind.RUN_INCOMPLETE, because=run.incomplete_because), True))
+    if (found := step.steadiness) and found.verdict in _UNSTEADY:
+        result.append(Mark(_UNSTEADY[found.verdict], found.finding, found.incomparable))
+    short: dict[Kind, str] = {ValidityKind.ENDED_EARLY: "cut short"}
+    result += [Mark(short.get(one.kind, "invalid"), one, True) for one in step.invalid]
+    result += [Mark(gate.name, gate.failure, True) for gate in step.gates if gate.failure and not gate.voids]
+    result += [Mark("bursts of errors", one, False) for one in step.bursts]
+    result += [Mark("driver-bound", one, True) for one in step.driver_bound]
     if step.device_verdict:
-        said = step.device_verdict.split(":")[0].strip(". ").removeprefix("The ")
-        words = {True: "device-bound", False: "device not the bottleneck", None: said}
-        word = words[step.device_is_bottleneck]
-        result.append(Mark(word, step.device_verdict, False))
+        result.append(Mark(device.mark(step.device_verdict), step.device_verdict, False))
     return result
 
 

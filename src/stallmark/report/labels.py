@@ -40,6 +40,11 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
     return labels
 
 
+def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
+    """Return the step's label, with the word where its device is emulated."""
+    return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
+
+
 @dataclass(frozen=True)
 class Panel:
     """Steps that may be drawn on common axes: those of emulated devices, or those of real ones."""
@@ -97,16 +102,14 @@ class Axis:
     def numeric(self) -> bool:
         return self.kind != "category"
 
-    def x(self, step: StepSummary, place: int) -> float:
-        """Where the step stands; `place` is its number among the panel's steps."""
+    def x(self, step: StepSummary) -> float:
+        """Return where the step stands on an axis of numbers."""
         match self.kind:
             case "users":
                 return step.users
             case "pool share":
                 return step.buffer_pool_share or 0
-            case "pool bytes":
-                return step.buffer_pool_bytes or 0
-        return place
+        return step.buffer_pool_bytes or 0
 
     def tick(self, step: StepSummary) -> str:
         match self.kind:

@@ -14,9 +14,10 @@ from plotly.offline import get_plotlyjs
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.report import columns, labels
+from stallmark.report import columns, labels, style
 from stallmark.report import table as tables
 from stallmark.report.columns import Mark
+from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
@@ -29,10 +30,11 @@ from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
-from stallmark.report.sections.axis import Figure, axis_figures, transaction_figures
+from stallmark.report.sections.axis import axis_figures, transaction_figures
 from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks
+from stallmark.report.text import sentence
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -87,6 +89,7 @@ def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
         .render(
             emulated_word=labels.EMULATED,
             figures=Markup(script_json(charts)),
+            template=Markup(script_json(style.template().to_plotly_json())),
             plotly=Markup(get_plotlyjs()),
             style=Markup((TEMPLATES / "report.css").read_text()),
             script=Markup((TEMPLATES / "report.js").read_text()),
@@ -238,15 +241,15 @@ def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
 
 @cache
 def templates() -> Environment:
-    templates = Environment(
+    found = Environment(
         loader=PackageLoader("stallmark.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"format": format, "causes": cause_tables, "array": array_tables, "raw": raw}
-    return templates
+    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables, "raw": raw}
+    return found
 
 
 def script_json(value: object) -> str:

@@ -7,8 +7,8 @@ from stallmark import format
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.format import spoken
-from stallmark.report.labels import EMULATED, step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.text import sentence
 
 AGREE = 0.02  # counts and bytes of server and device that lie this close are called equal
 
@@ -162,7 +162,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
-    bursts = [f"{emulated_label(s, labels)}: {burst}" for s in experiment.steps for burst in s.bursts]
+    bursts = [f"{emulated_label(s, labels)}: {sentence(burst)}" for s in experiment.steps for burst in s.bursts]
     tried = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
     return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
 

@@ -17,6 +17,7 @@ from stallmark.report.labels import EMULATED, device, step_labels
 from stallmark.report.queries import terminal as query_terminal
 from stallmark.report.sections.validity import Verdict, verdicts
 from stallmark.report.terminal_service_level import service_levels
+from stallmark.report.text.gates import allowed, figure
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34
@@ -134,16 +135,17 @@ class _Summary:
         for verdict in found:
             style = {"FAILED": "bold red", "passed": "green"}.get(verdict.word, "dim")
             some = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
-            figure = verdict.gate.figure + (f", in {', '.join(some)}" if some else "")
-            grid.add_row(Text(verdict.word, style), verdict.gate.name, figure, Text(verdict.gate.allowed, "dim"))
+            found_here = figure(verdict.gate) + (f", in {', '.join(some)}" if some else "")
+            grid.add_row(Text(verdict.word, style), verdict.gate.name, found_here, Text(allowed(verdict.gate), "dim"))
         return grid
 
 
 def _alike(mark: Mark, step: StepSummary) -> tuple[str, ...]:
-    """Repeats whose figures differ a little say the same; what is serious is said as it is of each run."""
+    """Return what one note stands for: of a serious mark its figures, else what it is about in all repeats."""
     if mark.serious:
         return mark.word, mark.sentence
-    return mark.word, mark.sentence.split(":")[0], step.variant, step.step
+    names = [str(fact) for fact in mark.finding.facts.values() if isinstance(fact, str)]
+    return mark.word, str(mark.finding.kind), *names, step.variant, step.step
 
 
 def fit(lines: Sequence[_Line], columns: Sequence[Column], width: int) -> tuple[list[int], int]:

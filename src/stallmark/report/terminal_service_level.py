@@ -6,6 +6,7 @@ from rich.text import Text
 
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
+from stallmark.report.text import sentence
 
 GUTTER = 2
 STYLES = {"not met": "bold red", "met": "green", "mean only": "yellow"}
@@ -19,7 +20,8 @@ def service_levels(experiment: ExperimentSummary) -> list[RenderableType]:
     grid.add_column()
     for step in experiment.steps:
         if step.slo:
-            said = step.slo.sentence.partition(": ")[2]
             style = STYLES.get(step.slo.outcome, "dim")
-            grid.add_row(Text(f"SLO {step.slo.outcome}", style), Text(f"{names[step.key]}: {said}"))
+            grid.add_row(
+                Text(f"SLO {step.slo.outcome}", style), Text(f"{names[step.key]}: {sentence(step.slo.finding)}")
+            )
     return [Text(""), grid] if grid.row_count else []

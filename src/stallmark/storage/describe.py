@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stallmark.record.manifest import Device
-from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
 
 
@@ -22,7 +22,7 @@ def describe(folder: Path) -> Device:
         rotational=_read(queue / "rotational") == "1",
         scheduler=_read(queue / "scheduler"),
         write_cache=_read(queue / "write_cache"),
-        emulated_array=lab_of(device.name),
+        emulated_array=emulated_array_of(device.name),
     )
 
 

@@ -20,7 +20,7 @@ def test_the_list(engine, sql_server):
     assert listed == {
         "name": "stallmark", "version": "2022", "state": "running", "port": sql_server.port,
         "memory_bytes": 4 * 1024**3, "data": "stallmark-data",
-        "url_file": str(server_order.Papers("stallmark").url_file),
+        "url_file": str(server_order.CredentialFiles("stallmark").url_file),
     }  # fmt: skip
     line = said(stallmark("server", "list"), 0)
     assert "SQL Server 2022, running" in line and f"127.0.0.1:{sql_server.port}" in line and "4.0 GiB" in line
@@ -41,7 +41,7 @@ def test_down_removes_data_when_told(engine, sql_server):
     said(up("--port", sql_server.port), 0)
     assert "Its data is removed" in said(stallmark("server", "down", "--remove-data"), 0)
     assert engine.containers == {} and engine.volumes == {}
-    assert not server_order.Papers("stallmark").exist
+    assert not server_order.CredentialFiles("stallmark").exist
     assert "There is no server 'stallmark'" in said(stallmark("server", "down"))
 
 
@@ -62,7 +62,7 @@ def test_data_is_removed_afterwards_too_and_nothing_else_with_it(engine, sql_ser
 
 def test_a_server_of_which_nothing_is_kept_here_goes_with_its_files(engine, sql_server, folder):
     said(up("--port", sql_server.port, "--data", folder), 0)
-    server_order.Papers("stallmark").remove()
+    server_order.CredentialFiles("stallmark").remove()
     (folder / "secrets").mkdir()
     engine.volumes["stallmark-data"] = {}  # of somebody else
     said(stallmark("server", "down", "--remove-data"), 0)

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError
 def test_nothing_is_asked_of_anybody_before_the_licence_is_accepted(engine):
     result = stallmark("server", "up")
     assert "https://go.microsoft.com/fwlink/?linkid=857698" in said(result) and "--accept-eula" in said(result)
-    assert engine.asked == [] and not server_order.Papers("stallmark").exist
+    assert engine.asked == [] and not server_order.CredentialFiles("stallmark").exist
 
 
 def test_without_the_package(monkeypatch):

@@ -20,8 +20,8 @@ from stallmark.experiment.target import server_url
 
 def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):
     said(up("--port", sql_server.port), 0)
-    papers = server_order.Papers("stallmark")
-    opened = server.MssqlEngine(server_url(f"@{papers.url_file}"))
+    credentials = server_order.CredentialFiles("stallmark")
+    opened = server.MssqlEngine(server_url(f"@{credentials.url_file}"))
     assert opened.address.database == "stallmark" and opened.address.password == script.password
     opened.connect().close()
     assert [login.database for login in sql_server.logins][:2] == ["master", "master"]
@@ -126,7 +126,7 @@ def test_progress_of_a_download_is_in_bytes_of_all_its_layers(engine):
 def test_what_the_container_shows_is_no_password_any_more(engine, sql_server, script):
     said(up("--port", sql_server.port), 0)
     shown = first_password_of(engine.containers["stallmark"])
-    assert shown != script.password == server_order.Papers("stallmark").password()
+    assert shown != script.password == server_order.CredentialFiles("stallmark").password()
     assert script.password not in str(engine.containers["stallmark"].body)
     first, *others = [login.has_password(shown) for login in sql_server.logins]
     assert not first and others.count(True) == 1, "tried as it is kept, then once as it was first"
@@ -135,9 +135,9 @@ def test_what_the_container_shows_is_no_password_any_more(engine, sql_server, sc
 def test_a_start_that_was_killed_before_the_first_login_is_gone_on_with(engine, sql_server, script):
     said(up("--port", sql_server.port), 0)
     said(stallmark("server", "down"), 0)
-    script.password = server_order.Papers("stallmark").first_password()
+    script.password = server_order.CredentialFiles("stallmark").first_password()
     said(up("--port", sql_server.port), 0)
-    assert script.password == server_order.Papers("stallmark").password()
+    assert script.password == server_order.CredentialFiles("stallmark").password()
 
 
 def test_a_password_that_cannot_be_replaced_is_said(engine, sql_server, monkeypatch):
@@ -161,12 +161,12 @@ def test_the_password_is_in_files_for_their_owner_alone_and_nowhere_else(engine,
     result = up("--port", sql_server.port)
     password = script.password
     assert password not in said(result, 0)
-    papers = server_order.Papers("stallmark")
-    assert papers.password_file.read_text() == password + "\n"
-    assert stat.S_IMODE(papers.folder.stat().st_mode) == 0o700
-    for path in papers.folder.iterdir():
+    credentials = server_order.CredentialFiles("stallmark")
+    assert credentials.password_file.read_text() == password + "\n"
+    assert stat.S_IMODE(credentials.folder.stat().st_mode) == 0o700
+    for path in credentials.folder.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    assert str(papers.password_file) in result.output.replace("\n", "")
+    assert str(credentials.password_file) in result.output.replace("\n", "")
     assert lists and not any(password in line for line in lists)
 
 

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
 from support.synthetic import Truth, make_run
 
+from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_views import transaction_of
+from stallmark.analysis.validity.kinds import Counted, ValidityKind
 from stallmark.collectors.mssql.wait_types import class_of, is_benign
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as tables
 
@@ -54,10 +57,7 @@ def test_growth_is_counted_by_file(tmp_path):
 def test_a_new_handle_begins_a_new_epoch(tmp_path):
     restored = File("bank/bank", "data", reads=800, handles={0: "0x01", 20: "0x02"})
     found = step(tmp_path / "run", (restored, LOG))
-    assert (
-        "The counters of I/O of data files began again inside the measured interval: what they count is unknown."
-        in (found.invalid)
-    )
+    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in found.invalid
     assert found.data_io is None
     assert {file.name: file.io for file in found.files}["bank/bank"] is None
 
@@ -76,7 +76,7 @@ def test_foreign_io_makes_a_step_invalid_when_it_matters(tmp_path):
     much = File("crm/crm", "foreign", reads=50, writes=50)
     found = step(tmp_path / "much", (DATA, LOG, TEMP, much))
     assert found.foreign_io_share == pytest.approx(100 * 8192 / (ours + 100 * 8192))
-    assert found.invalid == ["Somebody else used the storage: 8 % of what was read and written was not for this run."]
+    assert found.invalid == [invalid(ValidityKind.FOREIGN_IO, share=found.foreign_io_share, with_writes=True)]
     little = step(tmp_path / "little", (DATA, LOG, TEMP, File("crm/crm", "foreign", writes=40)))
     assert little.foreign_io_share == pytest.approx(40 * 8192 / (ours + 40 * 8192)) and little.invalid == []
 
@@ -107,8 +107,8 @@ def test_files_add_up(tmp_path_factory, rates):
     bytes_of = {kind: sum(file.io.read_bytes + file.io.write_bytes for file in some) for kind, some in of.items()}
     if found.foreign_io_share is not None:
         assert found.foreign_io_share == pytest.approx(bytes_of["foreign"] / max(sum(bytes_of.values()), 1), abs=1e-6)
-    said = any(sentence.startswith("Somebody else") for sentence in found.invalid)
-    assert said == ((found.foreign_io_share or 0) > 0.05)
+    held_against = any(one.kind == ValidityKind.FOREIGN_IO for one in found.invalid)
+    assert held_against == ((found.foreign_io_share or 0) > 0.05)
 
 
 # Waits
@@ -154,7 +154,7 @@ def test_the_device_is_judged_by_the_users_waits(tmp_path):
         pytest.approx(220 / 300),
     )
     assert found.device_is_bottleneck is True
-    assert found.device_verdict.startswith("The device is the bottleneck: users spent 73 % of their time in I/O")
+    assert found.device_verdict.facts["io_share"] == pytest.approx(220 / 300)
 
 
 # Procedures
@@ -227,9 +227,7 @@ def test_which_transaction_calls_a_procedure(procedure, transaction):
 def test_trouble_with_the_storage_leaves_no_figure_standing(tmp_path):
     line = {"t": 12.0, "log_time": "2026-03-02 09:00", "number": 825, "text": "A read succeeded after failing."}
     found = step(tmp_path / "run", error_log=[line])
-    assert found.invalid == [
-        "The server's error log told of trouble with its storage: A read succeeded after failing. (error 825)."
-    ]
+    assert found.invalid == [invalid(ValidityKind.STORAGE_ERROR, text=line["text"], error=825)]
 
 
 # The report
@@ -267,7 +265,7 @@ def test_the_report_shows_files_waits_and_procedures(tmp_path):
     ]  # fmt: skip
     page = Words(render(experiment))
     assert "server" in page.ids and "bank/bank_log" in page.text and "PAGEIOLATCH_SH" in page.text
-    assert experiment.as_json()["runs"][0]["steps"][0]["files"][0]["name"] == "bank/bank"
+    assert experiment_in_json(experiment)["runs"][0]["steps"][0]["files"][0]["name"] == "bank/bank"
 
 
 def test_the_report_of_another_server_has_no_such_section(tmp_path):

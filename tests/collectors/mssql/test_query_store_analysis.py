@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from support.mssql_records import SECONDS, run, step, summary
 
+from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables
 
@@ -78,4 +79,4 @@ def test_the_report_shows_it(tmp_path):
     assert first == ["bank.transfer", "12,000", "2.50", "20.0", "5.00", "0.100", "2.00", "Buffer IO 4,000"]
     assert second[0] == "bank.balance" and second[-1] == "–"
     assert "Query Store" in render(experiment)
-    assert experiment.as_json()["runs"][0]["steps"][0]["query_store"][0]["name"] == "bank.transfer"
+    assert experiment_in_json(experiment)["runs"][0]["steps"][0]["query_store"][0]["name"] == "bank.transfer"

@@ -9,7 +9,6 @@ from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql import backup
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, in_words
 
@@ -19,7 +18,7 @@ from .conftest import LOCK
 def test_a_backup_says_what_it_is_of(engine, server, script):
     label = '{"workload": "bank", "note": "' + "it's long " * 30 + '"}'
     script.sql("BACKUP DATABASE", Count(0))
-    engine.keep_for_restore(label)
+    engine.backup.keep(label)
     taken = server.requests[-1].text
     described = re.search(r" DESCRIPTION = N'((?:[^']|'')*)', MEDIADESCRIPTION = N'((?:[^']|'')*)'", taken)
     first, second = (part.replace("''", "'") for part in described.groups())
@@ -30,7 +29,7 @@ def test_a_backup_says_what_it_is_of(engine, server, script):
     )
     script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [(second,)]))
     script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
-    assert engine.kept_for_restore() == label
+    assert engine.backup.label() == label
 
 
 def test_capitals_of_the_url_are_of_no_meaning_where_the_server_has_none(engine, script):
@@ -39,20 +38,20 @@ def test_capitals_of_the_url_are_of_no_meaning_where_the_server_has_none(engine,
     script.sql("RESTORE HEADERONLY", Rows(columns, [("as loaded", "Bank")]))
     script.sql("RESTORE LABELONLY", Rows([Column("MediaDescription", text)], [("-",)]))
     script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("Bank",)]), times=1)
-    assert engine.kept_for_restore() == "as loaded"
+    assert engine.backup.label() == "as loaded"
     script.sql(r"SELECT DB_NAME\(\)", Rows([Column("name", text)], [("bank",)]))
-    assert engine.kept_for_restore() is None  # of another one, where capitals count
+    assert engine.backup.label() is None  # of another one, where capitals count
 
 
 def test_without_a_backup_there_is_none(engine, script):
     script.sql("RESTORE HEADERONLY", Error(3201, "Cannot open backup device.", severity=16))
-    assert engine.kept_for_restore() is None
+    assert engine.backup.label() is None
 
 
 def test_a_backup_that_this_login_may_not_read_is_not_taken_for_none(engine, script):
     script.sql("RESTORE HEADERONLY", Error(3110, "User does not have permission to RESTORE.", severity=14))
     with pytest.raises(CallFailed, match="permission"):
-        engine.kept_for_restore()
+        engine.backup.label()
 
 
 # Restore
@@ -115,7 +114,7 @@ FULL = Error(3257, "There is insufficient free space.", severity=16)
 
 
 def test_a_restore_leaves_the_database_open_and_no_note(engine, server, script, bank):
-    engine.restore()
+    engine.backup.restore()
     assert restores(server) == [OFFLINE, RESTORE]
     assert bank.state == "ONLINE" and not script.properties.values
 
@@ -123,7 +122,7 @@ def test_a_restore_leaves_the_database_open_and_no_note(engine, server, script, 
 def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_again(engine, server, script, bank):
     bank.fails_by, bank.begins = FULL, False
     with pytest.raises(StallmarkError, match="failed: There is insufficient free space"):
-        engine.restore()
+        engine.backup.restore()
     assert restores(server) == [OFFLINE, RESTORE, ONLINE]
     assert bank.state == "ONLINE" and not script.properties.values
 
@@ -132,7 +131,7 @@ def test_a_restore_that_cannot_begin_is_a_sentence_and_the_database_is_online_ag
 def test_a_database_that_stays_closed_is_said_with_the_statements_that_open_it(engine, script, bank, begins):
     bank.fails_by, bank.begins, bank.may_open = FULL, begins, False
     with pytest.raises(StallmarkError) as failed:
-        engine.restore()
+        engine.backup.restore()
     said = in_words(failed.value)
     assert "failed: There is insufficient free space" in said and "The database is left closed" in said
     assert ONLINE in said and RESTORE in said
@@ -141,16 +140,16 @@ def test_a_database_that_stays_closed_is_said_with_the_statements_that_open_it(e
 
 
 def test_ctrl_c_between_offline_and_restore_opens_it_again(engine, server, script, bank, monkeypatch):
-    run = backup._run
+    run = engine.backup._run
 
-    def stop_before_restore(engine, statement, what):
+    def stop_before_restore(statement, what):
         if statement.startswith("RESTORE"):
             raise KeyboardInterrupt
-        run(engine, statement, what)
+        run(statement, what)
 
-    monkeypatch.setattr(backup, "_run", stop_before_restore)
+    monkeypatch.setattr(engine.backup, "_run", stop_before_restore)
     with pytest.raises(KeyboardInterrupt):
-        engine.restore()
+        engine.backup.restore()
     assert restores(server) == [OFFLINE, ONLINE]
     assert bank.state == "ONLINE" and not script.properties.values
 
@@ -168,7 +167,7 @@ RIGHTS = [
 def test_what_a_restore_needs_is_asked_before_anything_is_closed(engine, server, script, lacking):
     row = tuple(int(right not in lacking) for right in RIGHTS)
     script.sql("BACKUP DATABASE'", Rows([Column(right, INT) for right in RIGHTS], [row]))
-    why = engine.cannot("restore")
+    why = engine.backup.refusal()
     if lacking:
         assert why and all((right in why) == (right in lacking) for right in RIGHTS)
     else:
@@ -180,7 +179,7 @@ def test_what_a_restore_needs_is_asked_before_anything_is_closed(engine, server,
 def test_a_restore_that_was_cut_is_finished_by_the_next_run(engine, server, script, bank, left):
     bank.fails_by = Error(3013, "RESTORE DATABASE is terminating abnormally.")
     with pytest.raises(StallmarkError):
-        engine.restore()
+        engine.backup.restore()
     assert bank.state == "RESTORING" and list(script.properties.values) == ["stallmark.restore.bank"]
     bank.become(*(("ONLINE", left) if left == "SINGLE_USER" else (left,)))
     bank.fails_by = None
@@ -188,7 +187,7 @@ def test_a_restore_that_was_cut_is_finished_by_the_next_run(engine, server, scri
     with pytest.raises(StallmarkError, match=re.escape(f"`reset: restore` finishes that, and so does {RESTORE}")):
         again.identity()
     server.forget()
-    again.finish_restore()
+    again.backup.finish_restore()
     assert restores(server) == [OFFLINE, RESTORE][left != "SINGLE_USER" :]
     assert bank.state == "ONLINE" and not script.properties.values
     assert again.identity()
@@ -205,7 +204,7 @@ def test_a_restore_that_was_cut_is_finished_by_the_next_run(engine, server, scri
 )
 def test_a_database_that_others_have_closed_is_theirs_to_open(engine, server, bank, state, access, expected):
     bank.become(state, access)
-    engine.finish_restore()
+    engine.backup.finish_restore()
     assert not restores(server)
     with pytest.raises(StallmarkError, match=re.escape(expected)):
         engine.identity()
@@ -215,7 +214,7 @@ def test_a_note_of_a_restore_is_of_no_meaning_once_the_database_is_open_or_gone(
     for state in ("ONLINE", None):
         script.properties.values["stallmark.restore.bank"] = '{"was": "ONLINE"}'
         bank.become(state)
-        engine.finish_restore()
+        engine.backup.finish_restore()
         assert not restores(server) and not script.properties.values
 
 
@@ -224,5 +223,5 @@ def test_a_restore_under_way_elsewhere_is_not_disturbed(engine, server, script, 
     bank.become("RESTORING")
     monkeypatch.setitem(LOCK, "taken", -1)
     with pytest.raises(StallmarkError, match="Another Stallmark drives"):
-        engine.finish_restore()
+        engine.backup.finish_restore()
     assert not restores(server) and script.properties.values

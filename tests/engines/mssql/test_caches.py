@@ -23,7 +23,7 @@ def ours(engine: MssqlEngine, script: Script) -> MssqlEngine:
     script.sql("ALTER SERVER STATE", Rows([Column("may", INT)], [(1,)]))
     columns = [Column("name", nvarchar(128)), Column("may", INT)]
     script.sql("(?s)FROM sys.databases.*<> DB_ID", Rows(columns, [("odd]name", 1), ("closed", 0)]))
-    engine.may_drop_caches = True
+    engine.caches.allowed = True
     return engine
 
 
@@ -32,14 +32,14 @@ def said(server: Responder) -> list[str]:
 
 
 def test_caches_of_others_are_emptied_only_when_told_so(ours):
-    assert ours.cannot("cold_cache") is None
-    ours.may_drop_caches = False
-    assert "caches of everybody on the server: add --drop-caches" in str(ours.cannot("cold_cache"))
+    assert ours.caches.refusal() is None
+    ours.caches.allowed = False
+    assert "caches of everybody on the server: add --drop-caches" in str(ours.caches.refusal())
 
 
 def test_what_is_dirty_is_written_database_by_database(ours, server, script):
     script.sql("CHECKPOINT|DROPCLEANBUFFERS", Count(0))
-    [left] = ours.drop_caches()
+    [left] = ours.caches.empty()
     assert said(server) == ["CHECKPOINT", "USE [odd]]name]; CHECKPOINT", DROP]
     assert left.endswith("CHECKPOINT failed: closed (this login may not enter it).")
 
@@ -57,7 +57,7 @@ def test_what_is_dirty_is_written_database_by_database(ours, server, script):
 def test_a_database_of_others_in_which_it_fails_is_named_with_the_reason(ours, server, script, refusal):
     script.sql("odd.*CHECKPOINT", refusal)
     script.sql("CHECKPOINT|DROPCLEANBUFFERS", Count(0))
-    [left] = ours.drop_caches()
+    [left] = ours.caches.empty()
     assert left.endswith(f"odd]name ({refusal.text.rstrip('.')}), closed (this login may not enter it).")
     assert said(server)[-1] == DROP
 
@@ -65,7 +65,7 @@ def test_a_database_of_others_in_which_it_fails_is_named_with_the_reason(ours, s
 def test_a_refusal_that_comes_behind_the_first_result_is_seen(ours, script):
     script.sql("odd.*CHECKPOINT", Count(0), Error(262, "CHECKPOINT permission denied.", severity=14))
     script.sql("CHECKPOINT|DROPCLEANBUFFERS", Count(0))
-    [left] = ours.drop_caches()
+    [left] = ours.caches.empty()
     assert "odd]name" in left
 
 
@@ -78,7 +78,7 @@ def test_what_concerns_us_is_no_note(ours, server, script, where, answer):
     script.sql(where, answer)
     script.sql("CHECKPOINT", Count(0))
     with pytest.raises(CallFailed):
-        ours.drop_caches()
+        ours.caches.empty()
     assert DROP not in said(server)
 
 
@@ -96,18 +96,18 @@ def azure() -> Iterator[Responder]:
 
 
 def test_on_azure_our_own_database_alone_is_written_and_no_other_entered(azure):
-    assert engine_at(azure).drop_caches() == []
+    assert engine_at(azure).caches.empty() == []
     assert said(azure) == ["CHECKPOINT", DROP]
     assert not [request for request in azure.requests if request.text.startswith("USE [")]
 
 
 def test_on_azure_it_needs_a_role_and_reaches_the_neighbours(azure, monkeypatch):
     engine = engine_at(azure)
-    assert "every database of the same elastic pool" in str(engine.cannot("cold_cache"))
-    engine.may_drop_caches = True
-    assert engine.cannot("cold_cache") is None
+    assert "every database of the same elastic pool" in str(engine.caches.refusal())
+    engine.caches.allowed = True
+    assert engine.caches.refusal() is None
     monkeypatch.setitem(ROLE, "has", 0)
-    assert "##MS_ServerStateManager##" in str(engine.cannot("cold_cache"))
+    assert "##MS_ServerStateManager##" in str(engine.caches.refusal())
 
 
 @pytest.mark.parametrize("number", [2571, 300])
@@ -115,4 +115,4 @@ def test_caches_that_cannot_be_emptied_are_a_sentence(ours, script, number):
     script.sql("CHECKPOINT", Count(0))
     script.sql("DROPCLEANBUFFERS", Error(number, "User does not have permission.", severity=14))
     with pytest.raises(StallmarkError, match=r"refused to empty its caches.*\(User does not have permission\)"):
-        ours.drop_caches()
+        ours.caches.empty()

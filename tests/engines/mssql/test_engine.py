@@ -8,8 +8,8 @@ from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 
-from stallmark.engines.mssql import execute as module
 from stallmark.engines.mssql import lock
+from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 
@@ -42,7 +42,7 @@ def test_the_database_that_was_refused_is_the_one_that_is_named(engine, script, 
 def test_nobody_there(monkeypatch):
     if reason := odbc.missing():
         pytest.skip(reason)
-    monkeypatch.setattr("stallmark.engines.mssql.engine.LOGIN_TIMEOUT_S", 1)
+    monkeypatch.setattr("stallmark.engines.mssql.server.LOGIN_TIMEOUT_S", 1)
     with pytest.raises(StallmarkError, match=r"No connection to 127\.0\.0\.1:1/bank"):
         MssqlEngine("mssql://boss@127.0.0.1:1/bank").identity()
 
@@ -89,7 +89,7 @@ def test_a_session_that_the_driver_has_replaced_has_no_lock(engine, monkeypatch)
 
 
 def test_a_server_too_busy_to_say_has_not_lost_it(engine, monkeypatch):
-    monkeypatch.setattr(lock, "LOOK_WITHIN_S", 1)
+    monkeypatch.setattr(lock, "CHECK_WITHIN_S", 1)
     monkeypatch.setitem(LOCK, "mode", None)
     with engine.hold() as look:
         look()

@@ -66,7 +66,7 @@ def test_the_cap_is_waited_for_and_given_back(engine, script, settings):
     settings.total_kb = [8 << 20, 6 << 20, (4 << 20) + 1000]
     before = dict(settings.values)
     with engine.hold():
-        reached = engine.cap_memory(4 << 30)
+        reached = engine.memory.cap(4 << 30)
         assert settings.in_use[CAP] == 4096 and settings.in_use[ADVANCED] == 1
         assert reached == 4 << 30 and not settings.total_kb[1:]
     assert settings.values == before and settings.in_use == before | {FLOOR: 16}
@@ -86,7 +86,7 @@ def test_the_owners_own_cap_comes_back_and_the_manifest_says_which(engine, setti
     said = f"{CAP}, found and given back at the end"
     assert said not in engine.settings()
     with engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         told = engine.settings()[said]
         assert told == "6000" if kept == "on the server" else told.startswith("6000 (noted on the driving machine")
     assert settings.in_use[CAP] == 6000 and said not in engine.settings()
@@ -94,8 +94,8 @@ def test_the_owners_own_cap_comes_back_and_the_manifest_says_which(engine, setti
 
 def test_after_a_kill_the_next_one_gives_back_what_was_there_before_the_first(engine, script, settings, kept, tmp_path):
     before = dict(settings.values)
-    engine.cap_memory(4 << 30)
-    engine.cap_memory(6 << 30)  # what the journal holds is the server's own, not our first cap
+    engine.memory.cap(4 << 30)
+    engine.memory.cap(6 << 30)  # what the journal holds is the server's own, not our first cap
     assert bool(script.properties.values) == (kept == "on the server")
     assert bool(list(tmp_path.rglob("*.json"))) == (kept == "on this machine")
     with MssqlEngine(engine.spec()).hold():
@@ -105,7 +105,7 @@ def test_after_a_kill_the_next_one_gives_back_what_was_there_before_the_first(en
 
 def test_after_a_kill_it_is_given_back_from_another_machine_as_well(engine, settings, monkeypatch, tmp_path_factory):
     before = dict(settings.values)
-    engine.cap_memory(4 << 30)
+    engine.memory.cap(4 << 30)
     monkeypatch.setenv("STALLMARK_STATE", str(tmp_path_factory.mktemp("elsewhere")))
     with MssqlEngine(engine.spec()).hold():
         assert settings.values == before
@@ -115,11 +115,11 @@ def test_a_server_that_keeps_its_memory_is_said(engine, settings, monkeypatch):
     settings.total_kb = [8 << 20]
     monkeypatch.setattr(memory, "REACHED_WITHIN_S", 0)
     with pytest.raises(StallmarkError, match="still holds 8,192 MiB"):
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
 
 
 def test_settings_that_cannot_be_given_back_are_named_and_kept(engine, script, settings, kept, tmp_path):
-    engine.cap_memory(4 << 30)
+    engine.memory.cap(4 << 30)
     settings.refuses = True
     with pytest.raises(StallmarkError, match=f"not have permission.*to {UNLIMITED} and") as refused, engine.hold():
         pass
@@ -138,56 +138,56 @@ def test_what_somebody_else_has_not_yet_reconfigured_is_not_installed(engine, sc
     with pytest.raises(
         StallmarkError, match=f"'{PARALLELISM}' is configured as 50 and still 5 in use.*RECONFIGURE, or set them back"
     ):
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
     assert settings.values[CAP] == UNLIMITED and settings.in_use[PARALLELISM] == 5
     assert not script.properties.values
 
 
 def test_nor_when_the_cap_is_given_back(engine, script, settings):
-    engine.cap_memory(4 << 30)
+    engine.memory.cap(4 << 30)
     settings.values[PARALLELISM] = 50
     with pytest.raises(StallmarkError, match=f"could not be given back.*{PARALLELISM}.* to {UNLIMITED} and"):
-        engine.uncap_memory()
+        engine.memory.give_back()
     assert settings.in_use[PARALLELISM] == 5 and script.properties.values
     settings.in_use[PARALLELISM] = 50
-    engine.uncap_memory()
+    engine.memory.give_back()
     assert settings.in_use[CAP] == UNLIMITED and not script.properties.values
 
 
 def test_a_cap_of_somebody_else_that_is_not_yet_in_use_is_theirs(engine, settings):
     settings.values[CAP] = 3000
     with pytest.raises(StallmarkError, match="configured as 3000 and still 2147483647"):
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
 
 
 def test_our_own_that_a_kill_left_so_is_not(engine, settings):
     settings.takes = False
     with pytest.raises(StallmarkError, match="RECONFIGURE did not take"):
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
     assert settings.values[CAP] == 4096 and settings.in_use[CAP] == UNLIMITED
     settings.takes = True
-    engine.uncap_memory()
+    engine.memory.give_back()
     assert settings.values[CAP] == settings.in_use[CAP] == UNLIMITED
 
 
 def test_what_waits_for_the_next_start_is_in_nobodys_way(engine, settings):
     settings.values[FILLFACTOR] = 90
-    assert engine.cap_memory(4 << 30) == 4 << 30
+    assert engine.memory.cap(4 << 30) == 4 << 30
 
 
 @pytest.mark.parametrize("in_use", [16, 0])
 def test_the_minimum_that_the_server_makes_of_none_is_not_a_change(engine, settings, in_use):
     settings.in_use[FLOOR] = in_use
-    assert engine.cap_memory(4 << 30) == 4 << 30
+    assert engine.memory.cap(4 << 30) == 4 << 30
 
 
 def test_a_cap_below_the_servers_own_minimum_is_refused(engine, script, settings):
     settings.values[FLOOR] = settings.in_use[FLOOR] = 4097
     with pytest.raises(StallmarkError, match=rf"4,096 MB.*which is 4,097.*sp_configure '{FLOOR[:10]}"):
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
     assert settings.values[CAP] == UNLIMITED and not script.properties.values
     settings.values[FLOOR] = settings.in_use[FLOOR] = 4096
-    assert engine.cap_memory(4 << 30) == 4 << 30
+    assert engine.memory.cap(4 << 30) == 4 << 30
 
 
 # At the end of a run
@@ -213,7 +213,7 @@ def away(server: Responder, script: Script) -> Away:
 
 def test_a_server_that_restarts_at_the_end_is_waited_for(engine, script, settings, away):
     with engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         away.goes(times=5)
     assert settings.values[CAP] == UNLIMITED and not script.properties.values
 
@@ -223,7 +223,7 @@ def test_a_server_that_does_not_come_back_is_said_with_what_is_left_to_do(
 ):
     monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
     with pytest.raises(NotGivenBack) as left, engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         away.goes()
     said = str(left.value)
     assert f"`{CAP}` of 127.0.0.1" in said and "still capped at 4096 (No connection" in said
@@ -237,7 +237,7 @@ def test_a_server_that_does_not_come_back_is_said_with_what_is_left_to_do(
 def test_the_runs_own_reason_is_not_replaced(engine, settings, away, monkeypatch):
     monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
     with pytest.raises(ZeroDivisionError) as raised, engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         away.goes()
         1 / 0  # noqa: B018
     assert in_words(raised.value).startswith("division by zero `max server memory (MB)` of 127")
@@ -253,7 +253,7 @@ def test_ctrl_c_ends_the_waiting_and_says_what_is_left(engine, settings, away, m
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as stopped, engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         away.goes()
         monkeypatch.setattr(memory.time, "sleep", stop)
     assert "still capped at 4096 (the wait for the server was stopped)" in in_words(stopped.value)
@@ -261,7 +261,7 @@ def test_ctrl_c_ends_the_waiting_and_says_what_is_left(engine, settings, away, m
 
 def test_without_the_lock_it_is_taken_again_first(engine, server, script, settings):
     with engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         server.forget()
         server.cut_all()
     assert settings.values[CAP] == UNLIMITED and not script.properties.values
@@ -272,7 +272,7 @@ def test_without_the_lock_it_is_taken_again_first(engine, server, script, settin
 def test_the_cap_of_another_run_that_has_begun_is_not_undone(engine, script, settings, monkeypatch):
     monkeypatch.setattr(memory, "BACK_WITHIN_S", 0)
     with pytest.raises(NotGivenBack, match=r"Another run has begun on this server.*If `max"), engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         monkeypatch.setitem(LOCK, "mode", "NoLock")
         monkeypatch.setitem(LOCK, "taken", -1)
     assert settings.values[CAP] == 4096
@@ -280,7 +280,7 @@ def test_the_cap_of_another_run_that_has_begun_is_not_undone(engine, script, set
 
 def test_a_refusal_at_the_end_is_not_tried_for_two_minutes(engine, server, settings):
     with pytest.raises(NotGivenBack, match="not have permission"), engine.hold():
-        engine.cap_memory(4 << 30)
+        engine.memory.cap(4 << 30)
         settings.refuses = True
         server.forget()
     assert sum("sp_configure" in it.text for it in server.requests) == 1

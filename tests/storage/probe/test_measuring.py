@@ -12,12 +12,12 @@ from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 from stallmark.storage.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short
 from stallmark.storage.probe.probe_file import LEAST_BYTES
 from stallmark.storage.probe.recording import ProbePlace, record_probe
 
-MODEL = DeviceModel(4, 5, 5, 1, 100)
+MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)
 FAKE = f"""#!{sys.executable}
 import json, os, sys
@@ -57,7 +57,7 @@ class Devices:
     """Emulated ones, which see so many I/Os of each step."""
 
     sees: int
-    engaged: DeviceModel | None = MODEL
+    engaged: ArrayModel | None = MODEL
     reads: int = 0
 
     def environment(self):
@@ -168,8 +168,8 @@ def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
 def test_fio_meets_the_emulated_device(tmp_path):
     disk, elsewhere = tmp_path / "disk", tmp_path / "elsewhere"
     disk.mkdir()
-    model = DeviceModel(1, 20, 20, 1, 100)
-    with SlowDevices.create(tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b") as devices:
+    model = ArrayModel(1, 20, 20, 1, 100)
+    with EmulatedArrays.create(tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b") as devices:
         with own_file(disk, LEAST_BYTES) as file:
             [step] = measure(file, [Asked(READ.pattern, 2)], 1, devices)
         with own_file(elsewhere, LEAST_BYTES) as file, pytest.raises(StallmarkError, match="must not be mixed up"):

@@ -7,7 +7,7 @@ import pytest
 from support.injected import Injected
 
 from stallmark.engines.base import Engine
-from stallmark.engines.postgres.embedded.server import EmbeddedEngine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.transactions import checks, warehouse
 from stallmark.transactions.checks import ConditionResult
 from stallmark.transactions.warehouse import WORKLOAD

@@ -1,28 +1,39 @@
-"""Is the device the bottleneck? Derived from where users spent their time, and the device's and host's
-load."""
+"""Is the device the bottleneck? Derived from where users spent their time, and the device's and host's load."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import StrEnum
 
-from stallmark.format import listed, percent
+from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.stats.thresholds import (
     CPU_BUSY,
     CPU_LIMITS,
     DEVICE_BUSY,
     DEVICE_FREE,
     DEVICE_LIMITS,
-    DEVICE_OWN,
     DEVICE_QUEUES,
     PROGRESS_FLOOR,
 )
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """`limits`: True, False, or None where the device is one limit among others or the load shows none."""
+class DeviceKind(Kind):
+    """Verdicts on the device on which users waited most."""
 
-    limits: bool | None
-    sentence: str
+    LIMITS = "device_limits"
+    LATENCY_LIMITS = "device_latency_limits"
+    """Its latency, more than its queue."""
+    NOT_LIMITING = "device_not_limiting"
+    ONE_OF_SEVERAL = "device_one_limit_of_several"
+    WITH_CPUS = "device_and_cpus_limit"
+    NOT_TOLD = "device_not_told_by_load"
+
+
+class Device(StrEnum):
+    DATA = "data"
+    LOG = "log"
+
+
+IS_BOTTLENECK = {DeviceKind.LIMITS: True, DeviceKind.LATENCY_LIMITS: True, DeviceKind.NOT_LIMITING: False}
+"""By kind; of the others it is not known, or the device is one limit among others."""
 
 
 def device_verdict(
@@ -32,7 +43,7 @@ def device_verdict(
     cpu_busy: float | None,
     wal_apart: bool,
     device_share: tuple[float, float] = (1.0, 1.0),
-) -> Verdict | None:
+) -> Finding | None:
     """Judge the device on which users waited most.
 
     `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated.
@@ -43,66 +54,39 @@ def device_verdict(
     if waits is None:
         return _without_waits(data_busy, cpu_busy)
     of_log = wal_apart and waits["wal"] > waits["io"]
-    device, busy = ("log's device", wal_busy) if of_log else ("device", data_busy)
+    device, busy = (Device.LOG, wal_busy) if of_log else (Device.DATA, data_busy)
     progressing = 1 - waits["client"] - waits["lock"]
     if progressing < PROGRESS_FLOOR:
-        idle = "in the client" if waits["client"] >= waits["lock"] else "waiting for each other's locks"
-        share = percent(max(waits["client"], waits["lock"]))
-        return Verdict(None, f"The load says nothing about the device: users spent {share} of their time {idle}.")
+        spent = "client" if waits["client"] >= waits["lock"] else "lock"
+        return info(DeviceKind.NOT_TOLD, spent_in=spent, share=waits[spent])
     waited = waits["io"] + waits["wal"]
     in_device = waits["io"] * device_share[0] + waits["wal"] * device_share[1]
-    own = in_device / waited if waited >= PROGRESS_FLOOR else 1.0
-    facts = _times(waits, own)
-    if loads := _loads(device, busy, cpu_busy):
-        facts += f" while {loads}"
+    facts = {
+        "device": device,
+        "io_share": waits["io"],
+        "log_share": waits["wal"],
+        "lock_share": waits["lock"],
+        "device_share": in_device / waited if waited >= PROGRESS_FLOOR else 1.0,  # of io and log
+        "busy_share": busy,
+        "cpu_share": cpu_busy,
+    }
     share_of_device = in_device / progressing
     if share_of_device > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
-        return _with_cpus(device, facts, cpu_busy)
+        return info(DeviceKind.WITH_CPUS, **facts)
     if share_of_device >= DEVICE_LIMITS:
-        if busy is not None and busy < DEVICE_QUEUES:
-            return Verdict(True, f"The latency of the {device} itself is the bottleneck, more than its queue: {facts}.")
-        return Verdict(True, f"The {device} is the bottleneck: {facts}.")
-    if share_of_device <= DEVICE_FREE:
-        return Verdict(False, f"The {device} is not the bottleneck: {facts}.")
-    return Verdict(None, f"The {device} is one limit among others: {facts}.")
+        seldom_busy = busy is not None and busy < DEVICE_QUEUES
+        return info(DeviceKind.LATENCY_LIMITS if seldom_busy else DeviceKind.LIMITS, **facts)
+    return info(DeviceKind.NOT_LIMITING if share_of_device <= DEVICE_FREE else DeviceKind.ONE_OF_SEVERAL, **facts)
 
 
-def _without_waits(busy: float | None, cpu_busy: float | None) -> Verdict | None:
-    loads = _loads("device", busy, cpu_busy)
+def _without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:
     if busy is None:
         return None
+    facts = {"device": Device.DATA, "busy_share": busy, "cpu_share": cpu_busy}
     if busy >= DEVICE_BUSY and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
-        return _with_cpus("device", loads, cpu_busy)
+        return info(DeviceKind.WITH_CPUS, **facts)
     if busy >= DEVICE_BUSY:
-        return Verdict(True, f"The device is the bottleneck: {loads}.")
+        return info(DeviceKind.LIMITS, **facts)
     if busy < DEVICE_QUEUES and cpu_busy is not None and cpu_busy >= CPU_BUSY:
-        return Verdict(False, f"The device is not the bottleneck: {loads}.")
+        return info(DeviceKind.NOT_LIMITING, **facts)
     return None
-
-
-def _with_cpus(device: str, facts: str, cpu_busy: float) -> Verdict:
-    more = percent(1 / min(cpu_busy, 1.0) - 1)
-    limit = f"could give {more} more at most" if cpu_busy < 1 else "could give no more"
-    return Verdict(
-        None, f"The {device} and the CPUs are limits together: {facts}, so that faster storage alone {limit}."
-    )
-
-
-def _times(waits: Mapping[str, float], own: float) -> str:
-    said = [f"{percent(waits['io'])} of their time in I/O of data files"]
-    if waits["wal"] >= 0.01:
-        said.append(f"{percent(waits['wal'])} in writing the log")
-    if own < DEVICE_OWN:
-        said[-1] += f" ({percent(own)} of that was the device itself)"
-    if waits["lock"] >= 0.05:
-        said.append(f"{percent(waits['lock'])} waiting for locks")
-    return f"users spent {listed(said)}"
-
-
-def _loads(device: str, busy: float | None, cpu_busy: float | None) -> str:
-    said = []
-    if busy is not None:
-        said.append(f"the {device} was {percent(busy)} busy")
-    if cpu_busy is not None:
-        said.append(f"the host's CPUs were {percent(cpu_busy)} busy")
-    return listed(said)

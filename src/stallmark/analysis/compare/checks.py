@@ -11,10 +11,11 @@ from stallmark.analysis.compare.settings import differences, in_words, one_pool
 from stallmark.analysis.compare.sides import Side, experiment, name_of, steps_of, tells_of
 from stallmark.analysis.compare.storage import storage_checks
 from stallmark.analysis.compare.summary import Check
+from stallmark.analysis.interim import sentence
 from stallmark.analysis.points import group
 from stallmark.analysis.steady.steadiness import Steadiness, incomparable
 from stallmark.analysis.summary import RunSummary, StepSummary
-from stallmark.analysis.validity.invalid import FOREIGN
+from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.format import listed, per_transaction, percent
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import AGAIN, CONFIDENCE, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
@@ -98,7 +99,7 @@ def _valid(steps: Sequence[StepSummary]) -> Check:
 def _reasons(step: StepSummary) -> list[str]:
     """Why a step must not be compared, without what the check of foreign I/O says."""
     foreign = (step.foreign_io_share or 0.0) > FOREIGN_IO
-    return [_clause(one) for one in step.invalid if not (foreign and one.startswith(FOREIGN))]
+    return [_clause(sentence(one)) for one in step.invalid if not (foreign and one.kind == ValidityKind.FOREIGN_IO)]
 
 
 def _driver(steps: Sequence[StepSummary]) -> Check:

@@ -1,12 +1,13 @@
-"""Whether the server's clock ran evenly beside ours while a step was measured."""
+"""Did the server's clock run evenly beside ours while a step was measured?"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.interval import Interval
-from stallmark.format import number
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import CLOCK_JUMP_S
 
@@ -16,8 +17,8 @@ _TABLES = ("wal", "checkpoints", "server_counters", "database", "server_io")
 SAMPLES = 5
 
 
-def clock_sentences(record: Record, intervals: Sequence[Interval]) -> dict[int, str]:
-    """By index of the interval, what is wrong with the clock in it. Empty where the record has no server time.
+def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, Finding]:
+    """Return by index of the interval what is wrong with the clock in it; nothing where there is no server time.
 
     Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A clock that
     jumps by more than CLOCK_JUMP_S tells of a machine that stood still or was moved, and then the rates of these
@@ -25,10 +26,10 @@ def clock_sentences(record: Record, intervals: Sequence[Interval]) -> dict[int, 
     """
     if (found := _clocks(record)) is None:
         return {}
-    return dict(_sentences(*found, intervals))
+    return dict(_jumps(*found, intervals))
 
 
-def _sentences(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[int, str]]:
+def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[int, Finding]]:
     for interval in intervals:
         offset = (server - t)[(t >= interval.begin) & (t <= interval.end)]
         if len(offset) < 2 * SAMPLES:
@@ -37,12 +38,7 @@ def _sentences(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval])
         jumps = medians[SAMPLES:] - medians[:-SAMPLES]
         worst = float(jumps[np.argmax(np.abs(jumps))])
         if abs(worst) > CLOCK_JUMP_S:
-            way = "ahead" if worst > 0 else "back"
-            yield (
-                interval.index,
-                f"The server's clock jumped {number(abs(worst))} s {way} inside the measured interval: one of the "
-                "machines stood still, or its clock was set.",
-            )
+            yield interval.index, invalid(ReadKind.CLOCK_JUMPED, jump_s=worst)
 
 
 def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:

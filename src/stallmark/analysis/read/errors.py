@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.errors import ErrorClass
-from stallmark.format import percent, spoken
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS
 
@@ -61,8 +62,8 @@ class Errors:
             self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
         )
 
-    def bursts(self, load: Load, interval: Interval) -> Iterator[str]:
-        """A sentence for each transaction and error class of which many calls failed at once."""
+    def bursts(self, load: Load, interval: Interval) -> Iterator[Finding]:
+        """Yield each transaction and error class of which many calls failed at once."""
         for transaction, error_class in dict.fromkeys(key[:2] for key in self.attempts):
             keys = [key for key in self.attempts if key[:2] == (transaction, error_class)]
             failed = interval.of(self._sum(self.attempts, keys))
@@ -71,11 +72,14 @@ class Errors:
             in_burst = (failed >= BURST_CALLS) & (failed > BURST * (failed + done))
             if in_burst.any():
                 lost = int(interval.of(self._sum(self.given_up, keys)).sum())
-                yield (
-                    f"{spoken(transaction)} failed in bursts ({error_class}): in {in_burst.sum():,} of "
-                    f"{interval.seconds:,} seconds more than {percent(BURST)} of its calls failed, up to "
-                    f"{failed.max():,.0f} in one; "
-                    + (f"{lost:,} transactions were given up." if lost else "every one of them was tried again.")
+                yield caution(
+                    ReadKind.ERROR_BURST,
+                    transaction=transaction,
+                    error_class=error_class,
+                    seconds=int(in_burst.sum()),
+                    measured_s=interval.seconds,
+                    most_in_a_second=int(failed.max()),
+                    given_up=lost,
                 )
 
     def _sum(self, what: dict[Key, np.ndarray], keys: Iterable[Key]) -> np.ndarray:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stallmark.analysis.finding import caution
 from stallmark.analysis.read.counters import codes, numbers
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.latency import PERCENTILES
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.reader import Record
@@ -91,11 +93,11 @@ def summarise_io_latency(
         unit_ms = _unit_ms(float(ios @ histogram.durations) / total if total else 0.0, mean_ms)
         doubt = None
         if counted.full:
-            doubt = "there were more different durations than the histogram has room for"
+            doubt = caution(ReadKind.HISTOGRAM_FULL)
         elif dropped > HISTOGRAM_LOST * (total + dropped):
-            doubt = f"the server lost {dropped:,.0f} of the events for want of buffers"
+            doubt = caution(ReadKind.HISTOGRAM_LOST_EVENTS, events=dropped)
         elif total and unit_ms is None:
-            doubt = "its durations agree with the file counters neither as milliseconds nor as microseconds"
+            doubt = caution(ReadKind.HISTOGRAM_UNIT_UNKNOWN)
         known = doubt is None and unit_ms is not None
         found.append(
             IoLatencySummary(

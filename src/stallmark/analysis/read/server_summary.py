@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from stallmark.analysis.finding import Finding
+
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 
 
@@ -111,7 +113,7 @@ class IoLatencySummary:
     coverage: float | None  # of the I/Os that the file counters counted
     resolution_ms: float | None  # what the histogram's durations are whole numbers of
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
-    doubt: str | None  # why there are no percentiles
+    doubt: Finding | None  # why there are no percentiles
 
 
 @dataclass(frozen=True)

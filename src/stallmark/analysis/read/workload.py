@@ -7,8 +7,8 @@ from stallmark.record.manifest import Counted, Manifest, Transaction, Unheard
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A transaction type. `source` is "users", "followers" or "timer"; with `follows`, `each` of these give rise to one
+class TransactionType:
+    """`source` is "users", "followers" or "timer"; with `follows`, `each` of these give rise to one
     of that one."""
 
     name: str
@@ -23,13 +23,13 @@ class Kind:
 class Workload:
     """As the manifest has it."""
 
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[TransactionType, ...] = ()
     primary: str | None = None
     nominal_rate: float | None = None
     counted: Mapping[str, Counted] = field(default_factory=dict)
     unheard: Unheard = field(default_factory=Unheard)
 
-    def of_users(self) -> list[Kind]:
+    def of_users(self) -> list[TransactionType]:
         """What the deck holds."""
         return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
 
@@ -38,12 +38,12 @@ class Workload:
         """What no virtual user starts."""
         return frozenset(kind.name for kind in self.kinds if kind.source != "users")
 
-    def deck_share(self, kind: Kind) -> float | None:
+    def deck_share(self, kind: TransactionType) -> float | None:
         cards = sum(one.cards for one in self.of_users())
         return kind.cards / cards if cards and kind.source == "users" else None
 
-    def find(self, name: str) -> Kind:
-        return next((kind for kind in self.kinds if kind.name == name), Kind(name, 0, "users", None))
+    def find(self, name: str) -> TransactionType:
+        return next((kind for kind in self.kinds if kind.name == name), TransactionType(name, 0, "users", None))
 
     def in_order(self, names: Iterable[str]) -> list[str]:
         """As in the deck, then as they follow; what it does not know comes last."""
@@ -57,9 +57,9 @@ def read_workload(manifest: Manifest) -> Workload:
     return Workload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
 
 
-def _kind(declared: Transaction) -> Kind:
+def _kind(declared: Transaction) -> TransactionType:
     follows = declared.follows
-    return Kind(
+    return TransactionType(
         declared.name,
         declared.cards,
         declared.source,

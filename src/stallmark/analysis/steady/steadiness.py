@@ -7,23 +7,42 @@ room runs out, a queue without end.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-from stallmark.format import by, percent, signed
+from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.stats import stationarity
 from stallmark.stats.steady_state import Tested, filled, tests_over
 from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, HEAD_ERRORS, HEAD_MATTERS, MSER_BATCH, UNSTEADY_P
 
-Judgement = Literal["steady", "became steady late", "never became steady", "too short to tell"]
-METHOD = (
-    "Means of {count} batches of {length} s each (correlation of neighbours {alike:.2f}, which raises the variance "
-    "{inflation:.1f}-fold): Mann-Kendall test for a trend with Sen's slope and its 95 % interval, Pettitt's test for a "
-    "change of the level, MSER-5 for a warm-up at the beginning. Unsteady is what is significant (p < {p:g} each) "
-    "and above {drift} of the mean over the interval."
-)
+
+class Judgement(StrEnum):
+    STEADY = "steady"
+    LATE = "became steady late"
+    NEVER = "never became steady"
+    TOO_SHORT = "too short to tell"
+
+
+class Rate(StrEnum):
+    """What is judged."""
+
+    TPS = "TPS"
+    LATENCY = "mean latency"
+
+
+class SteadyKind(Kind):
+    """What was found of the steadiness of an interval."""
+
+    TOO_FEW_SECONDS = "too_few_seconds"
+    NOTHING_DONE = "nothing_done"
+    NOT_TOLD = "steadiness_not_told"
+    STEADY = "steady"
+    STEADY_LATE = "became_steady_late"
+    TREND = "never_steady_trend"
+    LEVEL_CHANGED = "never_steady_level_changed"
 
 
 @dataclass(frozen=True)
@@ -34,12 +53,13 @@ class Steadiness:
     """
 
     verdict: Judgement
-    sentence: str
-    of: str  # what was judged: "TPS" or "mean latency"
+    finding: Finding
+    of: Rate
     seconds: int  # how many were judged
-    method: str
     batches: int = 0
     batch_s: int = 0
+    alike: float = 0.0  # correlation of neighbouring batches
+    inflation: float = 1.0  # of the variance of their mean, because of it
     independent: float = 0.0  # batches, after what neighbours have in common
     drift: float | None = None
     drift_low: float | None = None
@@ -58,7 +78,7 @@ class Steadiness:
     @property
     def p(self) -> float:
         """Of no trend and no change, both tests together; 0 for a warm-up inside, which other means show."""
-        if self.verdict == "became steady late":
+        if self.verdict == Judgement.LATE:
             return 0.0
         known = [one for one in (self.trend_p, self.change_p) if one is not None]
         return min(1.0, 2 * min(known, default=0.0))
@@ -66,42 +86,34 @@ class Steadiness:
     @property
     def incomparable(self) -> bool:
         """The figures are not those of a steady state, by more than what is tolerated."""
-        late = self.verdict == "became steady late" and abs(self.warm_up_shift) > HEAD_MATTERS
-        return self.verdict == "never became steady" or late
+        late = self.verdict == Judgement.LATE and abs(self.warm_up_shift) > HEAD_MATTERS
+        return self.verdict == Judgement.NEVER or late
 
 
-def judge(per_second: np.ndarray, of: str = "TPS") -> Steadiness:
+def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
     """The verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
     series = filled(per_second)
     seconds = len(series)
-    if seconds < BATCHES_FEWEST or series.mean() <= 0:
-        why = (
-            f"{seconds} s are too short to tell whether it was steady: at least {BATCHES_FEWEST} s are needed."
-            if seconds < BATCHES_FEWEST
-            else f"Whether it was steady cannot be told: {of} was 0."
-        )
-        return Steadiness("too short to tell", why, of, seconds, "Not judged.")
+    if seconds < BATCHES_FEWEST:
+        few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
+        return Steadiness(Judgement.TOO_SHORT, few, of, seconds)
+    if series.mean() <= 0:
+        return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=of), of, seconds)
     whole = tests_over(series, seconds)
     truncated = stationarity.truncation(series)
     head = _warm_up(series, truncated)
-    verdict, sentence = _verdict(series, whole, truncated, head, of)
+    verdict, finding = _verdict(series, whole, head, of)
     per_hour = 3600 / seconds
     batched = whole.batched
     return Steadiness(
         verdict=verdict,
-        sentence=sentence,
+        finding=finding,
         of=of,
         seconds=seconds,
-        method=METHOD.format(
-            count=len(batched.means),
-            length=batched.length,
-            alike=batched.alike,
-            inflation=batched.inflation,
-            p=UNSTEADY_P,
-            drift=percent(DRIFT),
-        ),
         batches=len(batched.means),
         batch_s=batched.length,
+        alike=float(batched.alike),
+        inflation=float(batched.inflation),
         independent=batched.independent,
         drift=whole.drift,
         drift_low=whole.drift_low,
@@ -132,42 +144,21 @@ def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
     return [one for one in found if one.p * len(judged) < level]
 
 
-def _verdict(series: np.ndarray, whole: Tested, truncated: int, head: int, of: str) -> tuple[Judgement, str]:
-    seconds, shift = len(series), _shift(series, head)
+def _verdict(series: np.ndarray, whole: Tested, head: int, of: Rate) -> tuple[Judgement, Finding]:
+    shift = _shift(series, head)
+    facts: dict[str, Any] = {"of": of, "seconds": len(series)}
     if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
-        return "became steady late", (
-            f"It became steady only {head} s after measuring had begun, of {seconds} s: these moved the mean of {of} "
-            f"by {signed(shift)}."
-        )
+        make = invalid if abs(shift) > HEAD_MATTERS else caution
+        return Judgement.LATE, make(SteadyKind.STEADY_LATE, **facts, warm_up_s=head, shift=shift)
+    drift = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
     if whole.unsteady:
-        return "never became steady", f"It never became steady: {_how(whole, of)}."
-    over = f"over the {seconds} s measured"
+        if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
+            change = {"change": whole.step, "at_s": whole.change.at, "p": whole.change.p}
+            return Judgement.NEVER, invalid(SteadyKind.LEVEL_CHANGED, **facts, **change)
+        return Judgement.NEVER, invalid(SteadyKind.TREND, **facts, **drift, p=whole.trend.p)
     if whole.unknown:
-        may = f"may have changed by anything from {signed(whole.drift_low)} to {signed(whole.drift_high)}"
-        if max(-whole.drift_low, whole.drift_high) > 1:
-            may = "scatters too much"
-        return "too short to tell", f"{seconds} s are too short to tell whether it was steady: {of} {may}."
-    started = f", after a warm-up of {head} s that moved the mean by {signed(shift)}" if head else ""
-    return "steady", f"Steady: {of} changed by {_drift(whole)} {over}{started}."
-
-
-def _how(found: Tested, of: str) -> str:
-    over = f"the {round(found.horizon)} s measured"
-    if found.changing and (not found.trending or found.change.p < found.trend.p):
-        return f"{of} {by(found.step)} after {found.change.at} s of {over} ({_chance(found.change.p)})"
-    return f"{of} {by(found.drift)} ({_interval(found)}) over {over} ({_chance(found.trend.p)})"
-
-
-def _chance(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
-
-
-def _drift(found: Tested) -> str:
-    return f"{signed(found.drift)} ({_interval(found)})"
-
-
-def _interval(found: Tested) -> str:
-    return f"95 % interval {signed(found.drift_low)} to {signed(found.drift_high)}"
+        return Judgement.TOO_SHORT, caution(SteadyKind.NOT_TOLD, **facts, **drift)
+    return Judgement.STEADY, info(SteadyKind.STEADY, **facts, **drift, warm_up_s=head, shift=shift)
 
 
 def _warm_up(series: np.ndarray, truncated: int) -> int:

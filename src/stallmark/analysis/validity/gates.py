@@ -6,13 +6,13 @@ to take longer than a limit is what a slow variant is found to do, and it can st
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stallmark.analysis.read.deferred_queue import Lateness
-from stallmark.analysis.read.workload import Kind, Workload
+from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
-from stallmark.format import listed, number, percent, plural, spoken
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest import Condition, Counted, Unheard
 from stallmark.stats.thresholds import (
     ABORTED,
@@ -49,16 +49,12 @@ def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, flo
     assert worst
     name, off, allowed = worst
     return Gate(
-        name="mix",
-        asks="each of the users’ transactions has its share of the deck, up to 1 % or what chance explains",
-        figure=f"{_share(abs(off))} off ({spoken(name)})",
-        allowed=f"≤ {_share(allowed)}" + (" (chance)" if allowed > MIX else ""),
+        GateKind.MIX,
         value=abs(off),
         limit=allowed,
         unit="relative deviation",
         passed=abs(off) <= allowed,
-        sentence=f"The mix was not that of the deck: {_share(abs(off))} {'more' if off > 0 else 'fewer'} "
-        f"{plural(name)} than its share ({_share(allowed)} allowed).",
+        facts={"transaction": name, "off": off, "by_chance": allowed > MIX},
     )
 
 
@@ -66,7 +62,7 @@ def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, flo
 class Following:
     """How many `followers` came, in an interval and before it, and how many transactions that give rise to them."""
 
-    kind: Kind
+    kind: TransactionType
     sources: int  # that ended in the interval
     rolled_back: int  # of them
     followers: int
@@ -109,21 +105,21 @@ def followers(found: Sequence[Following], executors: int, seconds: float) -> Gat
 
     worst = max(found, key=lambda one: off(one)[0] / off(one)[1])
     value, allowed = off(worst)
-    names = f"{plural(worst.kind.name)} per {spoken(worst.kind.follows or '')}"
-    before, after = worst.under_way
-    got = number(worst.followers / worst.sources)
+    begin, end = worst.under_way
     return Gate(
-        name="followers",
-        asks="the market brings what the users’ orders give rise to, up to 1 % or what is under way at both ends",
-        figure=f"{got} {names}",
-        allowed=f"{number(worst.kind.each)} ± {_share(allowed)}",
+        GateKind.FOLLOWERS,
         value=value,
         limit=allowed,
         unit="relative deviation",
         passed=value <= allowed,
-        sentence=f"{names}: {got} where {number(worst.kind.each)} are expected; "
-        f"{before:,.0f} were under way when the measured interval began and {after:,.0f} when it ended"
-        + (": the warm-up was too short, or the market fell behind." if after > before else "."),
+        facts={
+            "transaction": worst.kind.name,
+            "follows": worst.kind.follows,
+            "each": worst.followers / worst.sources,
+            "expected_each": worst.kind.each,
+            "under_way_at_begin": begin,
+            "under_way_at_end": end,
+        },
     )
 
 
@@ -134,18 +130,13 @@ def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
         return None
     rate = sum(one.aborted for one in transactions) / ended
     most = max(transactions, key=lambda one: one.aborted)
-    whose = f", {spoken(most.name)} {_share(most.aborted / most.ended)}" if most.aborted and most.ended else ""
     return Gate(
-        name="aborts",
-        asks="few transactions are ended by deadlock, serialisation failure or lock timeout, tried again or not",
-        figure=f"{_share(rate)}{whose}",
-        allowed=f"≤ {_share(ABORTED)}",
+        GateKind.ABORTS,
         value=rate,
         limit=ABORTED,
         unit="per transaction",
         passed=rate <= ABORTED,
-        sentence=f"Transactions were in each other’s way: {_share(rate)} were aborted by deadlocks, serialisation "
-        f"failures or lock timeouts (1 % allowed{whose}), so contention was measured more than storage.",
+        facts={"transaction": most.name, "transaction_rate": most.aborted / most.ended if most.ended else 0.0},
     )
 
 
@@ -153,18 +144,7 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
     if wait_share is None:
         return None
     value = wait_share["lock"]
-    return Gate(
-        name="locks",
-        asks="users spend little of their time waiting for each other’s locks",
-        figure=_share(value),
-        allowed=f"≤ {_share(LOCKED)}",
-        value=value,
-        limit=LOCKED,
-        unit="share of the users’ time",
-        passed=value <= LOCKED,
-        sentence=f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(LOCKED)} "
-        "allowed): more customers, or fewer users, would ask more of the storage.",
-    )
+    return Gate(GateKind.LOCKS, value, LOCKED, "share of the users’ time", value <= LOCKED)
 
 
 def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Gate | None:
@@ -179,23 +159,17 @@ def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Ga
     slow = [one for one, over in judged if over > OVER_LIMIT and over * one.done >= SAMPLES_BEYOND - 0.5]
     worst, over = max(judged, key=lambda pair: (pair[0] in slow, pair[1]))
     return Gate(
-        name="p90 limits",
-        asks="nine in ten of each type take no longer than its limit",
-        figure=f"{_share(over)} of {spoken(worst.name)} over {workload.find(worst.name).limit_s:g} s",
-        allowed=f"≤ {_share(OVER_LIMIT)}",
+        GateKind.LIMITS,
         value=over,
         limit=OVER_LIMIT,
         unit="share over the limit",
         passed=not slow,
-        sentence="More than a tenth took longer than the limit: "
-        + listed(
-            [
-                f"{spoken(one.name)} ({_share(one.over_limit or 0)} over {workload.find(one.name).limit_s:g} s)"
-                for one in slow
-            ]
-        )
-        + ".",
         voids=False,
+        facts={
+            "transaction": worst.name,
+            "limit_s": workload.find(worst.name).limit_s,
+            "slow": [[one.name, one.over_limit, workload.find(one.name).limit_s] for one in slow],
+        },
     )
 
 
@@ -205,19 +179,18 @@ def lag(late: Lateness | None) -> Gate | None:
         return None
     growth = late.waiting_last - late.waiting_first
     grows = growth > max(1.0, LATE_START_S * late.per_second)
-    said = [f"started {number(late.mean_s)} s late on average"] if late.mean_s > LATE_START_S else []
-    said += [f"queued up from {number(late.waiting_first)} to {number(late.waiting_last)}"] if grows else []
     return Gate(
-        name="market lag",
-        asks="what the market and the timers bring starts when it is due, and no queue grows",
-        figure=f"{number(late.mean_s)} s late, {number(late.worst_s)} s at most"
-        + (f", queue from {number(late.waiting_first)} to {number(late.waiting_last)}" if grows else ""),
-        allowed=f"≤ {LATE_START_S:g} s",
+        GateKind.LAG,
         value=late.mean_s,
         limit=LATE_START_S,
         unit="s",
         passed=late.mean_s <= LATE_START_S and not grows,
-        sentence=f"The market fell behind: its transactions {listed(said)}.",
+        facts={
+            "worst_s": late.worst_s,
+            "grows": grows,
+            "waiting_first": late.waiting_first,
+            "waiting_last": late.waiting_last,
+        },
     )
 
 
@@ -226,18 +199,14 @@ def conditions(checked: Sequence[Condition]) -> Gate | None:
     judged = [one for one in checked if one.holds is not None]
     if not judged:
         return None
-    broken = [f"“{one.name}”" for one in judged if not one.holds]
+    broken = [one.name for one in judged if not one.holds]
     return Gate(
-        name="consistency",
-        asks="every condition holds after the run",
-        figure=f"{len(judged) - len(broken)} of {len(judged)} hold",
-        allowed="all",
+        GateKind.CONSISTENCY,
         value=float(len(broken)),
         limit=0.0,
         unit="broken conditions",
         passed=not broken,
-        sentence=f"The data were wrong after the run: the condition{'s' * (len(broken) > 1)} {listed(broken)} "
-        f"{'do' if len(broken) > 1 else 'does'} not hold.",
+        facts={"checked": len(judged), "broken": broken},
     )
 
 
@@ -248,42 +217,16 @@ def completed(
     may have an unknown outcome: the connection was lost while they were being committed, or they did not end
     ("unfinished" of `unheard`). Not judged where "silent" executors were killed before their last report."""
     for name, numbers in counted.items():
-        before, after = numbers.before, numbers.after
-        saw, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
-        gate = Gate(
-            name="completed",
-            asks="the database counts what the driver saw committed, up to unknown outcomes",
-            figure="not counted",
-            allowed="equal",
-            value=None,
+        seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
+        silent = unheard.silent
+        found = None if numbers.after is None else numbers.after - numbers.before
+        judged = found is not None and not silent
+        return Gate(
+            GateKind.COMPLETED,
+            value=float(found - seen) if found is not None and judged else None,
             limit=float(doubtful),
             unit="transactions beyond those seen committed",
-            passed=None,
-            sentence="",
-        )
-        if after is None:
-            return gate
-        found = after - before
-        if silent := unheard.silent:
-            return replace(
-                gate, figure=f"{found:,} counted, {saw:,} seen, {silent:,} executor killed before its last report"
-            )
-        or_so = f" and {doubtful:,} of unknown outcome" if doubtful else ""
-        return Gate(
-            name=gate.name,
-            asks=gate.asks,
-            figure=f"{found:,} counted, {saw:,} seen{or_so}",
-            allowed=f"up to {doubtful:,} more" if doubtful else gate.allowed,
-            value=float(found - saw),
-            limit=gate.limit,
-            unit=gate.unit,
-            passed=saw <= found <= saw + doubtful,
-            sentence=f"The database counts {found:,} {plural(name)}, the driver saw {saw:,} committed{or_so}: "
-            + ("commits were lost." if found < saw else "some were done twice, or by somebody else."),
+            passed=seen <= found <= seen + doubtful if found is not None and judged else None,
+            facts={"transaction": name, "counted": found, "seen": seen, "silent_executors": silent},
         )
     return None
-
-
-def _share(value: float) -> str:
-    """Two digits, as thresholds of a few per cent need."""
-    return f"{value * 100:.2g} %" if value < 0.1 else percent(value)

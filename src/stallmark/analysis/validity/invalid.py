@@ -1,48 +1,44 @@
-"""What makes a step invalid, as sentences."""
+"""What makes a step invalid."""
 
 from collections.abc import Iterator
 
+from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.validity.driver_bound import little_gap
-from stallmark.format import percent
+from stallmark.analysis.validity.kinds import Counted, ValidityKind
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import FAILED, FOREIGN_BUSY, FOREIGN_FLOOR_PER_S, FOREIGN_IO, GAP_S, UNCOVERED
 
-FOREIGN = "Somebody else used the storage"
-"""So begins the sentence of it."""
 
-
-def invalid_sentences(load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool) -> Iterator[str]:
-    """Why the figures of an interval must not be compared; nothing when they may."""
+def invalid_findings(load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool) -> Iterator[Finding]:
+    """Yield why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
-        planned = "" if interval.planned_s is None else f" of {interval.planned_s:g} planned"
-        yield f"The run ended early: this step was measured for {interval.seconds} s{planned}."
-    for name, counters in (
-        ("I/O of data files", io.data),
-        ("I/O of the log", io.wal),
-        ("the data device", io.data_device),
-        ("the log's device", io.wal_device),
+        yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
+    for which, counters in (
+        (Counted.DATA_FILES, io.data),
+        (Counted.LOG, io.wal),
+        (Counted.DATA_DEVICE, io.data_device),
+        (Counted.LOG_DEVICE, io.wal_device),
     ):
-        yield from _lost(name, counters, interval)
+        yield from _lost(which, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
-        what = "read was not read" if io.foreign is None else "read and written was not"
-        yield f"{FOREIGN}: {percent(foreign)} of what was {what} for this run."
-    done, failed = (interval.of(load.all(column)).sum() for column in ("committed", "failed"))
+        yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)
+    done, failed = (float(interval.of(load.all(column)).sum()) for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
-        yield (f"{percent(failed / (done + failed))} of the transactions failed; latencies describe the others only.")
+        yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=failed / (done + failed))
     elif arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
         yield gap
 
 
-def storage_sentences(record: Record) -> Iterator[str]:
-    """What the server's error log told of its storage: no figure of such a run stands for anything."""
+def storage_errors(record: Record) -> Iterator[Finding]:
+    """Yield what the server's error log told of its storage: no figure of such a run stands for anything."""
     for batch in record.batches("error_log", ["number", "text"]):
         for row in batch.to_pylist():
-            yield f"The server's error log told of trouble with its storage: {row['text']} (error {row['number']})."
+            yield invalid(ValidityKind.STORAGE_ERROR, text=row["text"], error=row["number"])
 
 
 def foreign_share(io: Io, interval: Interval) -> float | None:
@@ -92,12 +88,12 @@ def _of_device(io: Io, interval: Interval) -> float | None:
     return None if share > FOREIGN_IO and busy <= FOREIGN_BUSY else share
 
 
-def _lost(name: str, counters: Counters | None, interval: Interval) -> Iterator[str]:
+def _lost(which: Counted, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
     if counters is None:
         return
     delta = over(counters, interval)
     covered = delta.seconds if delta else 0.0
     if delta and delta.broken:
-        yield f"The counters of {name} began again inside the measured interval: what they count is unknown."
+        yield invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=which)
     elif interval.seconds - covered > max(GAP_S, UNCOVERED * interval.seconds):
-        yield f"The counters of {name} were read for {covered:.0f} s of {interval.seconds} s measured."
+        yield invalid(ValidityKind.COUNTERS_INCOMPLETE, of=which, covered_s=covered, measured_s=interval.seconds)

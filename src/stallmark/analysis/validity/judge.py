@@ -9,7 +9,7 @@ from stallmark.analysis.read.deferred_queue import DeferredQueue
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load import Load
-from stallmark.analysis.read.workload import Kind, Workload
+from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest import Condition
@@ -56,7 +56,7 @@ class Validity:
         found = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
         return gates.followers(found, executors, interval.seconds)
 
-    def _following(self, kind: Kind, interval: Interval) -> gates.Following:
+    def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
         """Followers that were given up have come as well; sources that were have not given rise to any."""
         source = self.load.counts.get(kind.follows or "")
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)

@@ -6,13 +6,27 @@ does not meet it, but one within it does not show that 95 % of the reads are, so
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
+from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.format import number
+from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.record.manifest import ServiceLevelObjective
 
-Outcome = Literal["met", "not met", "mean only", "not known"]
+
+class Outcome(StrEnum):
+    MET = "met"
+    NOT_MET = "not met"
+    MEAN_ONLY = "mean only"
+    NOT_KNOWN = "not known"
+
+
+class ReadSource(StrEnum):
+    """Who timed the reads."""
+
+    HISTOGRAM = "the server's histogram of single reads"
+    FILE_COUNTERS = "the server's counters of its data files"
+    NONE = "none"
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,7 @@ READY_MADE = {"oltp": Limit(20, 10), "dss": Limit(30), "mail": Limit(20)}
 20)."""
 
 PERCENTILES = ("p95", "p99")
+MEAN_ONLY = "mean only"
 
 
 @dataclass(frozen=True)
@@ -44,8 +59,8 @@ class ServiceLevel:
     figure: str  # "p95", "mean only", or "none"
     figure_ms: float | None
     reads: int
-    source: str
-    sentence: str
+    source: ReadSource
+    finding: Finding
 
 
 def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
@@ -66,18 +81,8 @@ def judge_reads(
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = _outcome(figure, figure_ms, limit)
-    of_ideal = "not known" if ideal is None else _outcome(figure, figure_ms, ideal)
-    ideal_met = {"met": True, "not met": False}.get(of_ideal)
-    if figure_ms is None:
-        said = f"Not known: {why}."
-    else:
-        within = f"above {limit:g} ms" if outcome == "not met" else f"within {limit:g} ms"
-        if ideal_met is not None and outcome != "not met":
-            within += f", and the ideal {ideal:g} ms" if ideal_met else f", not the ideal {ideal:g} ms"
-        shows = f", which shows no {percentile}" if outcome == "mean only" else "; mean only"
-        only = f"{shows}: {why}" if figure == "mean only" else ""
-        which = "mean" if figure == "mean only" else figure
-        said = f"{outcome.capitalize()}: the {which} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
+    of_ideal = Outcome.NOT_KNOWN if ideal is None else _outcome(figure, figure_ms, ideal)
+    ideal_met = {Outcome.MET: True, Outcome.NOT_MET: False}.get(of_ideal)
     return ServiceLevel(
         name=asked.name,
         percentile=percentile,
@@ -89,29 +94,41 @@ def judge_reads(
         figure_ms=figure_ms,
         reads=reads,
         source=source,
-        sentence=said,
+        finding=info(ServiceLevelKind.READS_NOT_KNOWN, why=why)
+        if figure_ms is None
+        else (info if outcome == Outcome.MET else caution)(
+            ServiceLevelKind.READS_TAKE,
+            outcome=outcome,
+            percentile=percentile,
+            figure_ms=figure_ms,
+            reads=reads,
+            limit_ms=limit,
+            ideal_ms=ideal,
+            ideal_met=ideal_met,
+            why=why,
+        ),
     )
 
 
 def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> Outcome:
     if figure_ms is None:
-        return "not known"
+        return Outcome.NOT_KNOWN
     if figure_ms > limit_ms:
-        return "not met"
-    return "mean only" if figure == "mean only" else "met"
+        return Outcome.NOT_MET
+    return Outcome.MEAN_ONLY if figure == MEAN_ONLY else Outcome.MET
 
 
 def _figure(
     percentile: str, kept: IoLatencySummary | None, data: IoSummary | None
-) -> tuple[str, float | None, int, str, str]:
+) -> tuple[str, float | None, int, ReadSource, Finding | None]:
     """(which, ms, of how many reads, whose, why it is no percentile)."""
-    why = "the server keeps no histogram of single reads"
+    why = info(ServiceLevelKind.NO_HISTOGRAM)
     if kept is not None:
         if (ms := kept.latency_ms.get(percentile)) is not None:
-            return percentile, ms, kept.ios, "the server's histogram of single reads", ""
-        why = kept.doubt or f"{kept.ios:,} reads are too few for a {percentile}"
+            return percentile, ms, kept.ios, ReadSource.HISTOGRAM, None
+        why = kept.doubt or info(ServiceLevelKind.TOO_FEW_READS, reads=kept.ios, percentile=percentile)
     if data is None:
-        return "none", None, 0, "none", "the reads of the data files were not measured"
+        return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.READS_NOT_MEASURED)
     if data.read_ms is None or not data.reads:
-        return "none", None, 0, "none", "nothing was read from the data files"
-    return "mean only", data.read_ms, data.reads, "the server's counters of its data files", why
+        return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.NOTHING_READ)
+    return MEAN_ONLY, data.read_ms, data.reads, ReadSource.FILE_COUNTERS, why

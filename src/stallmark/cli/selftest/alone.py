@@ -62,7 +62,7 @@ class Alone:
                 yield Check(what, "off", "nothing gave rise to one")
 
     def ended(self, how: Outcome | ErrorClass) -> Mapping[str, int]:
-        """By transaction, how many of them."""
+        """Return the number of such ends by transaction."""
         return {
             kind.name: sum(times for check, times in came.items() if check.said.startswith(how))
             for kind, came in self._came.items()
@@ -85,7 +85,7 @@ class Alone:
             raise
 
     def _open(self, kind: type[Transaction]) -> Session:
-        """With the frames of the transaction. A session that one has ended is no concern of the next."""
+        """Open a session with the frames of the transaction: each transaction has its own."""
         if self._session and self._session.is_lost:
             self.close()
         if self._session is None:

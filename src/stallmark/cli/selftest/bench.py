@@ -1,4 +1,4 @@
-"""What a selftest tries with one workload, in its order: load, restore, cap, execute, drive, check and report."""
+"""The checks of a selftest with one workload, in order: load, restore, cap, execute, drive, check, report."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,7 @@ from stallmark.cli.selftest.alone import Alone
 from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Check, Off, Wrong, attempt
 from stallmark.cli.selftest.database import CHOICES, drop
 from stallmark.cli.selftest.record import collectors, transactions
+from stallmark.engines.abilities import AnyAbility, Missing
 from stallmark.engines.base import Engine
 from stallmark.errors import ErrorClass
 from stallmark.experiment.opening import counted
@@ -22,6 +23,9 @@ from stallmark.loaders import ledger, load
 from stallmark.record.manifest import Counted, Unheard
 from stallmark.record.reader import Record, find_records
 from stallmark.report import write_report
+from stallmark.report.in_json import experiment_in_json
+from stallmark.report.text import sentence
+from stallmark.report.text.gates import figure
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.brokerage.context import Context
@@ -35,8 +39,7 @@ ROUNDS = 24  # of each transaction alone: some branches are rare, and maintenanc
 
 @dataclass
 class Bench:
-    """What the checks work on. `alone` has what came of each transaction by itself; `record` is there once users were
-    driven."""
+    """The state of the checks. `alone` has the results of single transactions; `record` exists after the drive."""
 
     engine: Engine
     choice: WorkloadChoice
@@ -85,7 +88,7 @@ def _load(bench: Bench) -> str:
 
 
 def _consistent(bench: Bench) -> str:
-    """And whether all keys are there; without what holds only as loaded, once transactions have run."""
+    """Check conditions and keys; after transactions, leave out conditions that hold only as loaded."""
     entry = ledger.read(bench.engine)
     assert entry
     found = checks.run(bench.engine, bench.workload, bench.choice.scale, driven=entry.driven)
@@ -101,47 +104,49 @@ def _consistent(bench: Bench) -> str:
 
 
 def _restore(bench: Bench) -> str:
-    engine = bench.engine
-    if why := engine.cannot("restore"):
-        raise Off(why)
+    engine, backup = bench.engine, _had(bench.engine.backup)
     before = ledger.read(engine)
     assert before
     with bench.show.bar("Keeping a copy and restoring it", None), engine.hold():
-        engine.keep_for_restore(before.label)
-        if engine.kept_for_restore() != before.label:
+        backup.keep(before.label)
+        if backup.label() != before.label:
             raise Wrong("the copy was made and is not known as a copy of this database")
         ledger.note_driven(engine)
-        engine.restore()
+        backup.restore()
         after = ledger.read(engine)
-        engine.drop_kept()
+        backup.drop()
     if after != before:
         raise Wrong("what came back is not what was kept")
-    left = "" if engine.kept_for_restore() is None else "; the backup file stays in the server's backup folder"
+    left = "" if backup.label() is None else "; the backup file stays in the server's backup folder"
     return f"kept, changed, and brought back{left}"
 
 
 def _cap_memory(bench: Bench) -> str:
     """A tenth less than it holds: enough to see it come, and no more than that is taken from others."""
-    engine = bench.engine
-    if why := engine.cannot("cap_memory"):
-        raise Off(why)
+    engine, memory = bench.engine, _had(bench.engine.memory)
     if not engine.is_local and not bench.may_cap_memory:
         raise Off(
             "left out: it lowers the memory of the whole server by a tenth for a moment, which also empties its plan "
             "cache on many versions; add --cap-memory if nobody else needs it"
         )
     had, before = engine.buffer_pool_bytes(), engine.settings()
-    wanted = max(engine.smallest_pool_bytes, (had or 0) * 9 // 10) // 1024**2 * 1024**2
+    wanted = max(memory.smallest_bytes, (had or 0) * 9 // 10) // 1024**2 * 1024**2
     with bench.show.bar("Capping the memory", None), engine.hold():
-        reached = engine.cap_memory(wanted)
+        reached = memory.cap(wanted)
         if engine.is_local and had:
-            engine.cap_memory(had)  # a server of our own has nobody's settings to give back
+            memory.cap(had)  # a server of our own has nobody's settings to give back
     told = _given_back(before, engine.settings())
     return f"asked {wanted // 1024**2:,} MiB, reached {reached // 1024**2:,} MiB, {told}"
 
 
+def _had(ability: AnyAbility | Missing) -> AnyAbility:
+    if (why := ability.refusal()) or isinstance(ability, Missing):
+        raise Off(why)
+    return ability
+
+
 def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Only what a cap changes is compared, as far as the server tells it: other settings change by themselves."""
+    """Compare only the settings that a cap changes, as far as the server tells them: others change by themselves."""
     for name in ("max server memory (MB)", "shared_buffers"):
         if name in before:
             if after.get(name) != before[name]:
@@ -151,7 +156,7 @@ def _given_back(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _execute_alone(bench: Bench) -> str:
-    """What a short run may not reach, and what fails in it because of others."""
+    """Execute every transaction by itself: a short run may not reach all, and some fail there because of others."""
     workload = bench.workload
     ledger.note_driven(bench.engine)
     before = counted(bench.engine, workload)
@@ -199,10 +204,10 @@ def _as_committed(numbers: Mapping[str, Counted], committed: Mapping[str, int], 
     gate = gates.completed(numbers, committed, unknown, Unheard())
     assert gate
     if gate.passed is None:
-        raise Off(gate.figure)  # a run that ended early
-    if not gate.passed:
-        raise Wrong(gate.sentence, BROKEN)
-    return gate.figure
+        raise Off(figure(gate))  # a run that ended early
+    if gate.failure:
+        raise Wrong(sentence(gate.failure), BROKEN)
+    return figure(gate)
 
 
 def _counted(bench: Bench) -> str:
@@ -241,5 +246,5 @@ def _report(bench: Bench) -> str:
     target = bench.record.folder.parent / "report.html"
     summary = summarise([bench.record])
     write_report(summary, target)
-    summary.as_json()
+    experiment_in_json(summary)
     return f"{humanize.naturalsize(target.stat().st_size)}"

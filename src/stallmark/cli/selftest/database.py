@@ -35,7 +35,7 @@ def refuse_what_is_not_ours(engine: Engine) -> None:
 
 
 def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
-    """What there is beside a selftest's database of that choice; None where there is that alone, or nothing."""
+    """Return what else the database holds; None where it holds a selftest's data alone, or nothing."""
     workload = find_workload(choice.name)
     if other := load.of_others(engine, workload):
         return other

@@ -1,4 +1,4 @@
-"""What a selftest says is made to be published."""
+"""Make the output of a selftest fit to be published."""
 
 import platform
 import re

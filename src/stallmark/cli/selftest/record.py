@@ -1,4 +1,4 @@
-"""What the record of a selftest's run says: of each transaction, and of each collector."""
+"""Check the record of a selftest's run: each transaction, and each collector."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -100,7 +100,7 @@ def pull(client: Any, image: str, progress: Callable[[int, int], None]) -> None:
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """What a container may do per second on each disk under its folders: I/Os and bytes; None: as much as it can.
+    """Limits per second on each disk under the folders of a container: I/Os and bytes; None: no limit.
 
     The kernel delays what is beyond (cgroup `io.max`). It holds for direct I/O, which is how SQL Server reads and
     writes its files.
@@ -115,7 +115,9 @@ class DeviceLimits:
         return any(getattr(self, field.name) is not None for field in fields(self))
 
     def options(self, folders: Sequence[Path]) -> Mapping[str, list[dict[str, Any]]]:
-        """For `containers.create`: the limits on every disk under these folders. Raises StallmarkError without one."""
+        """Return options for `containers.create`: the limits on every disk under these folders.
+
+        Raises StallmarkError where a folder is on no block device."""
         if not self:
             return {}
         if not folders:

@@ -1,4 +1,4 @@
-"""What a server of our own is to be, as the container engine wants it, and what is kept of it on this machine."""
+"""The order for a SQL Server container, and the files kept for it on this machine."""
 
 import json
 import os
@@ -36,7 +36,7 @@ LEAST_BYTES = 2560 * 1024**2
 
 @dataclass(frozen=True)
 class Order:
-    """What a server is to be.
+    """The properties of a server to start.
 
     `data` takes all that it writes (a volume of Docker's when None), `log` the logs of new databases.
     """
@@ -93,7 +93,7 @@ class Order:
         return places
 
     def options(self, first_password: str) -> dict[str, Any]:
-        """For `containers.create`."""
+        """Return options for `containers.create`."""
         return {
             "image": self.image,
             "name": self.name,
@@ -109,8 +109,8 @@ class Order:
         }
 
 
-class Papers:
-    """What is kept of a server on this machine, below STALLMARK_HOME."""
+class CredentialFiles:
+    """The credential files of a server, below STALLMARK_HOME."""
 
     def __init__(self, name: str):
         if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", name):
@@ -129,11 +129,11 @@ class Papers:
         return _read(self.password_file)
 
     def first_password(self) -> str | None:
-        """What the server has until its first login; a start that was killed before it left it so."""
+        """Return the password of the server until its first login; a start that was killed left it so."""
         return _read(self._first_password_file)
 
     def folders(self) -> dict[str, str]:
-        """Where the server's files lie: "data" and "log", as far as they were named."""
+        """Return the named folders of the server's files: "data" and "log"."""
         return json.loads(self._folders_file.read_text()) if self._folders_file.exists() else {}
 
     def write(self, order: Order, password: str, first_password: str) -> None:

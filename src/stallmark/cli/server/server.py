@@ -26,8 +26,8 @@ from stallmark.cli.server.order import (
     MADE,
     USER_ID,
     VERSION_LABEL,
+    CredentialFiles,
     Order,
-    Papers,
     new_password,
     url,
 )
@@ -59,20 +59,22 @@ def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = R
         raise StallmarkError(
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
         )
-    papers = Papers(order.name)
-    password, first_password = (known or new_password() for known in (papers.password(), papers.first_password()))
+    credentials = CredentialFiles(order.name)
+    password, first_password = (
+        known or new_password() for known in (credentials.password(), credentials.first_password())
+    )
     server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
     at_first = MssqlEngine(url(order.port, "master", first_password))
     client = container.engine()
     try:
         _refuse_name_in_use(client, order.name)
         for folder in order.folders:
-            _prepare_folder(folder, papers)
+            _prepare_folder(folder, credentials)
         options = order.options(first_password)
         if not container.is_here(client, order.image):
             _download(client, order.image, show)
-        volume = None if order.data else _make_volume(client, order, papers)
-        papers.write(order, password, first_password)
+        volume = None if order.data else _make_volume(client, order, credentials)
+        credentials.write(order, password, first_password)
         try:
             running = _start(client, options, order)
             with show.bar(f"Starting SQL Server {order.version}", None):
@@ -86,18 +88,18 @@ def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = R
             raise
     finally:
         client.close()
-    return Ready(server.identity(), url(order.port, DATABASE), papers.url_file, papers.password_file)
+    return Ready(server.identity(), url(order.port, DATABASE), credentials.url_file, credentials.password_file)
 
 
 def down(name: str, *, remove_data: bool) -> list[str]:
     """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
-    papers = Papers(name)
+    credentials = CredentialFiles(name)
     client = container.engine()
     try:
         found = _find(client, name)
-        if found is None and not papers.exist:
+        if found is None and not credentials.exist:
             raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
-        said, folders = [], papers.folders()
+        said, folders = [], credentials.folders()
         if found is not None:
             _refuse_foreign(found, name)
             folders |= _folders(found)
@@ -110,7 +112,7 @@ def down(name: str, *, remove_data: bool) -> list[str]:
         _remove_volume(client, f"{name}-data")
         for kind, folder in folders.items():
             _remove_files(Path(folder), MADE[kind])
-        papers.remove()
+        credentials.remove()
         return [*said, "Its data is removed."]
     finally:
         client.close()
@@ -138,7 +140,7 @@ def _described(found: Any) -> dict[str, Any]:
         "port": int(bindings[0].get("HostPort") or 0) or None,
         "memory_bytes": host.get("Memory"),
         "data": _folders(found).get("data") or f"{name}-data",
-        "url_file": str(Papers(name).url_file) if Papers(name).url_file.exists() else None,
+        "url_file": str(CredentialFiles(name).url_file) if CredentialFiles(name).url_file.exists() else None,
     }
 
 
@@ -149,9 +151,9 @@ def _folders(found: Any) -> dict[str, str]:
     return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
 
 
-def _prepare_folder(folder: Path, papers: Papers) -> None:
+def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
     """Make a folder that SQL Server can write to; one that holds what is not this server's is refused."""
-    known = str(folder) in papers.folders().values()
+    known = str(folder) in credentials.folders().values()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = not known and any(path.name != "lost+found" for path in folder.iterdir())
@@ -203,7 +205,7 @@ def _download(client: Any, image: str, show: Show) -> None:
         container.pull(client, image, progress)
 
 
-def _make_volume(client: Any, order: Order, papers: Papers) -> bool:
+def _make_volume(client: Any, order: Order, credentials: CredentialFiles) -> bool:
     """The volume for a server without a folder; says whether it is new."""
     import docker
 
@@ -217,7 +219,7 @@ def _make_volume(client: Any, order: Order, papers: Papers) -> bool:
         raise StallmarkError(
             f"The volume {order.volume!r} is not Stallmark's, and stays as it is: choose another --name."
         )
-    if papers.password() is None:
+    if credentials.password() is None:
         raise StallmarkError(
             f"The volume {order.volume!r} holds a server whose password is not known here: choose another --name, or "
             f"`docker volume rm {order.volume}` if its data may go."
@@ -285,7 +287,7 @@ def reason(log: str) -> str:
 
 
 def _without_time(line: str) -> str:
-    """Without "2022-08-14 17:37:38.25 spid30s     "."""
+    """Return the line without "2022-08-14 17:37:38.25 spid30s     "."""
     return re.sub(r"^\d{4}-\d\d-\d\d [\d:.]+ \S+\s+", "", line)
 
 
@@ -296,7 +298,7 @@ def _remove_container(client: Any, name: str) -> None:
 
 
 def _remove_volume(client: Any, name: str) -> None:
-    """Only if it is there, and ours."""
+    """Remove the volume if it exists and is ours."""
     import docker
 
     with asked(f"The volume {name} could not be removed"):

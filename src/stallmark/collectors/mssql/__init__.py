@@ -8,7 +8,7 @@ no queries stand beside them: `<collector>.<what>.sql`.
 from importlib.resources import files
 
 from stallmark.engines import sql_file
-from stallmark.engines.mssql.editions import AZURE
+from stallmark.engines.mssql.server import AZURE
 
 _EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
 

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import rows as read_all
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.sql import rows as read_all
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 ROWS_AT_ONCE = 10_000

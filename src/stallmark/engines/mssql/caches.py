@@ -1,17 +1,15 @@
 """The buffer pool, emptied or filled before a run."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.mssql.editions import AZURE, SQL_SERVER_2022
+from stallmark.engines.abilities import Caches, Prefill
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import rows
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.server import SQL_SERVER_2022, Server
 from stallmark.engines.mssql.sql import name as quoted
+from stallmark.engines.mssql.sql import rows
 from stallmark.errors import ErrorClass, StallmarkError
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 _OTHERS = """\
 SELECT name, HAS_DBACCESS(name) AS may
@@ -27,58 +25,60 @@ SELECT CASE WHEN IS_SRVROLEMEMBER('##MS_ServerStateManager##') = 1
 _MAY_DROP_SINCE_2022 = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SERVER STATE') AS may"
 
 
-def cannot(engine: "MssqlEngine") -> str | None:
-    """Why the caches are not to be emptied here, as a sentence; None when they may."""
-    if engine.identity().product != "SQL Server":
-        return f"{engine.identity().product} has no DBCC DROPCLEANBUFFERS"
-    question, needed = _right(engine)
-    [(may,)] = engine.query(question)
-    if not may:
-        return f"emptying the caches needs {needed}, which this login does not have"
-    if not engine.may_drop_caches:
-        whose = (
-            "of every database of the same elastic pool, and may empty those of others with the service objectives "
-            "Basic, S0 and S1"
-            if engine.is_azure_database
-            else "of everybody on the server"
-        )
-        return f"that empties the caches {whose}: add --drop-caches if nobody else needs them"
-    return None
+class MssqlCaches(Caches):
+    def __init__(self, server: Server):
+        self._server = server
 
+    def refusal(self) -> str | None:
+        server = self._server
+        if server.is_babelfish:
+            return f"{server.identity().product} has no DBCC DROPCLEANBUFFERS"
+        question, needed = self._right()
+        [(may,)] = server.query(question)
+        if not may:
+            return f"emptying the caches needs {needed}, which this login does not have"
+        if not self.allowed:
+            whose = (
+                "of every database of the same elastic pool, and may empty those of others with the service objectives "
+                "Basic, S0 and S1"
+                if server.is_azure_database
+                else "of everybody on the server"
+            )
+            return f"that empties the caches {whose}: add --drop-caches if nobody else needs them"
+        return None
 
-def _right(engine: "MssqlEngine") -> tuple[str, str]:
-    """What asks whether this login may, and what it needs."""
-    if engine.is_azure_database:
-        return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
-    if engine.edition in AZURE or engine.identity().version[0] >= SQL_SERVER_2022:
-        return _MAY_DROP_SINCE_2022, "the right ALTER SERVER STATE"
-    return _MAY_DROP, "the role sysadmin"
+    def _right(self) -> tuple[str, str]:
+        """Return the query that tells whether this login may, and what it needs."""
+        if self._server.is_azure_database:
+            return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
+        if self._server.has_version(SQL_SERVER_2022):
+            return _MAY_DROP_SINCE_2022, "the right ALTER SERVER STATE"
+        return _MAY_DROP, "the role sysadmin"
 
-
-def drop(engine: "MssqlEngine") -> list[str]:
-    """Write out what is dirty, database by database, and empty the buffer pool; says which databases were left out."""
-    dirty = []
-    with engine.cursor() as cursor:
-        rows(cursor.execute("CHECKPOINT"))
-        if not engine.is_azure_database:  # where other databases cannot be entered, nor are they on this server
-            dirty = _write_out_others(cursor)
-        try:
-            rows(cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"))
-        except api().Error as error:
-            raise StallmarkError(
-                f"The server refused to empty its caches, which a cold start needs ({failed(error).message}): use a "
-                "login that may, or leave out `start_cache: cold`."
-            ) from None
-    if not dirty:
-        return []
-    return [
-        "The cache was not emptied of the changed pages of other databases, in which CHECKPOINT failed: "
-        f"{', '.join(dirty)}."
-    ]
+    def empty(self) -> list[str]:
+        """Write out what is dirty, database by database, and empty the buffer pool; say which databases were left."""
+        dirty = []
+        with self._server.cursor() as cursor:
+            rows(cursor.execute("CHECKPOINT"))
+            if not self._server.is_azure_database:  # where other databases cannot be entered, nor are on this server
+                dirty = _write_out_others(cursor)
+            try:
+                rows(cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"))
+            except api().Error as error:
+                raise StallmarkError(
+                    f"The server refused to empty its caches, which a cold start needs ({failed(error).message}): use "
+                    "a login that may, or leave out `start_cache: cold`."
+                ) from None
+        if not dirty:
+            return []
+        return [
+            "The cache was not emptied of the changed pages of other databases, in which CHECKPOINT failed: "
+            f"{', '.join(dirty)}."
+        ]
 
 
 def _write_out_others(cursor: Any) -> list[str]:
-    """Those where it failed, and why: that a database of others is closed, or a replica, is no obstacle for us."""
+    """Return those where it failed, and why. That a database of others is closed, or a replica, is no obstacle."""
     dirty = []
     for name, may_enter in rows(cursor.execute(_OTHERS)):
         if not may_enter:
@@ -94,11 +94,19 @@ def _write_out_others(cursor: Any) -> list[str]:
     return dirty
 
 
-def prefill(engine: "MssqlEngine", schema: str) -> int:
-    """Scan every index of `schema`, the smallest first; returns the bytes that were read or found."""
-    total = 0
-    with engine.cursor() as cursor:
-        for table, index, pages in cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall():
-            cursor.execute(f"SELECT COUNT_BIG(*) FROM {table} WITH (INDEX({index}), TABLOCK)").fetchall()
-            total += pages * 8192
-    return total
+class MssqlPrefill(Prefill):
+    def __init__(self, server: Server):
+        self._server = server
+
+    def refusal(self) -> str | None:
+        return "Babelfish does not tell how large its indexes are" if self._server.is_babelfish else None
+
+    def fill(self, *schemas: str) -> int:
+        """Scan every index, schema by schema, the smallest first; return the bytes that were read or found."""
+        total = 0
+        for schema in schemas:
+            with self._server.cursor() as cursor:
+                for table, index, pages in cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall():
+                    cursor.execute(f"SELECT COUNT_BIG(*) FROM {table} WITH (INDEX({index}), TABLOCK)").fetchall()
+                    total += pages * 8192
+        return total

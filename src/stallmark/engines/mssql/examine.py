@@ -2,31 +2,27 @@
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from stallmark.engines import sql_file
 from stallmark.engines.mssql import tempdb
-from stallmark.engines.mssql.editions import AZURE, EXPRESS, SQL_SERVER_2022, limits
+from stallmark.engines.mssql.server import EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 _WITHOUT = {
     "STATE": "nothing of waits, memory and stalls can be measured",
     "VIEW ANY DEFINITION": "files are known by number and not by name",
     "CREATE": "no database can be built: make it a member of db_owner",
 }
-"""What cannot be done without a right, by a word of its name. What else a run may need, `Engine.cannot` says."""
+"""What cannot be done without a right, by a word of its name. What else a run may need, the abilities say."""
 
 _READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
 
-def examine(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
-    """(what, state, sentence), state as `Finding` of the doctor has it."""
-    yield "ODBC driver", "limited" if engine.driver.freetds else "ok", _driver(engine)
-    if engine.identity().product != "SQL Server":
-        yield ("bulk copy", "limited", f"{engine.identity().product}'s is not trusted: rows are inserted instead.")
+def examine(server: Server) -> Iterator[tuple[str, str, str]]:
+    """Yield (what, state, sentence); `state` is "ok", "limited" or "missing"."""
+    yield "ODBC driver", "limited" if server.driver.freetds else "ok", _driver(server)
+    if server.identity().product != "SQL Server":
+        yield ("bulk copy", "limited", f"{server.identity().product}'s is not trusted: rows are inserted instead.")
     elif find_spec("mssql_python") is None:
         yield (
             "bulk copy",
@@ -35,30 +31,30 @@ def examine(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
         )
     else:
         yield "bulk copy", "ok", "by mssql-python."
-    if engine.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
+    if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
         yield "encryption", "limited", "the server's certificate is not checked (TrustServerCertificate)."
-    elif engine.address.options.get("Encrypt", "yes").lower() in ("no", "optional", "false"):
-        yield ("encryption", "limited", f"what is sent may be read (Encrypt={engine.address.options['Encrypt']}).")
-    identity = engine.identity()
+    elif server.address.options.get("Encrypt", "yes").lower() in ("no", "optional", "false"):
+        yield ("encryption", "limited", f"what is sent may be read (Encrypt={server.address.options['Encrypt']}).")
+    identity = server.identity()
     if identity.product == "SQL Server" and (
-        most := limits(engine.edition, identity.version[0], identity.version_text)
+        most := limits(server.edition, identity.version[0], identity.version_text)
     ):
-        yield "edition", "limited" if engine.edition == EXPRESS else "ok", most
-    if statements := tempdb.noted(engine):
-        yield ("tempdb", "limited", f"Stallmark has placed its files. {tempdb.how_to_give_back(engine, statements)}")
-    yield from _rights(engine)
+        yield "edition", "limited" if server.edition == EXPRESS else "ok", most
+    if statements := tempdb.noted(server):
+        yield ("tempdb", "limited", f"Stallmark has placed its files. {tempdb.how_to_give_back(server, statements)}")
+    yield from _rights(server)
 
 
-def _driver(engine: "MssqlEngine") -> str:
-    if engine.driver.freetds:
+def _driver(server: Server) -> str:
+    if server.driver.freetds:
         return "FreeTDS works and is slower: pip install 'stallmark[sqlserver]' brings Microsoft's."
-    return f"{engine.driver}."
+    return f"{server.driver}."
 
 
-def _rights(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
+def _rights(server: Server) -> Iterator[tuple[str, str, str]]:
     try:
-        granted = _granted(engine)
-        [(updateability,)] = engine.query(_READ_ONLY)
+        granted = _granted(server)
+        [(updateability,)] = server.query(_READ_ONLY)
     except CallFailed as error:
         yield "rights", "limited", f"the server does not tell what this login may do ({error.message})."
         return
@@ -73,15 +69,31 @@ def _rights(engine: "MssqlEngine") -> Iterator[tuple[str, str, str]]:
         yield "database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another."
 
 
-def _granted(engine: "MssqlEngine") -> dict[str, int]:
+def _granted(server: Server) -> dict[str, int]:
     """By right."""
-    if engine.is_azure_database:
+    if server.is_azure_database:
         sql = sql_file.read(__package__, "rights_azure")
     else:
-        finer = engine.edition in AZURE or engine.identity().version[0] >= SQL_SERVER_2022
+        finer = server.has_version(SQL_SERVER_2022)
         sql = sql_file.read(__package__, "rights").format(
             state="VIEW SERVER PERFORMANCE STATE" if finer else "VIEW SERVER STATE"
         )
-    with engine.cursor() as cursor:
+    with server.cursor() as cursor:
         row = cursor.execute(sql).fetchone()
         return dict(zip((column[0] for column in cursor.description), row, strict=True))
+
+
+def limits(edition: int, major: int, name: str) -> str | None:
+    """Return what an edition uses at most, as a sentence; None where only the machine is the limit.
+
+    `name` is that of the edition: Standard and Web have one number. From "Editions and supported features of SQL
+    Server", 2017 to 2025.
+    """
+    newest = major >= SQL_SERVER_2025
+    if edition == EXPRESS:
+        return f"Express uses 1,410 MB of buffer pool, 4 cores and {50 if newest else 10} GB per database at most."
+    if edition != STANDARD:
+        return None
+    if "Web Edition" in name:
+        return "Web uses 64 GB of buffer pool and 16 cores at most."
+    return f"Standard uses {256 if newest else 128} GB of buffer pool and {32 if newest else 24} cores at most."

@@ -10,15 +10,13 @@ import os
 import re
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import platformdirs
 
 from stallmark.engines.mssql import sql
+from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 _READ = """\
 SELECT CAST(value AS nvarchar(3750)) AS value
@@ -31,11 +29,11 @@ _SERVER = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 
 
 class Journal:
-    """One note, `what` it is about. `engine` is of any database that can be opened."""
+    """One note on `what`. `server` is on any database that can be opened."""
 
-    def __init__(self, engine: "MssqlEngine", what: str):
-        self._engine = engine
-        self._master = None if engine.is_azure_database else engine.on_database("master")
+    def __init__(self, server: Server, what: str):
+        self._server = server
+        self._master = None if server.is_azure_database else server.on_database("master")
         self._name = f"stallmark.{what}"
 
     def note(self, found: dict[str, Any]) -> None:
@@ -58,7 +56,7 @@ class Journal:
         draft.replace(self._file)
 
     def read(self) -> dict[str, Any]:
-        """What was found; nothing where nothing is noted."""
+        """Return what was found; nothing where nothing is noted."""
         if text := self._on_server():
             return json.loads(text)
         return json.loads(self._file.read_text()) if self._file.exists() else {}
@@ -74,7 +72,7 @@ class Journal:
 
     @property
     def how_to_remove(self) -> str:
-        """For somebody who has put right by hand what is noted."""
+        """The way to remove the note, for somebody who has put right by hand what it says."""
         if self.is_on_server:
             return f"EXEC master.sys.sp_dropextendedproperty @name = {sql.text(self._name)}"
         return f"remove {self._file}"
@@ -86,6 +84,6 @@ class Journal:
     @cached_property
     def _file(self) -> Path:
         """Named as the server calls itself: a URL may name it in several ways."""
-        [(server,)] = (self._master or self._engine).query(_SERVER)
+        [(server,)] = (self._master or self._server).query(_SERVER)
         folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
         return folder / "changed-settings" / (re.sub(r"[^\w.-]", "_", f"{server}.{self._name}") + ".json")

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import rows
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.sql import rows
 from stallmark.errors import ErrorClass, RunLockTaken, StallmarkError
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
@@ -21,8 +19,8 @@ EXEC @taken = sp_getapplock
 SELECT @taken AS taken;
 """
 # Whether the session is there would not do: the driver replaces a lost one without a word.
-_LOOK = "SELECT APPLOCK_MODE('public', 'stallmark.run', 'Session') AS mode"
-LOOK_WITHIN_S = 5
+_CHECK = "SELECT APPLOCK_MODE('public', 'stallmark.run', 'Session') AS mode"
+CHECK_WITHIN_S = 5
 
 # What sp_getapplock returns below 0, and what it means for us.
 _NOT_TAKEN = {
@@ -38,12 +36,12 @@ _FAILED = (
 
 
 @contextmanager
-def held(engine: "MssqlEngine") -> Iterator[Callable[[], None]]:
-    """Held by a session: gone with it, whatever happens to this process, and when the server restarts.
+def held(server: Server) -> Iterator[Callable[[], None]]:
+    """Hold the lock by a session: it ends with it, whatever happens to this process, and when the server restarts.
 
-    Yields a look at it, which raises StallmarkError when it is gone.
+    Yield a check that it is still held, which raises StallmarkError when it is gone.
     """
-    place = engine if engine.is_azure_database else engine.on_database("master")
+    place = server if server.is_azure_database else server.on_database("master")
     connection = place.connect("stallmark-run")
     try:
         try:
@@ -53,17 +51,17 @@ def held(engine: "MssqlEngine") -> Iterator[Callable[[], None]]:
         if taken < 0:
             sentence = _NOT_TAKEN.get(taken, _FAILED)
             kind = RunLockTaken if taken == -1 else StallmarkError
-            raise kind(sentence.format(server=engine.address.server, taken=taken))
-        connection.timeout = LOOK_WITHIN_S
-        yield lambda: _look(connection, engine.address.server)
+            raise kind(sentence.format(server=server.address.server, taken=taken))
+        connection.timeout = CHECK_WITHIN_S
+        yield lambda: _check(connection, server.address.server)
     finally:
         with suppress(api().Error):  # the server may have ended it
             connection.close()
 
 
-def _look(connection: Any, server: str) -> None:
+def _check(connection: Any, server: str) -> None:
     try:
-        [(mode,)] = rows(connection.execute(_LOOK))
+        [(mode,)] = rows(connection.execute(_CHECK))
         why = "" if mode == "Exclusive" else "its session was replaced"
     except api().Error as error:
         failure = failed(error)

@@ -9,14 +9,13 @@ What is found without a journal is its owner's setting, whatever it is: it comes
 
 import time
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from stallmark.engines.abilities import Memory
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.journal import Journal
+from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 MIB = 1024**2
 SMALLEST_BYTES = 2048 * MIB  # for the whole server; below, 2017 and later do not serve a load
@@ -40,143 +39,18 @@ SELECT RTRIM(counter_name), cntr_value
 _PERMITTED = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SETTINGS')"
 
 
-def cannot(engine: "MssqlEngine") -> str | None:
-    """Why the cap cannot be set on this server, as a sentence; None when it can."""
-    if engine.is_azure_database:
-        return "Azure SQL Database has no `max server memory`: choose a service tier for every size instead"
-    if engine.identity().product != "SQL Server":
-        return f"{engine.identity().product} has no `max server memory`"
-    [(permitted,)] = engine.query(_PERMITTED)
-    if not permitted:
-        return "this login may not change `max server memory`: GRANT ALTER SETTINGS TO it, or use sysadmin"
-    return None
-
-
-def target_bytes(engine: "MssqlEngine") -> int | None:
-    """What the server may hold (Target Server Memory), and will when its load needs it; None where it does not tell."""
-    return _counters(engine).get("Target Server Memory (KB)")
-
-
-def cap(engine: "MssqlEngine", size_bytes: int) -> int:
-    """Set the cap and wait until the server has come down to it; returns the bytes it may hold then.
-
-    Raises StallmarkError when it has not after five minutes.
-    """
-    megabytes = size_bytes // MIB
-    options, journal = _options(engine), _journal(engine)
-    _refuse_pending(options, ours=journal.read())
-    if megabytes < (least := options[_FLOOR].value):
-        raise StallmarkError(
-            f"A cap of {megabytes:,} MB is below the server's `{_FLOOR}`, which is {least:,}: choose a larger one, or "
-            f"EXEC sp_configure '{_FLOOR}', 0; RECONFIGURE."
-        )
-    journal.note({name: options[name].value for name in (_CAP, _ADVANCED)})
-    engine.capped = Capped.at(megabytes, engine, journal)
-    _configure(engine, {_ADVANCED: 1, _CAP: megabytes})
-    deadline = time.monotonic() + REACHED_WITHIN_S
-    while True:
-        known = _counters(engine)
-        total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
-        if total is None or target is None:
-            raise StallmarkError(
-                "The server does not tell how much memory it holds: GRANT VIEW SERVER STATE to this login, "
-                "without which no cap can be trusted."
-            )
-        if total <= CLOSE_ENOUGH * min(target, size_bytes):
-            return min(target, size_bytes)
-        if time.monotonic() > deadline:
-            raise StallmarkError(
-                f"The server still holds {total // MIB:,} MiB {REACHED_WITHIN_S // 60} minutes after "
-                f"`{_CAP}` was set to {megabytes:,}: something keeps memory from it (locked pages, other databases)."
-            )
-        time.sleep(1)
-
-
-def give_back(engine: "MssqlEngine") -> None:
-    """Restore what the journal holds for this server, if it holds anything."""
-    journal = _journal(engine)
-    if original := journal.read():
-        by_hand = journal.how_to_remove
-        try:
-            _refuse_pending(_options(engine), ours=original)
-            _configure(engine, original)
-        except (CallFailed, StallmarkError) as error:
-            reason = error.message if isinstance(error, CallFailed) else str(error).rstrip(".")
-            wanted = " and ".join(f"'{name}' to {value}" for name, value in original.items())
-            raise NotGivenBack(
-                f"The server's memory settings could not be given back, which the next run tries again. {reason}. Or "
-                f"set {wanted} with sp_configure yourself, then {by_hand}."
-            ) from error
-        journal.remove()
-    engine.capped = None
-
-
-def give_back_at_the_end(engine: "MssqlEngine", look: Callable[[], None]) -> None:
-    """Restore what this run has changed, with patience for a server that restarts.
-
-    `look` at the lock of the run: without it another run may have begun, whose cap is not ours to undo. Raises
-    NotGivenBack when it is not restored.
-    """
-    deadline = time.monotonic() + BACK_WITHIN_S
-    try:
-        while capped := engine.capped:
-            try:
-                _give_back_under_lock(engine, look)
-            except (CallFailed, StallmarkError) as error:
-                if not _may_pass(error.__cause__ or error):
-                    raise NotGivenBack(str(error)) from None
-                if time.monotonic() > deadline:
-                    taken = isinstance(error, RunLockTaken)
-                    raise NotGivenBack(
-                        capped.unless_undone if taken else capped.how_to_undo(str(error).rstrip("."))
-                    ) from None
-                time.sleep(TRY_AGAIN_AFTER_S)
-    except KeyboardInterrupt as stopped:
-        if capped:
-            stopped.add_note(capped.how_to_undo("the wait for the server was stopped"))
-        raise
-
-
-def _give_back_under_lock(engine: "MssqlEngine", look: Callable[[], None]) -> None:
-    try:
-        look()
-    except StallmarkError:
-        with lock.held(engine):
-            give_back(engine)
-    else:
-        give_back(engine)
-
-
-def _may_pass(error: BaseException) -> bool:
-    """The server is away, or holds our lock for a session that it does not yet know to be dead."""
-    if isinstance(error, CallFailed):
-        return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
-    return isinstance(error, NoConnection | RunLockTaken)
-
-
-def found(engine: "MssqlEngine") -> dict[str, str]:
-    """While a cap is set: what stood there before it and comes back at the end. For the manifest."""
-    journal = _journal(engine)
-    if not (original := journal.read()):
-        return {}
-    said = str(original[_CAP])
-    if not journal.is_on_server:
-        said += " (noted on the driving machine alone: if this run is killed, only one from there gives it back)"
-    return {f"{_CAP}, found and given back at the end": said}
-
-
 class Capped(NamedTuple):
-    """What this run has changed, in words for the moment when the server cannot be asked any more."""
+    """The change of this run in words, for when the server cannot be asked any more."""
 
     what: str
     remedy: str
 
     @classmethod
-    def at(cls, megabytes: int, engine: "MssqlEngine", journal: Journal) -> "Capped":
+    def at(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
         statements = "; ".join(_statements(journal.read()))
         where = "" if journal.is_on_server else " from this machine"
         return cls(
-            f"`{_CAP}` of {engine.address.server} is still capped at {megabytes}",
+            f"`{_CAP}` of {server.address.server} is still capped at {megabytes}",
             f"the next run against this server{where} gives it back, or run {statements}; then {journal.how_to_remove}",
         )
 
@@ -189,6 +63,137 @@ class Capped(NamedTuple):
             f"Another run has begun on this server, and should have given back the memory first. If {self.what} once "
             f"that one has ended, {self.remedy}."
         )
+
+
+class MssqlMemory(Memory):
+    smallest_bytes = SMALLEST_BYTES
+
+    def __init__(self, server: Server):
+        self._server = server
+        self._capped: Capped | None = None
+
+    def refusal(self) -> str | None:
+        server = self._server
+        if server.is_azure_database:
+            return "Azure SQL Database has no `max server memory`: choose a service tier for every size instead"
+        if server.is_babelfish:
+            return f"{server.identity().product} has no `max server memory`"
+        [(permitted,)] = server.query(_PERMITTED)
+        if not permitted:
+            return "this login may not change `max server memory`: GRANT ALTER SETTINGS TO it, or use sysadmin"
+        return None
+
+    def cap(self, size_bytes: int) -> int:
+        """Set the cap and wait until the server has come down to it; return the bytes it may hold then.
+
+        Raise StallmarkError when it has not after five minutes.
+        """
+        megabytes = size_bytes // MIB
+        options, journal = _options(self._server), self._journal()
+        _refuse_pending(options, ours=journal.read())
+        if megabytes < (least := options[_FLOOR].value):
+            raise StallmarkError(
+                f"A cap of {megabytes:,} MB is below the server's `{_FLOOR}`, which is {least:,}: choose a larger one, "
+                f"or EXEC sp_configure '{_FLOOR}', 0; RECONFIGURE."
+            )
+        journal.note({name: options[name].value for name in (_CAP, _ADVANCED)})
+        self._capped = Capped.at(megabytes, self._server, journal)
+        _configure(self._server, {_ADVANCED: 1, _CAP: megabytes})
+        deadline = time.monotonic() + REACHED_WITHIN_S
+        while True:
+            known = _counters(self._server)
+            total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
+            if total is None or target is None:
+                raise StallmarkError(
+                    "The server does not tell how much memory it holds: GRANT VIEW SERVER STATE to this login, "
+                    "without which no cap can be trusted."
+                )
+            if total <= CLOSE_ENOUGH * min(target, size_bytes):
+                return min(target, size_bytes)
+            if time.monotonic() > deadline:
+                raise StallmarkError(
+                    f"The server still holds {total // MIB:,} MiB {REACHED_WITHIN_S // 60} minutes after "
+                    f"`{_CAP}` was set to {megabytes:,}: something keeps memory from it (locked pages, other "
+                    "databases)."
+                )
+            time.sleep(1)
+
+    def give_back(self) -> None:
+        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack."""
+        journal = self._journal()
+        if original := journal.read():
+            by_hand = journal.how_to_remove
+            try:
+                _refuse_pending(_options(self._server), ours=original)
+                _configure(self._server, original)
+            except (CallFailed, StallmarkError) as error:
+                reason = error.message if isinstance(error, CallFailed) else str(error).rstrip(".")
+                wanted = " and ".join(f"'{name}' to {value}" for name, value in original.items())
+                raise NotGivenBack(
+                    f"The server's memory settings could not be given back, which the next run tries again. {reason}. "
+                    f"Or set {wanted} with sp_configure yourself, then {by_hand}."
+                ) from error
+            journal.remove()
+        self._capped = None
+
+    def give_back_at_the_end(self, check: Callable[[], None]) -> None:
+        """Restore what this run has changed; wait for a server that restarts.
+
+        `check` the lock of the run: without it another run may have begun, whose cap is not ours to undo. Raise
+        NotGivenBack when it is not restored.
+        """
+        deadline = time.monotonic() + BACK_WITHIN_S
+        try:
+            while capped := self._capped:
+                try:
+                    self._give_back_under_lock(check)
+                except (CallFailed, StallmarkError) as error:
+                    if not _may_pass(error.__cause__ or error):
+                        raise NotGivenBack(str(error)) from None
+                    if time.monotonic() > deadline:
+                        taken = isinstance(error, RunLockTaken)
+                        raise NotGivenBack(
+                            capped.unless_undone if taken else capped.how_to_undo(str(error).rstrip("."))
+                        ) from None
+                    time.sleep(TRY_AGAIN_AFTER_S)
+        except KeyboardInterrupt as stopped:
+            if capped:
+                stopped.add_note(capped.how_to_undo("the wait for the server was stopped"))
+            raise
+
+    def original(self) -> dict[str, str]:
+        """Return, while a cap is set, the setting before it, which comes back at the end. For the manifest."""
+        journal = self._journal()
+        if not (original := journal.read()):
+            return {}
+        said = str(original[_CAP])
+        if not journal.is_on_server:
+            said += " (noted on the driving machine alone: if this run is killed, only one from there gives it back)"
+        return {f"{_CAP}, found and given back at the end": said}
+
+    def _give_back_under_lock(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except StallmarkError:
+            with lock.held(self._server):
+                self.give_back()
+        else:
+            self.give_back()
+
+    def _journal(self) -> Journal:
+        return Journal(self._server, "memory")
+
+
+def target_bytes(server: Server) -> int | None:
+    """Return what the server may hold (Target Server Memory), and will when its load needs it; None where not told."""
+    return _counters(server).get("Target Server Memory (KB)")
+
+
+def _may_pass(error: BaseException) -> bool:
+    """The server is away, or holds our lock for a session that it does not yet know to be dead."""
+    if isinstance(error, CallFailed):
+        return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
+    return isinstance(error, NoConnection | RunLockTaken)
 
 
 class Option(NamedTuple):
@@ -207,8 +212,8 @@ class Option(NamedTuple):
 _NO_FLOOR = Option(0, 16, True)  # what the server makes of 0 by itself
 
 
-def _options(engine: "MssqlEngine") -> dict[str, Option]:
-    return {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in engine.query(_OPTIONS)}
+def _options(server: Server) -> dict[str, Option]:
+    return {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in server.query(_OPTIONS)}
 
 
 def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
@@ -227,10 +232,10 @@ def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
         )
 
 
-def _configure(engine: "MssqlEngine", values: dict[str, int]) -> None:
+def _configure(server: Server, values: dict[str, int]) -> None:
     for statement in _statements(values):
-        engine.execute(statement)
-    in_use = _options(engine)[_CAP].in_use
+        server.execute(statement)
+    in_use = _options(server)[_CAP].in_use
     if in_use != values[_CAP]:
         raise StallmarkError(
             f"`{_CAP}` was set to {values[_CAP]} and the server goes on with {in_use}: RECONFIGURE did not take."
@@ -243,12 +248,8 @@ def _statements(values: dict[str, int]) -> list[str]:
     return [f"EXEC sp_configure '{name}', {int(value)}; RECONFIGURE" for name, value in steps]
 
 
-def _journal(engine: "MssqlEngine") -> Journal:
-    return Journal(engine, "memory")
-
-
-def _counters(engine: "MssqlEngine") -> dict[str, int]:
+def _counters(server: Server) -> dict[str, int]:
     try:
-        return {name: kilobytes * 1024 for name, kilobytes in engine.query(_COUNTERS)}
+        return {name: kilobytes * 1024 for name, kilobytes in server.query(_COUNTERS)}
     except CallFailed:
         return {}

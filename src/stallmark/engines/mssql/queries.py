@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 
 from stallmark.engines.mssql import showplan
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import rows
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.sql import rows
 from stallmark.engines.queries import Answer, Measures
 from stallmark.errors import ErrorClass
 

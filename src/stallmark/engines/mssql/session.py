@@ -7,8 +7,8 @@ from typing import Any
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.engines.mssql.errors import failed
-from stallmark.engines.mssql.execute import rows
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.sql import rows
 from stallmark.errors import CallFailed, ErrorClass
 
 _CALL = re.compile(r"\{\s*CALL\s+([\w.\[\]]+)\s*(?:\(([^)]*)\))?\s*\}", re.IGNORECASE)

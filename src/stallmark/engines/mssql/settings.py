@@ -1,14 +1,9 @@
 """Configuration that decides I/O, as the server tells it; what it does not tell us is left out."""
 
-from typing import TYPE_CHECKING
-
 from stallmark.engines import sql_file
 from stallmark.engines.mssql import tempdb
-from stallmark.engines.mssql.editions import AZURE
+from stallmark.engines.mssql.server import AZURE, Server
 from stallmark.errors import CallFailed
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
 
 ONE_ROW = {
     "settings_database": "database",
@@ -28,38 +23,38 @@ UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.altern
 """What decides I/O as well, and no statement tells: mssql.conf is a file beside the server, read at its start."""
 
 
-def read(engine: "MssqlEngine") -> dict[str, str]:
+def read(server: Server) -> dict[str, str]:
     """Name and value. A part that this login may not see, or this edition does not have, says so."""
     found: dict[str, str] = {}
     for part in PARTS:
-        if not _is_known(engine, part):
+        if not _is_known(server, part):
             continue
         try:
-            found |= _part(engine, part)
+            found |= _part(server, part)
         except CallFailed as error:
             found[f"not readable: {part}"] = error.message
     try:
         # Among them 3979 and 3982, by which forced flushes are done.
-        flags = engine.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
+        flags = server.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
         found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
     except CallFailed as error:
         found["not readable: trace flags"] = error.message
-    if statements := tempdb.noted(engine):
+    if statements := tempdb.noted(server):
         found["tempdb, what gives back its files"] = "; ".join(statements)
-    if engine.identity().product == "SQL Server" and engine.edition not in AZURE:
+    if server.identity().product == "SQL Server" and server.edition not in AZURE:
         unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
         found |= dict.fromkeys(unseen, NOT_VISIBLE)
     return found
 
 
-def _is_known(engine: "MssqlEngine", part: str) -> bool:
+def _is_known(server: Server, part: str) -> bool:
     """Whether this version has what the part asks for; the cloud is ahead of every version."""
     since = part.partition(".")[2]
-    return not since or engine.edition in AZURE or engine.identity().version[0] >= int(since)
+    return not since or server.has_version(int(since))
 
 
-def _part(engine: "MssqlEngine", part: str) -> dict[str, str]:
-    with engine.cursor() as cursor:
+def _part(server: Server, part: str) -> dict[str, str]:
+    with server.cursor() as cursor:
         rows = cursor.execute(sql_file.read(__package__, part)).fetchall()
         columns = [column[0].replace("_", " ") for column in cursor.description]
     if part == "settings":

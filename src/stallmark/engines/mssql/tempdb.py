@@ -4,29 +4,25 @@ Not done at the end of a run: a file's new path holds from the server's next sta
 never have measured it. The statements are kept in a journal until somebody has run them and removed it.
 """
 
-from typing import TYPE_CHECKING
-
 from stallmark.engines.mssql.journal import Journal
-
-if TYPE_CHECKING:
-    from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.server import Server
 
 
-def note(engine: "MssqlEngine", statements: list[str]) -> None:
+def note(server: Server, statements: list[str]) -> None:
     """Keep the statements; those of an earlier note stay, because only it knew the original."""
-    _journal(engine).note({"statements": statements})
+    _journal(server).note({"statements": statements})
 
 
-def noted(engine: "MssqlEngine") -> list[str]:
-    return _journal(engine).read().get("statements", [])
+def noted(server: Server) -> list[str]:
+    return _journal(server).read().get("statements", [])
 
 
-def how_to_give_back(engine: "MssqlEngine", statements: list[str]) -> str:
+def how_to_give_back(server: Server, statements: list[str]) -> str:
     return (
         f"To give tempdb back what it had: {'; '.join(statements)}; restart the server, and "
-        f"{_journal(engine).how_to_remove}."
+        f"{_journal(server).how_to_remove}."
     )
 
 
-def _journal(engine: "MssqlEngine") -> Journal:
-    return Journal(engine, "tempdb")
+def _journal(server: Server) -> Journal:
+    return Journal(server, "tempdb")

@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.engines import sql_file
+from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Missing, NoDevices, Placement, Prefill
 from stallmark.engines.base import Engine, ServerIdentity
 from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
 from stallmark.engines.postgres.queries import PostgresQueries
@@ -59,6 +60,9 @@ _SETTINGS = [
 ]
 
 
+_RESTART = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
+
+
 class PostgresEngine(Engine):
     """A PostgreSQL server reached by a libpq URL, `postgresql://user@host/database`.
 
@@ -66,8 +70,19 @@ class PostgresEngine(Engine):
     """
 
     dialect = "postgresql"
+    memory: Memory | Missing = Missing(f"shared_buffers {_RESTART}, then leave out buffer_pool, one scenario per size")
+    caches: Caches | Missing = Missing(f"emptying the buffer pool {_RESTART}")
+    backup: Backup | Missing = Missing(
+        "the files of a server reached by URL cannot be copied back: use `reset: continue`"
+    )
+    placement: Placement | Missing = Missing(
+        "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
+        "tablespaces"
+    )
+    devices: Devices | NoDevices = NoDevices("an emulated array works under the embedded server only")
 
     def __init__(self, url: str):
+        self.prefill = PostgresPrefill(self)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
         try:
             self._parameters = conninfo_to_dict(self._url)
@@ -130,7 +145,7 @@ class PostgresEngine(Engine):
 
     @property
     def where(self) -> str:
-        """Host, port and database for messages: never the password."""
+        """Host, port and database, for messages: never the password."""
         known = self._parameters
         return f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
 
@@ -156,7 +171,7 @@ class PostgresEngine(Engine):
         return dict(rows + self.query(sql_file.read(__package__, "tablespaces")))
 
     def settle(self, table: str) -> None:
-        """Freezes too: otherwise a long run would be the first to rewrite every page for it."""
+        """Gather statistics, and freeze: otherwise a long run would be the first to rewrite every page for it."""
         self.execute(f"VACUUM (FREEZE, ANALYZE) {table}")
 
     def bytes_used(self) -> int:
@@ -179,7 +194,7 @@ class PostgresEngine(Engine):
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
-        """Holds a lock in the database while a run lasts; it is gone with its session, whatever happens to us."""
+        """Hold a lock in the database while a run lasts; it ends with its session, whatever happens to us."""
         connection = self.connect("stallmark-run")
         try:
             row = connection.execute("SELECT pg_try_advisory_lock(hashtext('stallmark.run'))").fetchone()
@@ -188,7 +203,7 @@ class PostgresEngine(Engine):
                     f"Another Stallmark drives {self.where}: two runs would disturb each other: wait for it."
                 )
             try:
-                yield lambda: self._look(connection)
+                yield lambda: self._check(connection)
             finally:
                 with suppress(psycopg.OperationalError):  # then it went with its session
                     # A session that is closed lets go of it when its process comes to its end: too late for who asks
@@ -197,7 +212,7 @@ class PostgresEngine(Engine):
         finally:
             connection.close()
 
-    def _look(self, connection: psycopg.Connection) -> None:
+    def _check(self, connection: psycopg.Connection) -> None:
         try:
             connection.execute("SELECT 1")
         except psycopg.OperationalError as error:
@@ -208,42 +223,6 @@ class PostgresEngine(Engine):
 
     def schemas_in_use(self) -> dict[str, str]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
-
-    def cannot(self, what: str) -> str | None:
-        restart = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
-        return {
-            "cap_memory": f"shared_buffers {restart}, then leave out buffer_pool, one scenario per size",
-            "cold_cache": f"emptying the buffer pool {restart}",
-            "restore": "the files of a server reached by URL cannot be copied back: use `reset: continue`",
-            "emulated_device": "an emulated device works under the embedded server only",
-            "place_files": "data and WAL directories of a server reached by URL are the server's own business: a "
-            "scenario can name its tablespaces",
-            "device_counters": "the devices of a server reached by URL cannot be seen from this machine",
-        }.get(what)
-
-    def prefill(self, *schemas: str) -> int:
-        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
-
-        A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
-        identifier range has no ring. Returns the bytes that now can be in the pool.
-        """
-        budget = self.buffer_pool_bytes()
-        used = 0
-        with self.cursor() as cursor:
-            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
-            cursor.execute("SET max_parallel_workers_per_gather = 0")
-            for kind, relation, columns, pages, page_bytes in cursor.execute(
-                _RELATIONS_TO_PREFILL, [list(schemas)]
-            ).fetchall():
-                pages = min(pages, (budget - used) // page_bytes)
-                if pages <= 0:
-                    break
-                if kind == "index":
-                    cursor.execute(f"SELECT count(*) FROM (SELECT {columns} FROM {relation} ORDER BY {columns}) t")
-                else:
-                    cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
-                used += pages * page_bytes
-        return used
 
     def checkpoint(self) -> None:
         try:
@@ -269,6 +248,35 @@ SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
  WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
  ORDER BY c.relkind, pg_relation_size(c.oid)
 """
+
+
+class PostgresPrefill(Prefill):
+    def __init__(self, engine: Engine):
+        self._engine = engine
+
+    def fill(self, *schemas: str) -> int:
+        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
+
+        A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
+        identifier range has no ring. Return the bytes that now can be in the pool.
+        """
+        budget = self._engine.buffer_pool_bytes() or 0
+        used = 0
+        with self._engine.cursor() as cursor:
+            cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
+            cursor.execute("SET max_parallel_workers_per_gather = 0")
+            for kind, relation, columns, pages, page_bytes in cursor.execute(
+                _RELATIONS_TO_PREFILL, [list(schemas)]
+            ).fetchall():
+                pages = min(pages, (budget - used) // page_bytes)
+                if pages <= 0:
+                    break
+                if kind == "index":
+                    cursor.execute(f"SELECT count(*) FROM (SELECT {columns} FROM {relation} ORDER BY {columns}) t")
+                else:
+                    cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
+                used += pages * page_bytes
+        return used
 
 
 class PostgresBulkWriter:

@@ -1,21 +1,24 @@
 """Figures of a comparison: the bars of every side, its runs over time side by side, and every figure as a ratio."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.format import percent, spoken
+from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side
 from stallmark.report.labels import EMULATED
-from stallmark.report.sections.axis import Figure
-from stallmark.report.sections.timeline import bucket_means, bucket_width, measuring_began
-from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, value_axis
+from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
+from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import comparison as words
 from stallmark.stats.thresholds import CONFIDENCE
 
@@ -78,67 +81,53 @@ def bar_figures(experiment: ExperimentSummary, found: ComparisonSummary) -> list
     return [_bars(id, title, (left, right), made, seen) for id, title, left, right in BARS]
 
 
-def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], seen: dict[str, Look]) -> Figure:
+def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], seen: dict[str, Look]) -> Figure:
     """Two charts side by side: the height is the geometric mean of runs, a point is a run."""
-    figure = layout(300, bargap=0.4, hovermode="closest")
-    data: list[dict[str, Any]] = []
-    half = (1 - GAP) / 2
-    for number, bar in enumerate(bars):
-        suffix, left = ("", 0.0) if not number else ("2", half + GAP)
-        axes = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-        values = [[_known(bar.value(step)) for step in one.steps] for one in made]
-        data.append(
-            axes
-            | {
-                "type": "bar",
-                "x": list(range(len(made))),
-                "y": [_mean(one) for one in values],
-                "marker": {"color": [seen[one.side].colour for one in made], "opacity": 0.75},
-                "text": [f"{format.number(_mean(v))}  {plain(g.label)}" for v, g in zip(values, made, strict=True)],
-                "textposition": "none",
-                "hovertemplate": "%{text}<extra></extra>",
-            }
-        )
-        points = [(x, value, one) for x, known in enumerate(values) for value, one in _with(known, made[x])]
-        data.append(
-            axes
-            | {
-                "type": "scatter",
-                "mode": "markers",
-                "x": [x + _beside(i, len(made[x].steps)) for x, _, i in _numbered(points)],
-                "y": [value for _, value, _ in points],
-                "text": [f"{format.number(value)}  {plain(run)}" for _, value, run in points],
-                "hovertemplate": "%{text}<extra></extra>",
-                "marker": {"color": NEUTRAL, "size": 6, "symbol": "line-ew-open", "line": {"width": 2}},
-                "cliponaxis": False,
-            }
-        )
-        top = max((value for _, value, _ in points), default=0.0)
-        ticks = [plain(one.label, 16) for one in made]
-        figure[f"xaxis{suffix}"] = axis(tickvals=list(range(len(made))), ticktext=ticks, tickfont={"size": 11}) | {
-            "domain": [left, left + half],
-            "anchor": f"y{suffix}",
-            "range": [-0.6, len(made) - 0.4],
-        }
-        figure[f"yaxis{suffix}"] = value_axis(top, anchor=f"x{suffix}")
-        figure["annotations"] += [
-            note(f"<b>{bar.title}</b>", x=left, y=1, yshift=20),
-            note(bar.unit, x=left, y=1, yshift=5),
+    made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
+    at = list(range(len(sides)))
+    for place, left, bar in zip(places(len(bars)), lefts, bars, strict=True):
+        values = [[_known(bar.value(step)) for step in one.steps] for one in sides]
+        points = [
+            (x + _beside(index, len(one.steps)), value, run)
+            for x, (one, known) in enumerate(zip(sides, values, strict=True))
+            for index, (value, run) in enumerate(_with(known, one))
         ]
+        made.add_bar(
+            x=at,
+            y=[_mean(one) for one in values],
+            marker={"color": [seen[one.side].colour for one in sides], "opacity": 0.75},
+            text=[f"{format.number(_mean(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
+            **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+        )
+        made.add_scatter(
+            mode="markers",
+            x=[x for x, _, _ in points],
+            y=[value for _, value, _ in points],
+            text=[f"{format.number(value)}  {plain(run)}" for _, value, run in points],
+            marker={"color": NEUTRAL, "size": 6, "symbol": "line-ew-open", "line": {"width": 2}},
+            cliponaxis=False,
+            **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
+        )
+        ticks = {"tickvals": at, "ticktext": [plain(one.label, 16) for one in sides], "tickfont": {"size": 11}}
+        top = max((value for _, value, _ in points), default=0.0)
+        made.update_layout({f"xaxis{place}": {"range": [-0.6, len(sides) - 0.4]} | ticks})
+        made.update_layout({f"yaxis{place}": {"range": from_zero(top)}})
+        note(made, bar.title, bold=True, x=left, yshift=20)
+        note(made, bar.unit, x=left, yshift=5)
     return Figure(
         id=f"compare-{id}",
         title=title,
         unit="",
-        emulated=any(one.emulated for one in made),
+        emulated=any(one.emulated for one in sides),
         summary=" ".join(
             f"{bar.title}: "
-            + "; ".join(f"{b.label} {format.number(_mean([_known(bar.value(s)) for s in b.steps]))}" for b in made)
+            + "; ".join(f"{b.label} {format.number(_mean([_known(bar.value(s)) for s in b.steps]))}" for b in sides)
             + "."
             for bar in bars
         ),
         method="A bar is the geometric mean over runs, each over its measured interval; a dash beside its middle is "
         "a run. Intervals of the difference are in the table of ratios.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in bars)],
         rows=[
             [
@@ -146,20 +135,10 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], made: Sequence[Group], see
                 str(len(one.steps)),
                 *(format.number(_mean([_known(bar.value(step)) for step in one.steps])) for bar in bars),
             ]
-            for one in made
+            for one in sides
         ],
         wide=True,
     )  # fmt: skip
-
-
-def _numbered(points: Sequence[tuple[int, float, str]]) -> list[tuple[int, float, int]]:
-    """Every point with its number among those of its bar."""
-    counts: dict[int, int] = {}
-    result = []
-    for x, value, _ in points:
-        counts[x] = counts.get(x, -1) + 1
-        result.append((x, value, counts[x]))
-    return result
 
 
 def _with(known: Sequence[float | None], one: Group) -> list[tuple[float, str]]:
@@ -183,39 +162,31 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         return None
     seen = looks([side.name for side in found.sides])
     columns = min(COLUMNS, len(shown))
-    bands = math.ceil(len(shown) / columns)
-    inner = bands * len(LINES) * PLOT + (bands * len(LINES) - 1) * BETWEEN
-    figure = layout(HEAD + inner + FOOT, margin={"l": 52, "r": 14, "t": HEAD, "b": FOOT})
+    bands = math.ceil(len(shown) / columns) * len(LINES)
+    inner = bands * PLOT + (bands - 1) * BETWEEN
     divisor, unit = format.of_time(max(_seconds(run) for _, some in shown for run in some))
     tops = [_top([run for _, some in shown for run in some], name) for name, _ in LINES]
-    data: list[dict[str, Any]] = []
     drawn = sum(len(some) for _, some in shown)
-    for place, (name, some) in enumerate(shown):
-        left = (place % columns) * (1 + 0.06) / (columns + 0.06 * (columns - 1))
-        width = 1 / (columns + 0.06 * (columns - 1))
-        for row, (line, title) in enumerate(LINES):
-            band = (place // columns) * len(LINES) + row
-            top = 1 - band * (PLOT + BETWEEN) / inner
-            suffix = str(number) if (number := place * len(LINES) + row + 1) > 1 else ""
+    made = make_subplots(
+        figure=chart(HEAD + inner + FOOT, margin={"t": HEAD, "b": FOOT}),
+        **{"rows": bands, "cols": columns},
+        horizontal_spacing=0.06 / (columns + 0.06 * (columns - 1)),
+        vertical_spacing=BETWEEN / inner,
+    )
+    made.update_xaxes(visible=False).update_yaxes(visible=False)  # of the places that no side takes
+    for number, (name, some) in enumerate(shown):
+        for row, (series, title) in enumerate(LINES):
+            place = {"row": number // columns * len(LINES) + row + 1, "col": number % columns + 1}
             for index, run in enumerate(some):
-                data.append(
-                    _line(run, line, divisor, drawn, seen[name].colour, index)
-                    | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-                )
-            last = row == len(LINES) - 1
-            figure[f"xaxis{suffix}"] = axis(
-                domain=[left, left + width], anchor=f"y{suffix}", zeroline=False, showticklabels=last
-            )
-            figure[f"yaxis{suffix}"] = value_axis(
-                tops[row],
-                domain=[max(top - PLOT / inner, 0), top],
-                anchor=f"x{suffix}",
-                nticks=5,
-                showticklabels=place % columns == 0,
-            )
-            figure["annotations"].append(note(plain(title, 40), x=left, y=top, yshift=3))
+                made.add_trace(_line(run, series, divisor, drawn, seen[name].colour, index), **place)
+            made.update_xaxes(visible=True, showticklabels=row == len(LINES) - 1, **place)
+            value = {"range": from_zero(tops[row]), "nticks": 5, "showticklabels": number % columns == 0}
+            made.update_yaxes(visible=True, **value, **place)
+            subplot = made.get_subplot(**place)
+            top = {"x": subplot.xaxis.domain[0], "y": subplot.yaxis.domain[1]}
+            note(made, title, 40, **top, yshift=3)
             if row == 0:
-                figure["annotations"].append(note(f"<b>{plain(name, 30)}</b>", x=left, y=top, yshift=19))
+                note(made, name, 30, bold=True, **top, yshift=19)
     return Figure(
         id="compare-time",
         title="Over time, side by side",
@@ -224,7 +195,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         summary=f"Throughput and read time of {drawn} runs in {len(shown)} sides, on common scales.",
         method=f"Per-second counts since measuring began, in {unit}, warm-up left out; at most some hundred points for "
         "a run, each the mean of its seconds. Runs of a side lie over one another, later ones paler.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["side", "run", "seconds", "mean TPS"],
         rows=[
             [name, name_of(run), format.count(round(_seconds(run))), format.number(_mean_of(run))]
@@ -236,22 +207,18 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
     )
 
 
-def _line(run: RunSummary, line: str, divisor: int, drawn: int, colour: str, index: int) -> dict[str, Any]:
+def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, index: int) -> go.Scatter:
     began = measuring_began(run)
     pick = run.series.second >= began
-    width = bucket_width(int(pick.sum()) * drawn, 1)
-    x = bucket_means(run.series.second[pick], width)
-    y = bucket_means(run.series.line(line)[pick], width)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": plain(name_of(run), 60),
-        "x": [float(f"{(value - began) / divisor:.5g}") for value in x],
-        "y": [float(f"{value:.4g}") if math.isfinite(value) else None for value in y],
-        "hovertemplate": "%{y:,.3~r}",
-        "line": {"color": colour, "width": 1.3},
-        "opacity": max(0.35, 1 - 0.2 * index),
-    }
+    width = bucket_width(int(pick.sum()) * drawn)
+    return line(
+        plain(name_of(run), 60),
+        (bucket_means(run.series.second[pick], width) - began) / divisor,
+        bucket_means(run.series.line(name)[pick], width),
+        digits=5,
+        line={"color": colour, "width": 1.3},
+        opacity=max(0.35, 1 - 0.2 * index),
+    )
 
 
 def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
@@ -263,49 +230,40 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         for what, one in (("rate", types.rate), ("latency", types.latency))
     ]
     lines = [(name, one) for name, one in lines if one.ratio is not None]
-    figure = layout(HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT})
-    figure["hovermode"] = "closest"
     ends = [end for _, one in lines for end in (one.ratio, one.low, one.high) if end]
     low, high = min([*ends, 0.95]), max([*ends, 1.05])
-    places = list(range(len(lines)))[::-1]
-    figure["xaxis"] = axis(
+    at = list(range(len(lines)))[::-1]
+    made = chart(
+        HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT}, hovermode="closest"
+    )
+    made.update_xaxes(
         type="log",
         range=[math.log10(max(low, 0.02)) - 0.02, math.log10(min(high, 50)) + 0.02],
         tickvals=_ticks(max(low, 0.02), min(high, 50)),
         tickformat=".3~r",
         showgrid=True,
-        title={"text": f"{plain(pair.b, 30)} ÷ {plain(pair.a, 30)}, log scale", "font": {"size": 11}},
+        title={"text": f"{plain(pair.b, 30)} ÷ {plain(pair.a, 30)}, log scale"},
     )
-    figure["yaxis"] = axis(
-        tickvals=places, ticktext=[plain(name, 36) for name, _ in lines], range=[-0.7, len(lines) - 0.3], ticks=""
-    )  # fmt: skip
-    figure["shapes"].append(
-        {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": NEUTRAL, "width": 1}}
-    )  # fmt: skip
-    data = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [one.ratio for _, one in lines],
-            "y": places,
-            "text": [f"{name}: {words.change(one)} ({words.reach(one)})" for name, one in lines],
-            "hovertemplate": "%{text}<extra></extra>",
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                "array": [(one.high or one.ratio) - one.ratio for _, one in lines if one.ratio],
-                "arrayminus": [one.ratio - (one.low or one.ratio) for _, one in lines if one.ratio],
-                "thickness": 1.5,
-                "width": 4,
-                "color": NEUTRAL,
-            },
-            "marker": {
-                "size": 9,
-                "color": NEUTRAL,
-                "symbol": ["circle" if one.shown else "circle-open" for _, one in lines],
-            },
-        }
-    ]
+    names = [plain(name, 36) for name, _ in lines]
+    made.update_yaxes(
+        tickvals=at, ticktext=names, range=[-0.7, len(lines) - 0.3], showgrid=False, zeroline=False, showline=True
+    )
+    made.add_vline(1, line={"color": NEUTRAL, "width": 1})
+    made.add_scatter(
+        mode="markers",
+        x=[one.ratio for _, one in lines],
+        y=at,
+        text=[f"{name}: {words.change(one)} ({words.reach(one)})" for name, one in lines],
+        error_x={
+            "symmetric": False,
+            "array": [(one.high or one.ratio) - one.ratio for _, one in lines if one.ratio],
+            "arrayminus": [one.ratio - (one.low or one.ratio) for _, one in lines if one.ratio],
+            "thickness": 1.5,
+            "width": 4,
+            "color": NEUTRAL,
+        },
+        marker={"size": 9, "color": NEUTRAL, "symbol": ["circle" if one.shown else "circle-open" for _, one in lines]},
+    )
     return Figure(
         id=f"compare-ratio-{number}",
         title=f"{pair.b} against {pair.a}, every figure as a ratio",
@@ -313,7 +271,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         emulated=emulated,
         summary="; ".join(f"{name} {words.change(one)}" for name, one in lines) + ".",
         method=f"{pair.method} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["figure", "unit", "A", "B", "B to A", f"{percent(CONFIDENCE)} interval", "p adjusted", "runs"],
         rows=[_ratio_row(name, one) for name, one in lines],
         key=[

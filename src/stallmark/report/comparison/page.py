@@ -7,11 +7,11 @@ from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison import figures as comparison_charts
 from stallmark.report.comparison import tables as comparison_tables
+from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.page import banner, page
 from stallmark.report.sections import environment
 from stallmark.report.sections.active_set import active_figures
-from stallmark.report.sections.axis import Figure
 from stallmark.report.style import KeyItem, looks
 from stallmark.report.text import comparison as comparison_words
 

@@ -1,14 +1,18 @@
 """Charts of probes of raw storage: rate and latency over outstanding I/Os, and how latencies are spread."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import Pattern, ProbeStep
-from stallmark.report.sections.axis import Figure
-from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, value_axis
+from stallmark.report.figures import Figure, chart, from_zero, highest, note
+from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 
 BINS_PER_DECADE = 8
 """Of a histogram as drawn: fewer hide two humps (hits and misses), more are noise."""
@@ -51,14 +55,14 @@ def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     tops = [max(map(rate, curve)) for _, curve in curves]
     rates = [rate(step) for _, curve in curves for step in curve]
     far_apart = max(tops) > _FAR_APART * min(tops)
-    figure = _over_outstanding(pattern, [step for _, curve in curves for step in curve])
-    figure["yaxis"] = _log_axis(min(rates), max(rates)) if far_apart else value_axis(max(rates))
-    figure["annotations"].append(note(f"{unit}{', log scale' * far_apart}", x=0, y=1, yshift=5))
-    data = [_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves]
+    made = _over_outstanding([step for _, curve in curves for step in curve])
+    made.update_yaxes(_log_axis(min(rates), max(rates)) if far_apart else {"range": from_zero(max(rates))})
+    note(made, f"{unit}{', log scale' * far_apart}", yshift=5)
+    made.add_traces([_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves])
     for run, curve in curves:
-        data += _marks(run, pattern, curve, rate, _looks(experiment)[run.variant])
+        made.add_traces(_marks(run, pattern, curve, rate, _looks(experiment)[run.variant]))
     return _figure(
-        experiment, pattern, "rate", "Rate", unit, data, figure,
+        experiment, pattern, "rate", "Rate", unit, made,
         "I/Os that ended within the step, by its seconds.",
         [("", rate)],
         reading="Circled: it saturates, more outstanding I/Os bring little. Crossed: it collapses.",
@@ -72,15 +76,17 @@ def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     ]
     steps = [step for _, curve in _curves(experiment, pattern) for step in curve]
     values = [value for step in steps for _, of, _ in shown if (value := of(step))]
-    figure = _over_outstanding(pattern, steps) | {"yaxis": _log_axis(min(values), max(values))}
-    figure["annotations"].append(note("ms, log scale", x=0, y=1, yshift=5))
-    data = [
-        _line(experiment, run, curve, of, f"ms {name}", dash)
-        for run, curve in _curves(experiment, pattern)
-        for name, of, dash in shown
-    ]
+    made = _over_outstanding(steps).update_yaxes(_log_axis(min(values), max(values)))
+    note(made, "ms, log scale", yshift=5)
+    made.add_traces(
+        [
+            _line(experiment, run, curve, of, f"ms {name}", dash)
+            for run, curve in _curves(experiment, pattern)
+            for name, of, dash in shown
+        ]
+    )
     return _figure(
-        experiment, pattern, "latency", "Latency", "ms", data, figure,
+        experiment, pattern, "latency", "Latency", "ms", made,
         "From issuing an I/O to its end. A percentile is left out where the sample is too small for it.",
         [(name, of) for name, of, _ in shown],
         key=[KeyItem(name, NEUTRAL, dash) for name, _, dash in shown],
@@ -103,28 +109,21 @@ def _histogram(
     spread = {step.outstanding: _binned(step) for step in curve}
     places = [place for bins in spread.values() for place in bins]
     low, high = min(places), max(places)
-    data = []
+    where = list(range(low, high + 2))
+    made = chart(230).update_xaxes(_log_axis(_edge(low), _edge(high + 1)), title={"text": "ms, log scale"})
     for position, (outstanding, bins) in enumerate(spread.items(), 1):
-        where = list(range(low, high + 2))
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [_edge(place) for place in where],
-                "y": [100 * bins.get(place, 0.0) for place in where],
-                "line": {"color": look.colour, "width": 2, "shape": "hv"},
-                "opacity": 0.25 + 0.75 * position / len(spread),
-                "name": f"{outstanding}",
-                "hovertemplate": f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
-            }
+        made.add_scatter(
+            mode="lines",
+            x=[_edge(place) for place in where],
+            y=[100 * bins.get(place, 0.0) for place in where],
+            line={"color": look.colour, "width": 2, "shape": "hv"},
+            opacity=0.25 + 0.75 * position / len(spread),
+            name=f"{outstanding}",
+            hovertemplate=f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
         )
-    top = max(share for bins in spread.values() for share in bins.values()) * 100
-    figure = layout(230) | {
-        "xaxis": _log_axis(_edge(low), _edge(high + 1))
-        | {"showgrid": False, "title": {"text": "ms, log scale", "font": {"size": 11}, "standoff": 8}},
-        "yaxis": value_axis(top),
-    }
-    figure["annotations"].append(note("% of I/Os", x=0, y=1, yshift=5))
+    made.update_xaxes(showline=False, ticks="")
+    made.update_yaxes(range=from_zero(highest(made)))
+    note(made, "% of I/Os", yshift=5)
     title = "Latencies" + (f", {run.variant}" if len(experiment.runs) > 1 else "")
     return Figure(
         id=f"probe-{pattern.name}-histogram-{number}",
@@ -138,7 +137,7 @@ def _histogram(
         )
         + ".",
         method=f"Share of the I/Os of a step in each of {BINS_PER_DECADE} bins per power of ten.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["outstanding", "I/Os", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"],
         rows=[
             [str(step.outstanding), format.count(step.ios), *(format.number(ms) for ms in step.latency_ms.values())]
@@ -170,50 +169,45 @@ def _curves(experiment: ProbeExperiment, pattern: Pattern) -> list[tuple[ProbeRu
 
 def _line(
     experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], of: Value, unit: str, dash: str
-) -> dict[str, Any]:
+) -> go.Scatter:
     look = _looks(experiment)[run.variant]
     values = [of(step) for step in curve]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [step.outstanding for step in curve],
-        "y": values,
-        "name": plain(run.variant),
-        "line": {"color": look.colour, "width": 2, "dash": dash},
-        "marker": {"color": look.colour, "symbol": look.symbol, "size": 7},
-        "text": [f"{format.number(value)} {unit}  {plain(run.variant)}" for value in values],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    return go.Scatter(
+        mode="lines+markers",
+        x=[step.outstanding for step in curve],
+        y=values,
+        name=plain(run.variant),
+        line={"color": look.colour, "width": 2, "dash": dash},
+        marker={"color": look.colour, "symbol": look.symbol, "size": 7},
+        text=[f"{format.number(value)} {unit}  {plain(run.variant)}" for value in values],
+    )
 
 
-def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[dict[str, Any]]:
+def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[go.Scatter]:
     """Where the pattern saturates, and where it collapses."""
     found = next(one for one in run.saturations if one.pattern == pattern)
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [depth],
-            "y": [of(step) for step in curve if step.outstanding == depth],
-            "marker": {"color": look.colour, "symbol": symbol, "size": 16, "line": {"width": 2}},
-            "hovertemplate": f"{plain(run.variant)} {word}<extra></extra>",
-        }
+        go.Scatter(
+            mode="markers",
+            x=[depth],
+            y=[of(step) for step in curve if step.outstanding == depth],
+            marker={"color": look.colour, "symbol": symbol, "size": 16, "line": {"width": 2}},
+            hovertemplate=f"{plain(run.variant)} {word}<extra></extra>",
+        )
         for word, symbol, depth in (("saturates", "circle-open", found.knee), ("collapses", "x-open", found.collapse))
         if depth is not None
     ]
 
 
-def _over_outstanding(pattern: Pattern, steps: Sequence[ProbeStep]) -> dict[str, Any]:
+def _over_outstanding(steps: Sequence[ProbeStep]) -> go.Figure:
     depths = sorted({step.outstanding for step in steps})
-    return layout(270) | {
-        "xaxis": axis(
-            type="log",
-            range=[math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
-            tickvals=depths,
-            ticktext=[str(depth) for depth in depths],
-            title={"text": "I/Os outstanding", "font": {"size": 11}, "standoff": 8},
-        )
-    }
+    return chart(270).update_xaxes(
+        type="log",
+        range=[math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
+        tickvals=depths,
+        ticktext=[str(depth) for depth in depths],
+        title={"text": "I/Os outstanding"},
+    )
 
 
 def _log_axis(low: float, high: float) -> dict[str, Any]:
@@ -221,15 +215,9 @@ def _log_axis(low: float, high: float) -> dict[str, Any]:
     shown = [tick for tick in ticks if low * 0.8 <= tick <= high * 1.25]
     if len(shown) > 7:
         shown = [tick for tick in shown if math.log10(tick) % 1 < 1e-9 or math.log10(tick) % 1 > 1 - 1e-9]
-    return axis(
-        type="log",
-        range=[math.log10(low * 0.8), math.log10(high * 1.25)],
-        tickvals=shown,
-        ticktext=[f"{tick:,.12g}" for tick in shown],
-        showgrid=True,
-        showline=False,
-        ticks="",
-    )
+    ticktext = [f"{tick:,.12g}" for tick in shown]
+    ends = [math.log10(low * 0.8), math.log10(high * 1.25)]
+    return {"type": "log", "range": ends, "tickvals": shown, "ticktext": ticktext, "zeroline": False}
 
 
 def _figure(
@@ -238,8 +226,7 @@ def _figure(
     id: str,
     title: str,
     unit: str,
-    data: list[dict[str, Any]],
-    figure: dict[str, Any],
+    made: go.Figure,
     method: str,
     values: Sequence[tuple[str, Value]],
     key: Sequence[KeyItem] = (),
@@ -263,7 +250,7 @@ def _figure(
             for run, name, of, curve in names
         ),
         method=method,
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["outstanding", *(f"{run.variant} {name}".strip() for run, name, _, _ in names)],
         rows=[[str(depth), *(cell(curve, of, depth) for _, _, of, curve in names)] for depth in depths],
         key=list(key),

@@ -1,15 +1,18 @@
 """Charts of runs of queries: bars for all queries, variant beside variant, and a curve for each over parallelism."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+
+import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.figures import Figure, chart, from_zero, highest, note, rounded
 from stallmark.report.queries.tables import compared, dop, name_of, times
-from stallmark.report.sections.axis import Figure
-from stallmark.report.style import KeyItem, Look, axis, layout, looks, note, plain, value_axis
+from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 
 MEAN = "mean"
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
@@ -54,7 +57,7 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
             "wait at once, so it may be longer than the run time.",
         )
     )
-    return [figure for figure in figures if figure.plotly["data"]]
+    return [figure for figure in figures if figure.chart.data]
 
 
 def curves(experiment: ExperimentSummary) -> list[Figure]:
@@ -85,42 +88,36 @@ def _relative(found: QueryComparison) -> Figure:
     names = [*found.queries, MEAN]
     seen = _looks(found)
     low, high = 0.8, 1.25
-    data = []
+    made = _chart(names, 340)
     for variant in others:
         values = [_cell_value(variant, found, query, lambda cell: cell.relative) for query in found.queries]
         values.append(variant.relative)
         changed = [bool((cell := _cell(variant, found, query)) and cell.plan_changed) for query in found.queries]
         known = [value for value in values if value]
         low, high = min([low, *known]), max([high, *known])
-        data.append(
-            _trace(variant, seen, names, [None if not v else v - 1 for v in values], [
-                f"{times(v)}  {variant.name}{', another plan' if c else ''}"
+        if not known:
+            continue
+        bar = _bar(
+            variant,
+            seen,
+            [v - 1 if v else None for v in values],
+            [
+                f"{times(v)}  {variant.name}{', another plan' * c}"
                 for v, c in zip(values, [*changed, False], strict=True)
-            ])
-            | {
-                "base": 1,
-                "marker": {
-                    "color": seen[variant.name].colour,
-                    "pattern": {"shape": ["/" if c else "" for c in [*changed, False]]},
-                },
-            }
-        )  # fmt: skip
-    if not any(value is not None for trace in data for value in trace["y"]):
-        data = []
+            ],
+        )
+        made.add_trace(bar.update(base=1, marker={"pattern": {"shape": ["/" * c for c in [*changed, False]]}}))
     margin = math.log10(high / low) * 0.06
-    figure = _layout(names, 340) | {
-        "yaxis": axis(
-            type="log",
-            range=[math.log10(low) - margin, math.log10(high) + margin],
-            tickvals=[tick for tick in _TICKS if low * 0.9 <= tick <= high * 1.1],
-            ticktext=[f"{tick:g}×" for tick in _TICKS if low * 0.9 <= tick <= high * 1.1],
-            showgrid=True,
-            showline=False,
-            ticks="",
-        ),
-        "shapes": [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": {"width": 1}}],
-    }
-    figure["annotations"].append(note(plain(f"run time, {found.baseline} = 1, log scale"), x=0, y=1, yshift=5))
+    ticks = [tick for tick in _TICKS if low * 0.9 <= tick <= high * 1.1]
+    made.update_yaxes(
+        type="log",
+        range=[math.log10(low) - margin, math.log10(high) + margin],
+        tickvals=ticks,
+        ticktext=[f"{tick:g}×" for tick in ticks],
+        zeroline=False,
+    )
+    made.add_hline(1, line={"color": NEUTRAL, "width": 1})
+    note(made, f"run time, {found.baseline} = 1, log scale", yshift=5)
     return Figure(
         id="query-relative",
         title=f"Run time relative to {found.baseline}",
@@ -132,7 +129,7 @@ def _relative(found: QueryComparison) -> Figure:
         ),
         method=f"Run time of each query in the {PHASES[found.phase]} divided by its run time in {found.baseline}; "
         "below 1 is faster. Mean: geometric mean of all queries, refreshes left out. Hatched: its plan is another one.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["query", *(name_of(variant) for variant in others)],
         rows=[
             [query, *(times(_cell_value(variant, found, query, lambda cell: cell.relative)) for variant in others)]
@@ -146,15 +143,13 @@ def _relative(found: QueryComparison) -> Figure:
 
 def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Value, method: str) -> Figure:
     seen = _looks(found)
-    data, top = [], 0.0
+    made = _chart(found.names, 280)
     for variant in found.variants:
         values = [_cell_value(variant, found, query, value) for query in found.names]
         if any(one is not None for one in values):
-            top = max([top, *(one for one in values if one is not None)])
-            texts = [f"{format.number(one)}  {variant.name}" for one in values]
-            data.append(_trace(variant, seen, found.names, values, texts))
-    figure = _layout(found.names, 280) | {"yaxis": value_axis(top)}
-    figure["annotations"].append(note(plain(unit), x=0, y=1, yshift=5))
+            made.add_trace(_bar(variant, seen, values, [f"{format.number(one)}  {variant.name}" for one in values]))
+    made.update_yaxes(range=from_zero(highest(made)))
+    note(made, unit, yshift=5)
     return Figure(
         id=f"query-{id}",
         title=f"{title} per query",
@@ -162,7 +157,7 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
         emulated=any(variant.emulated for variant in found.variants),
         summary=" ".join(_largest(found, variant, value, unit) for variant in found.variants),
         method=method,
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["query", *(name_of(variant) for variant in found.variants)],
         rows=[
             [query, *(format.number(_cell_value(variant, found, query, value)) for variant in found.variants)]
@@ -174,39 +169,30 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
 
 def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
     seen = _looks(found)
-    data, top = [], 0.0
+    ends = [math.log10(tried[0]) - 0.06, math.log10(tried[-1]) + 0.06]
+    made = chart(200, margin={"t": 22, "b": 30}).update_xaxes(
+        type="log", tickvals=list(tried), ticktext=[str(one) for one in tried], range=ends
+    )
     for variant in found.variants:
         cells = [variant.cell(query, one) for one in tried]
         values = [cell.seconds if cell else None for cell in cells]
         actual = [format.number(cell.actual_dop if cell else None) for cell in cells]
-        top = max([top, *(one for one in values if one is not None)])
         look = seen[variant.name]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": plain(variant.name),
-                "x": list(tried),
-                "y": [_rounded(one) for one in values],
-                "text": [
-                    f"{format.number(one)} s  {plain(variant.name)}, {ran} worked"
-                    for one, ran in zip(values, actual, strict=True)
-                ],
-                "hovertemplate": "%{text}<extra></extra>",
-                "cliponaxis": False,
-                "line": {"color": look.colour, "width": 1.75, "dash": look.dash},
-                "marker": {"size": 7, "color": look.colour, "symbol": look.symbol},
-            }
+        made.add_scatter(
+            mode="lines+markers",
+            name=plain(variant.name),
+            x=list(tried),
+            y=rounded(values),
+            text=[
+                f"{format.number(one)} s  {plain(variant.name)}, {ran} worked"
+                for one, ran in zip(values, actual, strict=True)
+            ],
+            cliponaxis=False,
+            line={"color": look.colour, "width": 1.75, "dash": look.dash},
+            marker={"size": 7, "color": look.colour, "symbol": look.symbol},
         )
-    figure = layout(200) | {
-        "xaxis": axis(
-            type="log", tickvals=list(tried), ticktext=[str(one) for one in tried],
-            range=[math.log10(tried[0]) - 0.06, math.log10(tried[-1]) + 0.06],
-        ),
-        "yaxis": value_axis(top, nticks=4),
-    }  # fmt: skip
-    figure["margin"] |= {"t": 22, "b": 30}
-    figure["annotations"].append(note("seconds", x=0, y=1, yshift=4))
+    made.update_yaxes(range=from_zero(highest(made)), nticks=4)
+    note(made, "seconds", yshift=4)
     return Figure(
         id=f"query-dop-{query.lower()}",
         title=query,
@@ -220,7 +206,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         ),
         method="Run time over how many processes or threads were allowed to work on the query, log scale; how many did "
         "is in the table of all figures.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["DOP", *(name_of(variant) for variant in found.variants)],
         rows=[
             [dop(one), *(format.number(_seconds(variant, query, one)) for variant in found.variants)]
@@ -234,33 +220,21 @@ def _seconds(variant: QueryVariant, query: str, at: int) -> float | None:
     return cell.seconds if cell else None
 
 
-def _layout(names: Sequence[str], height: int) -> dict[str, Any]:
-    figure = layout(height, bargap=0.25, bargroupgap=0.05, barmode="group")
-    figure["margin"] |= {"t": 24, "b": 30}
-    figure["xaxis"] = axis(
-        tickvals=list(range(len(names))), ticktext=list(names), range=[-0.6, len(names) - 0.4], ticks="",
-        tickfont={"size": 11}, tickangle=0,
-    )  # fmt: skip
-    return figure
+def _chart(names: Sequence[str], height: int) -> go.Figure:
+    """Return an empty chart of bars, a place for each name."""
+    made = chart(height, bargap=0.25, bargroupgap=0.05, barmode="group", margin={"t": 24, "b": 30})
+    ticks = {"tickvals": list(range(len(names))), "ticktext": list(names), "tickfont": {"size": 11}, "tickangle": 0}
+    return made.update_xaxes(range=[-0.6, len(names) - 0.4], ticks="", **ticks)
 
 
-def _trace(
-    variant: QueryVariant,
-    seen: dict[str, Look],
-    names: Sequence[str],
-    values: Sequence[float | None],
-    texts: Sequence[str],
-) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "name": plain(variant.name),
-        "x": list(range(len(names))),
-        "y": [_rounded(value) for value in values],
-        "text": [plain(text) for text in texts],
-        "textposition": "none",
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"color": seen[variant.name].colour},
-    }
+def _bar(variant: QueryVariant, seen: dict[str, Look], values: Sequence[float | None], texts: Sequence[str]) -> go.Bar:
+    return go.Bar(
+        name=plain(variant.name),
+        x=list(range(len(values))),
+        y=rounded(values),
+        text=[plain(text) for text in texts],
+        marker={"color": seen[variant.name].colour},
+    )
 
 
 def _cell(variant: QueryVariant, found: QueryComparison, query: str) -> QueryCell | None:
@@ -278,7 +252,3 @@ def _largest(found: QueryComparison, variant: QueryVariant, value: Value, unit: 
         return f"{variant.name}: not measured."
     most, query = max(known)
     return f"{variant.name}: most in {query}, {format.number(most)} {unit.split(',')[0]}."
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")

@@ -1,30 +1,20 @@
 """How much of the data was active over a run, beside the DRAM and the flash that could hold it."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.report.figures import Figure, chart, note, values_axis
 from stallmark.report.labels import EMULATED, Panel, panels
-from stallmark.report.sections.axis import Figure
-from stallmark.report.sections.timeline import ROWS, bucket_means, bucket_width, known_or_none, measuring_began, scale
-from stallmark.report.style import (
-    DASHES,
-    NEUTRAL,
-    KeyItem,
-    Look,
-    axis,
-    layout,
-    looks,
-    note,
-    plain,
-    rate_axis,
-    value_axis,
-)
+from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale
+from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
 
 HEIGHT = 300
 MIB, GIB = 1 << 20, 1 << 30
@@ -62,50 +52,17 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     sizes = _sizes(runs)
     top = max([*(float(np.nanmax(run.series.line("active_bytes"))) for run in runs), *sizes])
     per, name = (GIB, "GiB") if top >= GIB else (MIB, "MiB")
-    figure = layout(HEIGHT, margin={"l": 56, "r": 14, "t": 40, "b": 46})
-    figure["xaxis"] = axis(
-        title={"text": f"{unit} since measuring began", "font": {"size": 11}, "standoff": 6}, zeroline=False
-    )
-    wide = rate_axis([*(_last(run) / per for run in runs), *(size / per for size in sizes)])
-    figure["yaxis"] = wide or value_axis(top / per)
+    axis, log_scale = values_axis(top / per, [amount / per for amount in (*map(_last, runs), *sizes)])
+    made = chart(HEIGHT, margin={"l": 56, "b": 46}, yaxis=axis)
+    made.update_xaxes(title={"text": f"{unit} since measuring began"})
     counted = any(map(_is_counted, runs))
-    what = f"{name} active since the run began{'' if counted else ', at most'}{', log scale' * bool(wide)}"
-    figure["annotations"].append(note(plain(what), x=0, y=1, yshift=5))
-    data: list[dict[str, Any]] = []
+    note(made, f"{name} active since the run began{'' if counted else ', at most'}{log_scale}", yshift=5)
     for run in runs:
-        variant, repeat = run.steps[0].variant, run.steps[0].repeat
-        width = bucket_width(len(run.series.second), 1)
-        x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
-        for line, opacity in (("active_bytes", 1.0), ("active_minute_bytes", 0.55)):
-            y = bucket_means(run.series.line(line) / per, width)
-            if np.isfinite(y).any():
-                data.append(
-                    {
-                        "type": "scatter",
-                        "mode": "lines",
-                        "name": plain(run.title, 28) + (" (in a minute)" if opacity < 1 else ""),
-                        "x": known_or_none(x, 6),
-                        "y": known_or_none(y),
-                        "hovertemplate": "%{y:,.3~r}",
-                        "opacity": opacity,
-                        "line": {
-                            "color": seen[variant].colour,
-                            "width": 1.75 if opacity == 1 else 1,
-                            "dash": DASHES[(repeat - 1) % len(DASHES)],
-                        },
-                    }
-                )
+        made.add_traces(list(_traces(run, divisor, per, seen[run.steps[0].variant].colour)))
     for size, words in sizes.items():
-        figure["shapes"].append(
-            {
-                "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": size / per, "y1": size / per,
-                "line": {"color": NEUTRAL, "width": 1.25, "dash": "dot"},
-            }
-        )  # fmt: skip
-        height = math.log10(size / per) if wide else size / per  # Plotly takes logarithms of notes, not of lines
-        figure["annotations"].append(
-            note(plain(f"{words}, {format.size(size)}"), x=1, y=height, yref="y", xanchor="right", yshift=1)
-        )
+        made.add_hline(size / per, line={"color": NEUTRAL, "width": 1.25, "dash": "dot"})
+        height = math.log10(size / per) if log_scale else size / per  # Plotly takes logarithms of notes, not of lines
+        note(made, f"{words}, {format.size(size)}", x=1, y=height, yref="y", xanchor="right", yshift=1)
     return Figure(
         id="active-emulated" if panel.emulated else "active",
         title="Active set over time",
@@ -113,15 +70,26 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         emulated=panel.emulated,
         summary=_summary(runs, counted),
         method=_method(runs, counted),
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["run", unit, f"active, {name}", f"in a minute, {name}"],
         rows=[row for run in runs for row in _rows(run, panel, divisor, per)],
-        key=[
-            KeyItem(run.title, seen[run.steps[0].variant].colour, DASHES[(run.steps[0].repeat - 1) % len(DASHES)])
-            for run in runs
-        ],
+        key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
         wide=True,
     )
+
+
+def _traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[go.Scatter]:
+    """Since the run began, and thin and pale in the last minute."""
+    width = bucket_width(len(run.series.second))
+    x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
+    for name, words, thick, opacity in (
+        ("active_bytes", "", 1.75, 1.0),
+        ("active_minute_bytes", " (in a minute)", 1, 0.55),
+    ):
+        y = bucket_means(run.series.line(name) / per, width)
+        if np.isfinite(y).any():
+            style = {"color": colour, "width": thick, "dash": dash_of(run.steps[0].repeat)}
+            yield line(plain(run.title, 28) + words, x, y, line=style, opacity=opacity)
 
 
 def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
@@ -165,14 +133,10 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
 
 
 def _rows(run: RunSummary, panel: Panel, divisor: float, per: int) -> list[list[str]]:
-    width = math.ceil(len(run.series.second) / ROWS)
     name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
-    columns = [
-        bucket_means(line, width)
-        for line in (
-            (run.series.second + 1 - measuring_began(run)) / divisor,
-            run.series.line("active_bytes") / per,
-            run.series.line("active_minute_bytes") / per,
-        )
-    ]
-    return [[name, *(format.number(value) for value in row)] for row in zip(*columns, strict=True)]
+    lines = (
+        (run.series.second + 1 - measuring_began(run)) / divisor,
+        run.series.line("active_bytes") / per,
+        run.series.line("active_minute_bytes") / per,
+    )
+    return [[name, *map(format.number, row)] for row in coarse(lines)]

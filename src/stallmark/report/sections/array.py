@@ -10,8 +10,7 @@ from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_name, is_data_emulated
 from stallmark.record.manifest import HookResult, Manifest
-from stallmark.report.labels import EMULATED, step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import EMULATED, emulated_label, step_labels
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 

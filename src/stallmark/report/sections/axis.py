@@ -1,37 +1,26 @@
-"""Figures against the axis of the experiment, as Plotly JSON with the words and numbers that go with them."""
+"""Figures against the axis of the experiment."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import plotly.graph_objects as go
+from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import doubtful, primary_of, rate
-from stallmark.report.labels import EMULATED, Axis, Panel, panels, step_labels
-from stallmark.report.style import NEUTRAL, KeyItem, Look, axis, layout, looks, note, plain, rate_axis, value_axis
+from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
+from stallmark.report.labels import Axis, Panel, emulated_label, panels, step_labels
+from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text.charts import Metric, known, reading_of, summary_of
 
+_LEFT: dict[str, Any] = {"x": 0}
+_RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
 GAP = 0.1  # of a figure's width, between emulated and bare panels
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart and all that is said with it. `plotly` holds "data" and "layout"; no text in it is mark-up."""
-
-    id: str
-    title: str
-    unit: str
-    emulated: bool
-    summary: str  # what a reader who cannot see it would want to know
-    method: str
-    plotly: dict[str, Any]
-    header: list[str]
-    rows: list[list[str]]
-    key: list[KeyItem] = field(default_factory=list)
-    reading: str = ""  # a line under the title of a chart that needs no key
-    wide: bool = False
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
@@ -161,42 +150,28 @@ def axis_figure(
 ) -> Figure:
     """One chart: a line per emulated variant or device, real devices in a panel of their own."""
     at = Axis.of(experiment)
-    seen = looks([s.variant for s in experiment.steps])
-    hollow = doubtful(experiment)
     parts = panels(experiment.steps)
     tops = [max((v for s in p.steps for m in metrics if known(v := m.value(s))), default=0.0) for p in parts]
     own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
     wide = None
     if at.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
-        wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics], anchor="x")
-    figure = layout(height, bargap=0.45 if len(metrics) == 1 else 0.25)
+        wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics])
+    made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25)
     if not any(p.title for p in parts):
-        figure["margin"]["t"] = 24
-    data: list[dict[str, Any]] = []
-    for number, (panel, (left, right)) in enumerate(zip(parts, _domains(parts), strict=True)):
-        suffix = str(number + 1) if number else ""
-        places = {s.key: i for i, s in enumerate(panel.steps)}
-        for metric in metrics:
-            traces = _lines if at.numeric else _bars
-            data += [
-                trace | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
-                for trace in traces(at, panel, places, metric, seen, len(metrics) > 1, hollow)
-            ]
-        figure[f"xaxis{suffix}"] = _x_axis(at, panel, places) | {"domain": [left, right], "anchor": f"y{suffix}"}
-        if at.title and number == 0:
-            figure[f"xaxis{suffix}"]["title"] = {"text": at.title, "font": {"size": 11}, "standoff": 8}
-        shown = own_scale or number == 0
-        figure[f"yaxis{suffix}"] = wide or value_axis(tops[number] if own_scale else max(tops), anchor=f"x{suffix}") | (
-            {} if shown else {"showticklabels": False}
-        )
-        side = {"x": right, "xanchor": "right"} if number else {"x": left}
+        made.update_layout(margin={"t": 24})
+    for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
+        x, y = _x_axis(at, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
+        words, side = f"{unit}{', log scale' * bool(wide)}", _LEFT
+        if place:
+            y["showticklabels"] = own_scale
+            words, side = "own scale" if own_scale else "same scale", _RIGHT
+        elif at.title:
+            x["title"] = {"text": at.title}
+        made.add_traces(_traces(experiment, at, panel, metrics, place))
+        made.update_layout({f"xaxis{place}": x, f"yaxis{place}": y})
         if panel.title:
-            words = "bare device" if number else plain(panel.title, 30)
-            figure["annotations"].append(note(f"<b>{words}</b>", y=1, yshift=20, **side))
-        unit_words = (
-            f"{unit}{', log scale' * bool(wide)}" if number == 0 else ("own scale" if own_scale else "same scale")
-        )
-        figure["annotations"].append(note(plain(unit_words), y=1, yshift=5, **side))
+            note(made, "bare device" if place else panel.title, 30, bold=True, yshift=20, **side)
+        note(made, words, yshift=5, **side)
     labels = step_labels(experiment)
     return Figure(
         id=id,
@@ -205,7 +180,7 @@ def axis_figure(
         emulated=any(p.emulated for p in parts),
         summary=summary_of(parts, metrics, labels, own_scale),
         method=method,
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["step", *(m.name for m in metrics), "measured", "commits"],
         rows=[
             [
@@ -234,85 +209,79 @@ def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
     ]
 
 
-def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
-    return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
+def _traces(
+    experiment: ExperimentSummary, at: Axis, panel: Panel, metrics: Sequence[Metric], place: str
+) -> list[BaseTraceType]:
+    """Lines against numbers, bars where each step stands in a place of its own."""
+    seen, hollow = looks([s.variant for s in experiment.steps]), doubtful(experiment)
+    draw = _lines if at.numeric else _bars
+    axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
+    return [trace for metric in metrics for trace in draw(at, panel, metric, seen, hollow, len(metrics) > 1, axes)]
 
 
 def _lines(
-    at: Axis,
-    panel: Panel,
-    places: dict[str, int],
-    metric: Metric,
-    seen: dict[str, Look],
-    several: bool,
-    hollow: set[str],
-) -> list[dict[str, Any]]:
+    at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+) -> list[go.Scatter]:
     """Users: a line per variant and repeat. Buffer pool: a line per device and repeat through its variants."""
     by_users = at.kind == "users"
     groups: dict[tuple[str, int], list[StepSummary]] = {}
     for step in panel.steps:
         groups.setdefault((step.variant if by_users else step.device, step.repeat), []).append(step)
-    traces = []
-    for (name, _), steps in groups.items():
-        steps = sorted(steps, key=lambda s: at.x(s, places[s.key]))
-        words = [plain(at.labels[s.key]) + (f" · {metric.name}" if several else "") for s in steps]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": plain(metric.name if several else name),
-                "x": [at.x(s, places[s.key]) for s in steps],
-                "y": [_value(metric.value(s)) for s in steps],
-                "text": [f"{format.number(metric.value(s))}  {w}" for s, w in zip(steps, words, strict=True)],
-                "hovertemplate": "%{text}<extra></extra>",
-                "cliponaxis": False,
-                "line": {"color": seen[name].colour if by_users else NEUTRAL, "width": 1.75, "dash": metric.dash},
-                "marker": {
-                    "size": 8,
-                    "color": [seen[s.variant].colour for s in steps],
-                    "symbol": [seen[s.variant].symbol + ("-open" if s.key in hollow else "") for s in steps],
-                },
-            }
+    return [
+        go.Scatter(
+            mode="lines+markers",
+            name=plain(metric.name if several else name),
+            x=[at.x(s) for s in steps],
+            y=rounded(map(metric.value, steps), 6),
+            text=[
+                f"{format.number(metric.value(s))}  {plain(at.labels[s.key])}{f' · {metric.name}' * several}"
+                for s in steps
+            ],
+            cliponaxis=False,
+            line={"color": seen[name].colour if by_users else NEUTRAL, "width": 1.75, "dash": metric.dash},
+            marker={
+                "size": 8,
+                "color": [seen[s.variant].colour for s in steps],
+                "symbol": [seen[s.variant].symbol + "-open" * (s.key in hollow) for s in steps],
+            },
+            **axes,
         )
-    return traces
+        for (name, _), unsorted in groups.items()
+        for steps in [sorted(unsorted, key=at.x)]
+    ]
 
 
 def _bars(
-    at: Axis,
-    panel: Panel,
-    places: dict[str, int],
-    metric: Metric,
-    seen: dict[str, Look],
-    several: bool,
-    hollow: set[str],
-) -> list[dict[str, Any]]:
+    at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+) -> list[go.Bar]:
     """None for one of several metrics of which nothing is known: it would take the room of a bar."""
     steps = panel.steps
     if several and not any(known(metric.value(step)) for step in steps):
         return []
     return [
-        {
-            "type": "bar",
-            "name": plain(metric.name),
-            "x": [places[s.key] for s in steps],
-            "y": [_value(metric.value(s)) for s in steps],
-            "text": [f"{format.number(metric.value(s))}{'  ' + metric.name if several else ''}" for s in steps],
-            "textposition": "none",
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": {
+        go.Bar(
+            name=plain(metric.name),
+            x=list(range(len(steps))),
+            y=rounded(map(metric.value, steps), 6),
+            text=[f"{format.number(metric.value(s))}{f'  {metric.name}' * several}" for s in steps],
+            marker={
                 "color": [seen[s.variant].colour for s in steps],
                 "opacity": metric.opacity,
-                "pattern": {"shape": ["/" if s.key in hollow else "" for s in steps]},
+                "pattern": {"shape": ["/" * (s.key in hollow) for s in steps]},
             },
-        }
+            **axes,
+        )
     ]
 
 
-def _x_axis(at: Axis, panel: Panel, places: dict[str, int]) -> dict[str, Any]:
-    ticks = {at.x(s, places[s.key]): at.tick(s) for s in panel.steps}
+def _x_axis(at: Axis, panel: Panel) -> dict[str, Any]:
+    if at.numeric:
+        ticks = {at.x(s): at.tick(s) for s in panel.steps}
+    else:
+        ticks = {place: at.tick(s) for place, s in enumerate(panel.steps)}
     values = sorted(ticks)
     low, high = values[0], values[-1]
-    result = axis(tickvals=values, ticktext=[ticks[v] for v in values], tickfont={"size": 11})
+    result = {"tickvals": values, "ticktext": [ticks[v] for v in values], "tickfont": {"size": 11}}
     if at.logarithmic:
         margin = max(0.12, (math.log10(high) - math.log10(low)) * 0.08)
         return result | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
@@ -320,17 +289,13 @@ def _x_axis(at: Axis, panel: Panel, places: dict[str, int]) -> dict[str, Any]:
     return result | {"range": [low - margin, high + margin]}
 
 
-def _domains(parts: Sequence[Panel]) -> list[tuple[float, float]]:
+def _widths(parts: Sequence[Panel]) -> list[float]:
+    """How the panels share a chart's width."""
     if len(parts) == 1:
-        return [(0.0, 1.0)]
+        return [1.0]
     first, second = (len({s.key for s in p.steps}) for p in parts)
     share = min(max(second / (first + second), 0.17), 0.5)
-    return [(0.0, (1 - GAP) * (1 - share)), (1 - (1 - GAP) * share, 1.0)]
-
-
-def _value(value: float | None) -> float | None:
-    """A value for JSON: 6 significant digits, null when unknown."""
-    return float(f"{value:.6g}") if value is not None and math.isfinite(value) else None
+    return [1 - share, share]
 
 
 def _range(values: Sequence[float], write: Callable[[float], str]) -> str:

@@ -7,8 +7,7 @@ from stallmark import format
 from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, StepCause
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
 

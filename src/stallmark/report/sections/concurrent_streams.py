@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.queries.comparison import in_order
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 
 NOTES = [

@@ -1,20 +1,20 @@
 """Measurements made elsewhere beside the throughput of their run: charts, clocks, correlations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, ForeignCounter, ForeignSummary, RunSummary
+from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.labels import EMULATED
-from stallmark.report.sections.axis import Figure
-from stallmark.report.sections.timeline import bucket_means, bucket_width
-from stallmark.report.style import axis, layout, looks, note, plain, value_axis
+from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
+from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 
-HEAD, ROW, FOOT = 34, 96, 48  # px: above the first chart, a chart with its title, the axis below
-ROWS = 12
+HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
 
 def figures(experiment: ExperimentSummary) -> list[Figure]:
@@ -106,56 +106,31 @@ def _correlated(source: ForeignSummary, counter: ForeignCounter) -> list[str]:
 
 
 def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -> Figure:
-    emulated = any(step.emulated for step in run.steps)
-    lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
+    drawn = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
     divisor, unit = format.of_time(span)
-    height = HEAD + ROW * len(lines) + FOOT
-    figure = layout(height, margin={"l": 56, "r": 14, "t": HEAD, "b": FOOT})
-    plot = height - HEAD - FOOT
-    figure["xaxis"] = axis(
-        title={"text": f"{unit} since the run started", "font": {"size": 11}, "standoff": 6},
-        anchor=f"y{len(lines)}",
-        range=[0, span / divisor],
-    )
-    data = []
-    for row, (title, x, y) in enumerate(lines):
-        name = f"{row + 1}" if row else ""
-        top = 1 - row * ROW / plot
-        known = y[np.isfinite(y)]
-        figure[f"yaxis{name}"] = value_axis(
-            float(known.max()) if len(known) else 0.0,
-            domain=[max(top - (ROW - 26) / plot, 0), top],
-            anchor="x",
-            nticks=4,
+    made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(drawn))], HEAD, FOOT)
+    made.update_xaxes(title={"text": f"{unit} since the run started"}, range=[0, span / divisor])
+    for place, top, (title, x, y) in zip(places(len(drawn)), tops, drawn, strict=True):
+        style = {"color": colour, "width": 1.5, "dash": "dot" if place else "solid"}
+        mode = "lines" if len(x) > 60 else "lines+markers"
+        made.add_trace(
+            line(plain(title, 40), x / divisor, y, mode=mode, marker={"size": 4}, line=style, yaxis=f"y{place}")
         )
-        figure["annotations"].append(note(plain(title, 90), x=0, y=top, yshift=3))
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "lines" if len(x) > 60 else "lines+markers",
-                "name": plain(title, 40),
-                "x": [float(f"{v:.6g}") for v in (x / divisor).tolist()],
-                "y": [float(f"{v:.4g}") if np.isfinite(v) else None for v in y.tolist()],
-                "hovertemplate": "%{y:,.3~r}",
-                "line": {"color": colour, "width": 1.5, "dash": "solid" if row == 0 else "dot"},
-                "marker": {"size": 4},
-                "xaxis": "x",
-                "yaxis": f"y{name}",
-            }
-        )
-        figure["shapes"] += _warm_ups(run, f"y{name}", divisor)
+        made.update_layout({f"yaxis{place}": {"range": from_zero(highest(made, place)), "nticks": 4}})
+        note(made, title, 90, y=top, yshift=3)
+    made.update_layout(shapes=_warm_ups(run, divisor, places(len(drawn))))
     return Figure(
         id=f"foreign-{number}",
         title=f"{source.name} beside the throughput of {run.title}",
         unit="",
-        emulated=emulated,
+        emulated=any(step.emulated for step in run.steps),
         summary=_summary(run, source),
         method="Throughput by Stallmark’s clock, every second or means of several; the counters by the clock of "
         f"{source.name}, each sample drawn at the end of its interval. Warm-up is shaded.",
-        plotly={"data": data, "layout": figure},
-        header=[f"{unit} from", *(title for title, _, _ in lines)],
-        rows=list(_rows(lines, span, divisor)),
+        chart=made,
+        header=[f"{unit} from", *(title for title, _, _ in drawn)],
+        rows=list(_rows(drawn, span, divisor)),
         reading=f"Clock of {source.name}: {source.time_zone}; {offset(source)}. One sample every "
         f"{format.seconds(source.interval_s)}.",
         wide=True,
@@ -166,14 +141,14 @@ Line = tuple[str, np.ndarray, np.ndarray]
 
 
 def _throughput(run: RunSummary) -> Line:
-    width = bucket_width(len(run.series.second), 1)
+    width = bucket_width(len(run.series.second))
     x = bucket_means(run.series.second + 0.5, width)
     emulated = f" ({EMULATED} device)" if any(step.emulated for step in run.steps) else ""
     return f"committed transactions per second{emulated}", x, bucket_means(run.series.tps, width)
 
 
 def _samples(counter: ForeignCounter) -> Line:
-    width = bucket_width(len(counter.t), 1)
+    width = bucket_width(len(counter.t))
     unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
     unit = ", per second" if counter.unit == "1/s" else unit
     title = f"{counter.kind}{unit}: {_name(counter)}"
@@ -184,22 +159,9 @@ def _name(counter: ForeignCounter) -> str:
     return f"{counter.name} ({counter.instance})" if counter.instance else counter.name
 
 
-def _warm_ups(run: RunSummary, y: str, divisor: int) -> Iterator[dict]:
-    for step in run.manifest.steps:
-        if step.measure_s > step.begin_s:
-            yield {
-                "type": "rect",
-                "xref": "x",
-                "yref": f"{y} domain",
-                "x0": step.begin_s / divisor,
-                "x1": step.measure_s / divisor,
-                "y0": 0,
-                "y1": 1,
-                "line": {"width": 0},
-                "fillcolor": "#888",
-                "opacity": 0.1,
-                "layer": "below",
-            }
+def _warm_ups(run: RunSummary, divisor: int, plots: Sequence[str]) -> list[dict[str, Any]]:
+    spans = [(step.begin_s, step.measure_s) for step in run.manifest.steps]
+    return [one for begin, end in spans if end > begin for one in shade(begin / divisor, end / divisor, plots)]
 
 
 def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:

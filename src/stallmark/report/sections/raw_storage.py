@@ -5,9 +5,8 @@ from stallmark.analysis.points import group
 from stallmark.analysis.probe.beside_database import achieved_of, beside
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import dram_of, is_data_emulated
-from stallmark.report.labels import step_labels
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.probe import tables as probe_tables
-from stallmark.report.sections.axis import emulated_label
 from stallmark.report.table import Table
 
 

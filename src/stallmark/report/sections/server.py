@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 
 from stallmark import format
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
+from stallmark.report.text import sentence
 
 FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "another database"}
 
@@ -261,7 +262,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         )
         + "; < means less than one.",
         *dict.fromkeys(
-            f"{format.NONE}? {emulated_label(step, labels)}, {one.operation}: {one.doubt}."
+            f"{format.NONE}? {emulated_label(step, labels)}, {one.operation}: {sentence(one.doubt)}"
             for step, one in found
             if one.doubt
         ),
@@ -279,7 +280,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
 _RESOLUTIONS = {1.0: "milliseconds", 0.001: "microseconds"}
 
 
-def _duration(value: float | None, resolution: float | None, doubt: str | None) -> Cell | str:
+def _duration(value: float | None, resolution: float | None, doubt: Finding | None) -> Cell | str:
     if doubt:
         return Cell(f"{format.NONE}?", "none")
     if value is None or resolution is None:

@@ -6,9 +6,9 @@ from stallmark import format
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import signed
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text.steady import method
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
 OUTCOMES = {"met": "", "not met": "bad", "mean only": "apart", "not known": "none"}
@@ -43,7 +43,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
         "at s",
         "p",
     ]
-    methods = list(dict.fromkeys(found.method for _, found in judged))
+    methods = list(dict.fromkeys(method(found) for _, found in judged))
     return Table(header, rows, frozenset({0, 1, 2}), methods)
 
 

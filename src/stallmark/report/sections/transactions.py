@@ -6,8 +6,7 @@ from stallmark import format
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
 from stallmark.format import spoken
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.stats.thresholds import OVER_LIMIT, SAMPLES_BEYOND
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, Gate, StepSummary
-from stallmark.report.labels import step_labels
-from stallmark.report.sections.axis import emulated_label
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text.gates import allowed, asks, figure
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
         where = ", ".join(emulated_label(step, labels) for step in verdict.failed)
         some = f" in {where}" if where and len(experiment.steps) > 1 else ""
         gate = verdict.gate
-        rows.append([gate.name, Cell(verdict.word + some, kind), gate.figure, gate.allowed, gate.asks])
+        rows.append([gate.name, Cell(verdict.word + some, kind), figure(gate), allowed(gate), asks(gate)])
     if not rows:
         return None
     header = ["gate", "verdict", "found", "allowed", "what must hold"]
@@ -68,7 +68,7 @@ def by_step(experiment: ExperimentSummary) -> Table:
 def _cell(gate: Gate | None) -> Cell | str:
     if gate is None:
         return format.NONE
-    return Cell(f"{gate.figure}; {gate.allowed}", {True: "", False: "bad", None: "none"}[gate.passed])
+    return Cell(f"{figure(gate)}; {allowed(gate)}", {True: "", False: "bad", None: "none"}[gate.passed])
 
 
 def _nearness(gate: Gate) -> tuple[bool, float]:

@@ -1,14 +1,18 @@
 """Where the users' time went, and how throughput moved with the stall: one row per step."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
+
+import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
-from stallmark.report.labels import Panel, panels, step_labels
-from stallmark.report.sections.axis import Figure, emulated_label
-from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, axis, layout, looks, note, plain
+from stallmark.report.figures import Figure, note, places, rounded, stacked
+from stallmark.report.labels import Panel, emulated_label, panels, step_labels
+from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
 from stallmark.stats.correlation import Correlation
 
 WAIT_NAMES = {"io": "I/O", "wal": "WAL", "lock": "lock", "cpu": "CPU", "client": "client", "other": "other"}
@@ -24,37 +28,25 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         return None
     labels = step_labels(experiment)
     parts = panels(steps)
-    figure = _rows_layout(parts, labels)
-    data = []
-    for number, panel in enumerate(parts):
-        suffix = str(number + 1) if number else ""
+    made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
+    made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
+    for place, panel in zip(places(len(parts)), parts, strict=True):
         for name in ORDER:
             values = [100 * (s.wait_share or {}).get(name, 0.0) for s in panel.steps]
-            data.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": WAIT_NAMES[name],
-                    "x": [float(f"{v:.4g}") for v in values],
-                    "y": list(range(len(panel.steps))),
-                    "text": [f"{v:.0f}" if v >= 5 else "" for v in values],
-                    "textposition": "inside",
-                    "insidetextanchor": "middle",
-                    "textangle": 0,
-                    "constraintext": "none",
-                    "hovertemplate": "%{x:.1f} %",
-                    "marker": {"color": WAIT_COLOURS[name]},
-                    "xaxis": "x",
-                    "yaxis": f"y{suffix}",
-                }
+            made.add_bar(
+                orientation="h",
+                name=WAIT_NAMES[name],
+                x=rounded(values),
+                y=list(range(len(panel.steps))),
+                text=[f"{v:.0f}" if v >= 5 else "" for v in values],
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                constraintext="none",
+                hovertemplate="%{x:.1f} %",
+                marker={"color": WAIT_COLOURS[name]},
+                yaxis=f"y{place}",
             )
-    figure |= {"barmode": "stack", "bargap": 0.24, "hovermode": "y unified"}
-    figure["xaxis"] = axis(
-        range=[0, 100],
-        tickvals=[0, 25, 50, 75, 100],
-        ticktext=["0", "25", "50", "75", "100 %"],
-        anchor=f"y{len(parts)}" if len(parts) > 1 else "y",
-    )
     return Figure(
         id="waits",
         title="Where the users’ time went",
@@ -65,7 +57,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         "measured interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another "
         "transaction. CPU: running or ready to run. Client: the server waited for the user. A share of time is "
         "not a cause: what remains when the I/O is faster may wait for something else.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["step", *(WAIT_NAMES[n] for n in ORDER), "most frequent waits"],
         rows=[
             [
@@ -94,45 +86,32 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     }
     steps = [s for s in experiment.steps if s.key in found]
     parts = panels(steps)
-    figure = _rows_layout(parts, labels)
-    data = []
-    for at, panel in enumerate(parts):
+    made = _rows_chart(parts, labels, hovermode="closest")
+    ticks = {"tickvals": [-1, -0.5, 0, 0.5, 1], "ticktext": ["−1", "−0.5", "0", "0.5", "1"]}
+    made.update_xaxes(range=[-1.05, 1.05], zeroline=True, **ticks)
+    for place, panel in zip(places(len(parts)), parts, strict=True):
         values = [found[s.key] for s in panel.steps]
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": "r",
-                "x": [round(c.r, 3) for c in values],
-                "y": list(range(len(values))),
-                "error_x": {
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [round(c.high - c.r, 3) for c in values],
-                    "arrayminus": [round(c.r - c.low, 3) for c in values],
-                    "color": NEUTRAL,
-                    "thickness": 2,
-                    "width": 0,
-                },
-                "marker": {
-                    "size": 9,
-                    "color": [seen[s.variant].colour for s in panel.steps],
-                    "symbol": [seen[s.variant].symbol for s in panel.steps],
-                },
-                "text": [f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values],
-                "hovertemplate": "%{text}<extra></extra>",
-                "xaxis": "x",
-                "yaxis": f"y{at + 1}" if at else "y",
-            }
+        made.add_scatter(
+            mode="markers",
+            name="r",
+            x=[round(c.r, 3) for c in values],
+            y=list(range(len(values))),
+            error_x={
+                "symmetric": False,
+                "array": [round(c.high - c.r, 3) for c in values],
+                "arrayminus": [round(c.r - c.low, 3) for c in values],
+                "color": NEUTRAL,
+                "thickness": 2,
+                "width": 0,
+            },
+            marker={
+                "size": 9,
+                "color": [seen[s.variant].colour for s in panel.steps],
+                "symbol": [seen[s.variant].symbol for s in panel.steps],
+            },
+            text=[f"r {_signed(c.r)} [{_signed(c.low)}, {_signed(c.high)}], n {c.n:,}" for c in values],
+            yaxis=f"y{place}",
         )
-    figure["hovermode"] = "closest"
-    figure["xaxis"] = axis(
-        range=[-1.05, 1.05],
-        tickvals=[-1, -0.5, 0, 0.5, 1],
-        ticktext=["−1", "−0.5", "0", "0.5", "1"],
-        zeroline=True,
-        anchor=f"y{len(parts)}" if len(parts) > 1 else "y",
-    )
     left, right, unit = pair
     return Figure(
         id=f"correlation-{number}",
@@ -147,7 +126,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         method=f"Pearson’s r of the changes from one second to the next (differenced series, so that a common "
         f"trend does not pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is "
         "the number of changes. Near zero with a saturated device is expected: users wait all the time.",
-        plotly={"data": data, "layout": figure},
+        chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
             [emulated_label(s, labels), _signed(c.r), _signed(c.low), _signed(c.high), format.count(c.n), unit]
@@ -157,29 +136,18 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     )
 
 
-def _rows_layout(parts: Sequence[Panel], labels: dict[str, str]) -> dict[str, Any]:
-    """Panels stacked from the top, a row of equal height per step, first step uppermost."""
-    heads = [HEAD if p.title else 8 for p in parts]
-    inner = sum(len(p.steps) * ROW for p in parts) + sum(heads)
-    figure = layout(inner + FOOT, margin={"l": 10, "r": 30, "t": 0, "b": FOOT})
-    top = 1.0
-    for number, (panel, head) in enumerate(zip(parts, heads, strict=True)):
-        suffix = str(number + 1) if number else ""
-        begin = top - head / inner
-        end = max(begin - len(panel.steps) * ROW / inner, 0.0)
-        figure[f"yaxis{suffix}"] = axis(
-            domain=[end, begin],
-            range=[len(panel.steps) - 0.5, -0.5],
-            tickvals=list(range(len(panel.steps))),
-            ticktext=[plain(labels[s.key], 24) for s in panel.steps],
-            showline=False,
-            ticks="",
-            anchor="x",
-        )
+def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -> go.Figure:
+    """Return an empty chart with panels below each other, a row of equal height per step, first step uppermost."""
+    plots = [(HEAD if panel.title else 8, len(panel.steps) * ROW) for panel in parts]
+    made, tops = stacked(plots, 0, FOOT, left=10, right=30, **layout)
+    for place, top, panel in zip(places(len(parts)), tops, parts, strict=True):
+        count = len(panel.steps)
+        rows = {"range": [count - 0.5, -0.5], "tickvals": list(range(count)), "showgrid": False, "zeroline": False}
+        names = [plain(labels[step.key], 24) for step in panel.steps]
+        made.update_layout({f"yaxis{place}": rows | {"ticktext": names}})
         if panel.title:
-            figure["annotations"].append(note(f"<b>{plain(panel.title, 40)}</b>", x=0, y=begin, yshift=3))
-        top = end
-    return figure
+            note(made, panel.title, 40, bold=True, y=top, yshift=3)
+    return made
 
 
 def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 // Draws the figures once. Colours of text and axes come from the style sheet, so a theme redraws nothing.
 (() => {
   const root = document.documentElement;
+  const template = JSON.parse(document.getElementById("template").textContent);
   const figures = JSON.parse(document.getElementById("figures").textContent);
   const charts = Object.keys(figures).map((id) => document.getElementById(id));
   const config = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
@@ -13,7 +14,7 @@
   };
   for (const chart of charts) {
     const { data, layout } = figures[chart.id];
-    Plotly.newPlot(chart, data, layout, config).then(() => {
+    Plotly.newPlot(chart, data, { ...layout, template }, config).then(() => {
       scalable(chart);
       chart.on("plotly_afterplot", () => scalable(chart));
     });

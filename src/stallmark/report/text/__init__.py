@@ -7,7 +7,8 @@ Each module of this package registers one function for each kind of finding. Its
         return f"Other programs caused {percent(share)} of the I/O on this storage."
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeVar
@@ -36,7 +37,15 @@ def sentence(finding: Finding) -> str:
     return writers()[finding.kind](**finding.facts)
 
 
-def writers() -> dict[Kind, Writer]:
+def clause(finding: Finding) -> str:
+    """Return the sentence of a finding as the end of another one: in lower case, without its full stop."""
+    text = sentence(finding).removesuffix(".")
+    name = "-" in text.split()[0] or not text[1:2].islower()  # as Trade-Results, I/O
+    return text if name else text[0].lower() + text[1:]
+
+
+@cache
+def writers() -> Mapping[Kind, Writer]:
     """Return the function that words each kind, of all modules of this package."""
     for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")

@@ -1,14 +1,13 @@
-"""The lab: an emulated array as a block device, on which files, file systems and containers can live (Linux, root).
+"""The emulated array as a block device, on which files, file systems and containers can live (Linux, root).
 
 A backing file is served by nbdkit with a plugin of ours (plugin.c), which delays each I/O as the emulated array would
-(engines/slow_device/model.h); nbdfuse makes a file of that, and a loop device with direct I/O a block device:
+(storage/emulator/model.h); nbdfuse makes a file of that, and a loop device with direct I/O a block device:
 
     backing file <- nbdkit + plugin <- nbdfuse, 64 connections <- /dev/loopN
 
 Everything measured on it is EMULATED, and is to be labelled so.
 """
 
-from stallmark.storage.block_device.errors import LabError
-from stallmark.storage.block_device.facts import Facts, behind, lab_of
+from stallmark.storage.block_device.facts import BlockDeviceError, Facts, behind, emulated_array_of
 
-__all__ = ["Facts", "LabError", "behind", "lab_of"]
+__all__ = ["BlockDeviceError", "Facts", "behind", "emulated_array_of"]

@@ -1,4 +1,4 @@
-"""A lab's life: created, changed, looked at, destroyed; also what a crash has left of one."""
+"""An emulated array's life: created, changed, looked at, destroyed; also what a crash has left of one."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
 from stallmark.storage.block_device import needs, parts
-from stallmark.storage.block_device.errors import LabError
-from stallmark.storage.block_device.facts import Facts, Places
+from stallmark.storage.block_device.facts import BlockDeviceError, Facts, Places
 from stallmark.storage.block_device.path import measure_path, waits_for
-from stallmark.storage.emulator import DeviceCounters, DeviceModel, layout
+from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
 from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
 from stallmark.storage.emulator.shared import SharedState, engage, exchange
 
@@ -28,16 +27,16 @@ _KEEP_FREE = 0.05
 class Done(NamedTuple):
     """What the array has done since it became what it is."""
 
-    counters: DeviceCounters
+    counters: ArrayCounters
     path_ms: float
-    """What an I/O took on its way there and back when the lab was created: the array waits that much less."""
+    """What an I/O took on its way there and back when it was created: the array waits that much less."""
     waited_ms: float | None
     """What a read has taken at the block device, whatever it met on its way to the array and back. None while there was
     none, and where the way there cuts large reads into pieces: the array counts those."""
 
 
-class Lab:
-    """The lab of that name below `home`, whether it is there or not."""
+class BlockDeviceArray:
+    """The emulated array of that name below `home`, whether it is there or not."""
 
     def __init__(self, home: Path, name: str):
         self.name = name
@@ -60,21 +59,23 @@ class Lab:
                 return f"its {name} is gone"
         return None if loop in parts.loops(self._places) else f"its {loop} is gone"
 
-    def create(self, size: int, model: DeviceModel) -> Facts:
+    def create(self, size: int, model: ArrayModel) -> Facts:
         """Make it, of that many bytes. What a crash has left of an attempt is removed first.
 
-        Raises LabError if there is one already, or anything that it needs is missing.
+        Raises BlockDeviceError if there is one already, or anything that it needs is missing.
         """
         needs.check()
         if size < SMALLEST:
-            raise LabError(f"A lab of {size:,} bytes is too small: take 64MiB or more.")
+            raise BlockDeviceError(f"An emulated array of {size:,} bytes is too small: take 64MiB or more.")
         self._places.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
             facts = self._places.read()
             if facts is not None and facts.loop is not None:
                 why = self.broken()
                 state = f"is broken ({why})" if why else f"exists ({facts.loop})"
-                raise LabError(f"The lab {self.name} {state}: `stallmark lab destroy {self.name}` removes it.")
+                raise BlockDeviceError(
+                    f"The emulated array {self.name} {state}: `stallmark array destroy {self.name}` removes it."
+                )
             self._clear()
             facts = Facts(name=self.name, size=size, model=model)
             try:
@@ -84,7 +85,7 @@ class Lab:
                 self._undo(error)
                 raise
 
-    def change(self, model: DeviceModel) -> Facts:
+    def change(self, model: ArrayModel) -> Facts:
         """Another array from now on, with empty flash; what is on the device stays."""
         with self._locked():
             self._check_whole()
@@ -107,19 +108,21 @@ class Lab:
     def destroy(self) -> None:
         """Remove it and all that is on it, or what a crash has left of it.
 
-        Raises LabError while the block device is mounted or in use.
+        Raises BlockDeviceError while the block device is mounted or in use.
         """
         with self._locked():
             self._clear()
             self._forget()
 
-    def _absent(self) -> LabError:
-        return LabError(f"There is no lab {self.name}: `stallmark lab list` shows those that are there.")
+    def _absent(self) -> BlockDeviceError:
+        return BlockDeviceError(
+            f"There is no emulated array {self.name}: `stallmark array list` shows those that are there."
+        )
 
     def _check_whole(self) -> None:
         if why := self.broken():
-            raise LabError(
-                f"The lab {self.name} is broken ({why}): destroy it and create it again; what was on it is lost."
+            raise BlockDeviceError(
+                f"The emulated array {self.name} is broken ({why}): destroy it and create it again; its data are lost."
             )
 
     def _start(self, facts: Facts) -> Facts:
@@ -142,27 +145,27 @@ class Lab:
         places = self._places
         for loop in parts.loops(places):
             if users := parts.users_of(loop):
-                raise LabError(
+                raise BlockDeviceError(
                     f"{loop} is in use ({', '.join(users)}): unmount it, end what uses it, and do the same again."
                 )
             parts.detach(loop, places)
         parts.unmount(places)
         parts.end(parts.processes(places, "nbdfuse", "nbdkit"))
         if parts.is_mounted(places):
-            raise LabError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
+            raise BlockDeviceError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
         shutil.rmtree(places.runtime, ignore_errors=True)
         places.disk.unlink(missing_ok=True)
 
     def _undo(self, error: BaseException) -> None:
-        """Leave nothing of an attempt that failed; raises LabError, with what it failed of, where that fails, too."""
+        """Leave nothing of an attempt that failed; raise BlockDeviceError, with its reason, where that fails, too."""
         try:
             self._clear()
             self._forget()
         except (StallmarkError, OSError) as left:
             first, second = (str(one).rstrip(".") for one in (error, left))
-            raise LabError(
-                f"{first or 'It was interrupted'}; what had been made of the lab is still there ({second}): "
-                f"`stallmark lab destroy {self.name}` removes it."
+            raise BlockDeviceError(
+                f"{first or 'It was interrupted'}; what had been made of the emulated array is still there ({second}): "
+                f"`stallmark array destroy {self.name}` removes it."
             ) from error
 
     def _forget(self) -> None:
@@ -179,7 +182,9 @@ class Lab:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LabError(f"Another command is at work on the lab {self.name}: wait for its end.") from None
+                raise BlockDeviceError(
+                    f"Another command is at work on the emulated array {self.name}: wait for its end."
+                ) from None
             if not os.path.samestat(os.fstat(lock.fileno()), self._stat_lock()):
                 raise self._absent()  # destroyed between our opening and locking of it
             yield
@@ -197,25 +202,27 @@ def _from_now(facts: Facts, device: layout.Device) -> Facts:
     return facts.model_copy(update={"counters_before": all_counters_of(device), "waits_before": waits_for(facts.loop)})
 
 
-def labs(home: Path) -> list[Lab]:
+def arrays(home: Path) -> list[BlockDeviceArray]:
     """Those below `home`, also the remains of some."""
     if not home.is_dir():
         return []
-    return [Lab(home, folder.name) for folder in sorted(home.iterdir()) if (folder / "lab.json").exists()]
+    return [
+        BlockDeviceArray(home, folder.name) for folder in sorted(home.iterdir()) if (folder / "array.json").exists()
+    ]
 
 
 def _allocate(file: Path, size: int) -> None:
     disk = shutil.disk_usage(file.parent)
     if disk.free - size < _KEEP_FREE * disk.total:
-        raise LabError(
-            f"{file.parent} has {disk.free / 2**30:.1f} GiB free, too little for a lab of {size / 2**30:.1f} GiB and "
+        raise BlockDeviceError(
+            f"{file.parent} has {disk.free / 2**30:.1f} GiB free, too little for {size / 2**30:.1f} GiB and "
             f"the {_KEEP_FREE:.0%} of the disk that are left free: make room, or make it smaller."
         )
     with file.open("xb") as stream:
         try:
             os.posix_fallocate(stream.fileno(), 0, size)
         except OSError as error:
-            raise LabError(
+            raise BlockDeviceError(
                 f"{size / 2**30:.1f} GiB cannot be taken from the disk below {file.parent} ({error.strerror}), and "
                 "might be missing later: set STALLMARK_HOME to a file system that can, such as ext4 or xfs."
             ) from None

@@ -1,4 +1,4 @@
-"""What this machine must have for a lab, and what remains without it."""
+"""What this machine must have for an emulated array, and what remains without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stallmark.storage.block_device.errors import LabError
+from stallmark.storage.block_device.facts import BlockDeviceError
 from stallmark.storage.emulator import NoCompiler, build
 
 _PROGRAMS = {
@@ -21,44 +21,43 @@ _HEADER = "#include <nbdkit-plugin.h>"
 
 
 def missing() -> str | None:
-    """The first thing that is missing, as the beginning of a sentence; None: a lab can be made."""
+    """Return the first thing that an array as a block device needs and this machine has not, or None."""
     if not sys.platform.startswith("linux"):
-        return f"A lab needs Linux, and this is {sys.platform}"
+        return f"it needs Linux, and this is {sys.platform}"
     if os.geteuid() != 0:
-        return "A lab makes a block device, which only root may (sudo)"
+        return "it needs root (sudo)"
     if not Path("/dev/fuse").exists():
-        return "A lab needs FUSE, and there is no /dev/fuse (modprobe fuse; in a container: --device /dev/fuse)"
+        return "it needs FUSE, and there is no /dev/fuse (modprobe fuse; in a container: --device /dev/fuse)"
     if not Path("/dev/loop-control").exists() and not Path("/dev/loop0").exists():
-        return "A lab needs a loop device, and there is none in /dev (modprobe loop; in a container: --privileged)"
+        return "it needs a loop device, and there is none in /dev (modprobe loop; in a container: --privileged)"
     for program, package in _PROGRAMS.items():
         if shutil.which(program) is None:
-            return f"A lab needs {program}, which is not installed (Debian and Ubuntu: apt install {package})"
+            return f"it needs {program}, which is not installed (Debian and Ubuntu: apt install {package})"
     if (compiler := _compiler()) is None:
-        return "A lab needs a C compiler, and none is on the PATH (Debian and Ubuntu: apt install gcc libc6-dev)"
+        return "it needs a C compiler, and none is on the PATH (Debian and Ubuntu: apt install gcc libc6-dev)"
     seen = subprocess.run([compiler, "-E", "-x", "c", "-"], input=_HEADER.encode(), capture_output=True)
     if seen.returncode != 0:
         return (
-            "A lab needs nbdkit's plugin header, which is not installed (Debian and Ubuntu: apt install "
-            "nbdkit-plugin-dev)"
+            "it needs nbdkit's plugin header, which is not installed (Debian and Ubuntu: apt install nbdkit-plugin-dev)"
         )
     return None
 
 
 def check() -> None:
-    """Raises LabError if anything is missing: one sentence, with what remains possible."""
+    """Raise BlockDeviceError if anything is missing: one sentence, with what remains possible."""
     if why := missing():
-        raise LabError(f"{why}; {_remains()}")
+        raise BlockDeviceError(f"An emulated array as a block device: {why}; {_remains()}")
 
 
 def _remains() -> str:
-    where = "the emulated devices of the embedded PostgreSQL (`device:` in a scenario)"
+    where = "the emulated arrays of the embedded PostgreSQL (`emulated_array:` in a scenario)"
     if not sys.platform.startswith("linux"):
         return f"{where} need Linux, too."
     if _compiler() is None:
         return f"{where} need a C compiler, and none is on the PATH."
     return (
-        "without a lab, the embedded PostgreSQL still runs on the same array by way of its interposer (`device:` in a "
-        "scenario), which needs a C compiler only."
+        "without it, the embedded PostgreSQL still runs on the same array by way of its interposer "
+        "(`emulated_array:` in a scenario), which needs a C compiler only."
     )
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from stallmark.storage.block_device.errors import LabError
-from stallmark.storage.block_device.facts import Places
+from stallmark.storage.block_device.facts import BlockDeviceError, Places
 from stallmark.storage.emulator import build
 
 _CONNECTIONS = 64
@@ -22,13 +21,13 @@ _THREADS = 4
 """Of nbdkit for each connection: nbdfuse deals requests out to them at random, and none is to wait for another."""
 _FUSE_REQUESTS = 256
 """Outstanding, of which the kernel would allow 12."""
-_PATIENCE_S = 15.0
+_TIMEOUT_S = 15.0
 
 
 def plugin(folder: Path) -> Path:
     """Our plugin for nbdkit, compiled against the header of the one that is installed here."""
     source = (resources.files(__package__) / "plugin.c").read_bytes()
-    return build.library("stallmark-lab", {"plugin.c": source}, build.MODEL, folder)
+    return build.library("stallmark-array", {"plugin.c": source}, build.MODEL, folder)
 
 
 def _more_threads(folder: Path) -> Path:
@@ -46,7 +45,7 @@ def start_nbdkit(places: Places) -> None:
         env=_environment(),
     )
     if done.returncode != 0:
-        raise LabError(f"nbdkit did not start ({_last_line(done.stderr)}).")
+        raise BlockDeviceError(f"nbdkit did not start ({_last_line(done.stderr)}).")
 
 
 def start_nbdfuse(places: Places) -> None:
@@ -61,11 +60,11 @@ def start_nbdfuse(places: Places) -> None:
             start_new_session=True,
             env=_environment() | {"LD_PRELOAD": str(_more_threads(places.folder.parent))},
         )
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not places.file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             said = _last_line(places.log.read_text(errors="replace"))
-            raise LabError(f"nbdfuse did not start ({said}).")
+            raise BlockDeviceError(f"nbdfuse did not start ({said}).")
         time.sleep(0.02)
     _let_requests_through(places.mount)
 
@@ -84,7 +83,7 @@ def _let_requests_through(mount: Path) -> None:
         try:
             (connection / limit).write_text(str(_FUSE_REQUESTS))
         except OSError as error:
-            raise LabError(
+            raise BlockDeviceError(
                 f"{connection / limit} cannot be set ({error.strerror}), and the array would never see more than 12 "
                 "I/Os at once; in a container: --privileged."
             ) from None
@@ -95,7 +94,7 @@ def attach_loop(places: Places) -> str:
     command = ["losetup", "--find", "--show", "--direct-io=on", str(places.file)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise LabError(f"No loop device could be had ({_last_line(done.stderr)}).")
+        raise BlockDeviceError(f"No loop device could be had ({_last_line(done.stderr)}).")
     return done.stdout.strip()
 
 
@@ -103,7 +102,7 @@ def attach_loop(places: Places) -> str:
 
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
-    """Those of this lab: they have its own folder's path on their command line."""
+    """Those of this array: they have its own folder's path on their command line."""
     found = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []
@@ -113,7 +112,7 @@ def processes(places: Places, *names: str) -> list[psutil.Process]:
 
 
 def loops(places: Places) -> list[str]:
-    """The block devices on this lab's file, also when that is gone."""
+    """The block devices on this array's file, also when that is gone."""
     done = subprocess.run(["losetup", "--json", "--list", "-O", "NAME,BACK-FILE"], capture_output=True, text=True)
     listed = json.loads(done.stdout)["loopdevices"] if done.stdout.strip() else []
     return [each["name"] for each in listed if (each["back-file"] or "").startswith(f"{places.file}")]
@@ -162,10 +161,12 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def detach(loop: str, places: Places) -> None:
-    """Raises LabError if somebody has the block device open."""
+    """Raises BlockDeviceError if somebody has the block device open."""
     _run(["losetup", "--detach", loop])
     if not _wait(lambda: loop not in loops(places)):
-        raise LabError(f"{loop} is in use: end what has it open (`fuser -v {loop}` names it), and do the same again.")
+        raise BlockDeviceError(
+            f"{loop} is in use: end what has it open (`fuser -v {loop}` names it), and do the same again."
+        )
 
 
 def unmount(places: Places) -> None:
@@ -183,21 +184,20 @@ def end(found: Sequence[psutil.Process]) -> None:
                 getattr(process, signal)()
             except psutil.NoSuchProcess:
                 pass
-        _, found = psutil.wait_procs(found, timeout=_PATIENCE_S / 3)
+        _, found = psutil.wait_procs(found, timeout=_TIMEOUT_S / 3)
 
 
 def _run(command: list[str]) -> None:
     try:
-        subprocess.run(command, capture_output=True, timeout=_PATIENCE_S)
+        subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        raise LabError(
-            f"`{' '.join(command)}` did not come back in {_PATIENCE_S:.0f} s: end what uses the lab, and do the same "
-            "again."
+        raise BlockDeviceError(
+            f"`{' '.join(command)}` did not come back in {_TIMEOUT_S:.0f} s: end what uses the array, and try again."
         ) from None
 
 
 def _wait(condition) -> bool:
-    deadline = time.monotonic() + _PATIENCE_S / 3
+    deadline = time.monotonic() + _TIMEOUT_S / 3
     while not condition():
         if time.monotonic() > deadline:
             return False

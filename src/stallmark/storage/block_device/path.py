@@ -14,14 +14,14 @@ from statistics import median
 from typing import NamedTuple
 
 from stallmark.storage.block_devices import described, read_counters
-from stallmark.storage.emulator import DeviceModel, layout
+from stallmark.storage.emulator import ArrayModel, layout
 from stallmark.storage.emulator.shared import empty_flash, engage
 
 _BLOCK = 8192
 _READS = 200
 _SERVICE_MS = 1.0
 """Not none at all: what falls asleep on the way in the meantime is to be woken up, as with a real model."""
-_STILL = DeviceModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
+_STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
 
 
 class Waits(NamedTuple):

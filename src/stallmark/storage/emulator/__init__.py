@@ -5,30 +5,38 @@ counted) that gives the I/O of chosen directories the service times and queues o
 and flash as a read cache or as a tier (model.h says how). Everything measured on such a device is EMULATED, and
 is to be labelled so.
 
-    with SlowDevices.create(Path("/dev/shm/slow.state"), {"data": data, "wal": data / "pg_wal"},
-                            {"data": DeviceModel(1, 8, 8, 8, 100), "wal": None}, build_dir=cache) as devices:
+    with EmulatedArrays.create(Path("/dev/shm/slow.state"), {"data": data, "wal": data / "pg_wal"},
+                            {"data": ArrayModel(1, 8, 8, 8, 100), "wal": None}, build_dir=cache) as devices:
         server = subprocess.Popen([...], env=os.environ | devices.environment())
         devices.set_model("data", None)      # while it runs
         devices.counters()["data"].reads
 """
 
-from stallmark.storage.emulator.counters import EXTENT_BYTES, ActiveSet, DeviceCounters, FlashCounters
-from stallmark.storage.emulator.devices import CLUSTER, PROBE_FOLDER, SlowDevices
-from stallmark.storage.emulator.errors import NoCompiler, SlowDeviceError, UnsupportedSystem
-from stallmark.storage.emulator.models import DeviceModel, FlashCache, FlashTier
+from stallmark.storage.emulator.arrays import CLUSTER, PROBE_FOLDER, EmulatedArrays
+from stallmark.storage.emulator.counters import EXTENT_BYTES, ActiveSet, ArrayCounters, FlashCounters
+from stallmark.storage.emulator.models import (
+    DISK_SHELF,
+    ArrayModel,
+    EmulatedArrayError,
+    FlashCache,
+    FlashTier,
+    NoCompiler,
+    UnsupportedSystem,
+)
 
 __all__ = [
     "CLUSTER",
+    "DISK_SHELF",
     "EXTENT_BYTES",
     "PROBE_FOLDER",
     "ActiveSet",
-    "DeviceCounters",
-    "DeviceModel",
+    "ArrayCounters",
+    "ArrayModel",
+    "EmulatedArrayError",
+    "EmulatedArrays",
     "FlashCache",
     "FlashCounters",
     "FlashTier",
     "NoCompiler",
-    "SlowDeviceError",
-    "SlowDevices",
     "UnsupportedSystem",
 ]

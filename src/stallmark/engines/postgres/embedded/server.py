@@ -1,4 +1,4 @@
-"""The embedded engine: a PostgreSQL from a pip wheel, in its own directory, with direct I/O.
+"""The embedded server: a PostgreSQL from a pip wheel, in its own directory, with direct I/O.
 
 One folder per database Stallmark built: `data`, `snapshot` (what `reset: restore` starts from), `server.log`, and
 a marker by which we know it as ours. No other PostgreSQL directory is ever touched.
@@ -7,33 +7,23 @@ a marker by which we know it as ours. No other PostgreSQL directory is ever touc
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from stallmark.engines.postgres.embedded.copies import (
-    Snapshot,
-    appearing,
-    clear_wal,
-    place_wal,
-    remove,
-    shares_blocks,
-    sweep,
-)
+from stallmark.engines.postgres.embedded.copies import Snapshot, appearing, clear_wal, place_wal, remove, sweep
 from stallmark.engines.postgres.embedded.ownership import WAL_MARKER, claim, claim_wal, end_leftover, private_folder
-from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary
-from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
 from stallmark.errors import StallmarkError
-from stallmark.storage.emulator import DeviceModel, SlowDevices
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
@@ -60,10 +50,6 @@ _SETTINGS = {
 }
 
 
-_FULL = "No space left on device"
-_WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
-
-
 @dataclass
 class EmbeddedServer:
     """One cluster of ours: made when first started, started and stopped at will, copied while stopped."""
@@ -72,8 +58,8 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
-    models: Mapping[str, DeviceModel] | None = None  # "data" and "wal": emulated devices
-    devices: SlowDevices | None = field(default=None, init=False)
+    models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
+    devices: EmulatedArrays | None = field(default=None, init=False)
     _guard: subprocess.Popen | None = field(default=None, init=False)
     _lock: int | None = field(default=None, init=False)
 
@@ -101,7 +87,7 @@ class EmbeddedServer:
     def start(self) -> None:
         if self.running:
             return
-        _check_pool(self.buffer_pool_bytes)
+        check_pool(self.buffer_pool_bytes)
         if self._lock is None:
             self._lock = claim(self.folder)
         end_leftover(self.data)
@@ -120,13 +106,13 @@ class EmbeddedServer:
             if self.devices is None:
                 state = SHARED_MEMORY / f"{self.socket_folder.name}.devices"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
-                self.devices = SlowDevices.create(state, places, self.models, build_dir=self.folder)
+                self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
 
     def engage_devices(self) -> None:
-        """From now on the emulated devices, if any, are as slow as their models."""
+        """From now on the emulated arrays, if any, are as slow as their models."""
         for name, model in (self.models or {}).items():
             assert self.devices
             self.devices.set_model(name, model)
@@ -137,7 +123,7 @@ class EmbeddedServer:
             if self.devices:
                 self.devices.set_model(name, None)
 
-    def use_devices(self, models: Mapping[str, DeviceModel] | None) -> None:
+    def use_devices(self, models: Mapping[str, ArrayModel] | None) -> None:
         """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
         if (models or None) != self.models:
             self.stop()
@@ -160,7 +146,7 @@ class EmbeddedServer:
             end_leftover(self.data)  # if it was the guard that was killed
 
     def close(self) -> None:
-        """Stop the server and give the folder back, and its emulated devices."""
+        """Stop the server and give the folder back, and its emulated arrays."""
         self.stop()
         self._drop_devices()
         if self._lock is not None:
@@ -225,7 +211,7 @@ class EmbeddedServer:
             initdb = [*as_other_user(), str(binary("initdb")), *arguments, f"--pgdata={draft}"]
             result = subprocess.run(initdb, capture_output=True, text=True)
             if result.returncode:
-                reason = _reason(result.stderr)
+                reason = why_failed(result.stderr)
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
@@ -276,7 +262,7 @@ class EmbeddedServer:
                 self.stop()
                 with self.log.open() as log:
                     log.seek(log_start)
-                    reason = _reason(log.read())
+                    reason = why_failed(log.read())
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
 
@@ -287,96 +273,7 @@ class EmbeddedServer:
             return []
 
 
-class EmbeddedEngine(PostgresEngine):
-    """A database on an embedded server: what a remote one refuses, this can do."""
-
-    is_local = True
-    smallest_pool_bytes = MINIMUM_POOL_BYTES
-
-    def __init__(self, server: EmbeddedServer, database: str):
-        server.start()
-        self.server = server
-        self._original_pool_bytes = server.buffer_pool_bytes
-        super().__init__(server.url(database))
-        admin = PostgresEngine(server.url("postgres"))
-        if not admin.query("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
-            admin.execute(f'CREATE DATABASE "{database}"')
-
-    @property
-    def devices(self) -> SlowDevices | None:  # type: ignore[override]
-        return self.server.devices
-
-    @contextmanager
-    def hold(self) -> Iterator[Callable[[], None]]:
-        """The folder is ours alone as long as the server is open."""
-        yield lambda: None
-
-    def cannot(self, what: str) -> str | None:
-        return None
-
-    def directories(self) -> dict[str, Path]:
-        return self.server.directories()
-
-    def free_bytes(self) -> int:
-        return shutil.disk_usage(self.server.data).free
-
-    def cores(self) -> int:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-    def cap_memory(self, size_bytes: int) -> int:
-        if size_bytes != self.server.buffer_pool_bytes:
-            _check_pool(size_bytes)
-            self.server.stop()
-            self.server.buffer_pool_bytes = size_bytes
-        self.server.start()
-        return self.buffer_pool_bytes()
-
-    def uncap_memory(self) -> None:
-        self.cap_memory(self._original_pool_bytes)
-
-    def emulate(self, models: Mapping[str, DeviceModel] | None) -> None:
-        """Put the server on emulated devices, or back on the real ones; not slow until `engage_devices`."""
-        self.server.use_devices(models)
-        self.server.start()
-
-    def emulated_devices(self) -> Mapping[str, DeviceModel]:
-        return self.server.models or {}
-
-    def gone(self) -> str | None:
-        return None if self.server.running else f"the embedded server ended by itself; its log is {self.server.log}"
-
-    def engage_devices(self) -> None:
-        self.server.engage_devices()
-
-    def relax_devices(self) -> None:
-        self.server.relax_devices()
-
-    def kept_for_restore(self) -> str | None:
-        return self.server.snapshot.of
-
-    def keep_for_restore(self, of: str) -> None:
-        self.server.keep(of)
-
-    def drop_kept(self) -> None:
-        self.server.snapshot.drop()
-
-    def copy_bytes(self, size_bytes: int) -> int:
-        return 0 if shares_blocks(self.server.folder) else size_bytes
-
-    def restore(self) -> None:
-        self.server.restore()
-
-    def drop_caches(self) -> list[str]:
-        """With direct I/O the pool is the only cache of data pages on this machine: a restart empties it."""
-        self.server.stop()
-        self.server.start()
-        return []
-
-    def close(self) -> None:
-        self.server.close()
-
-
-def _check_pool(size_bytes: int) -> None:
+def check_pool(size_bytes: int) -> None:
     if size_bytes < MINIMUM_POOL_BYTES:
         raise StallmarkError(
             f"A buffer pool of {size_bytes} bytes is below the minimum of "
@@ -393,11 +290,3 @@ def _check_port(port: int) -> None:
             raise StallmarkError(
                 f"Port {port} of 127.0.0.1 cannot be had ({error.strerror}): choose another with --port."
             ) from None
-
-
-def _reason(log: str) -> str:
-    """The first line of a server's output that says what went wrong, and what to do against a full disk."""
-    lines = log.strip().splitlines() or ["it said nothing"]
-    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
-    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
-    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said

@@ -1,8 +1,8 @@
 """Is the emulated array as slow as its model says? Random reads by fio on it, beside an independent simulation.
 
-    python -m benchmarks.lab interposer    hit, miss, mixed and tier at 1 to 32 outstanding, through the interposer
-    python -m benchmarks.lab device        the same on a block device of `stallmark lab` (as root)
-    python -m benchmarks.lab cost          what the interposer itself takes of an I/O
+    python -m benchmarks.emulated_array interposer  hit, miss, mixed and tier at 1 to 32 outstanding, interposed
+    python -m benchmarks.emulated_array device      the same on a block device of `stallmark array` (as root)
+    python -m benchmarks.emulated_array cost        what the interposer itself takes of an I/O
 
 The simulation is tests/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one after
 the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
@@ -25,15 +25,15 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from stallmark.storage.block_device.lifecycle import Lab
-from stallmark.storage.emulator import DeviceCounters, DeviceModel, FlashCache, FlashTier, SlowDevices
+from stallmark.storage.block_device.lifecycle import BlockDeviceArray
+from stallmark.storage.emulator import ArrayCounters, ArrayModel, EmulatedArrays, FlashCache, FlashTier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from array_oracle import READ, Oracle
 
 MIB = 1 << 20
 DATA = 512 * MIB
-DISKS = DeviceModel(spindles=6, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
+DISKS = ArrayModel(spindles=6, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
 OUTSTANDING = (1, 2, 4, 8, 16, 32)
 ARRAYS = {
     "miss": DISKS,
@@ -59,8 +59,8 @@ class Home:
 
     file: Path
     environment: dict[str, str]
-    change: Callable[[DeviceModel], object]
-    counters: Callable[[], DeviceCounters]
+    change: Callable[[ArrayModel], object]
+    counters: Callable[[], ArrayCounters]
 
     def fio(self, *options: str) -> dict:
         """What fio says of its reads."""
@@ -132,7 +132,7 @@ def through_the_interposer(seconds: float) -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         file = Path(scratch) / "file"
         _write(file)
-        with SlowDevices.create(
+        with EmulatedArrays.create(
             Path("/dev/shm/stallmark-benchmark"), {"array": Path(scratch)}, {"array": DISKS}, build_dir=Path(scratch)
         ) as devices:  # fmt: skip
             change = partial(devices.set_model, "array")
@@ -141,7 +141,7 @@ def through_the_interposer(seconds: float) -> None:
 
 def on_a_block_device(seconds: float) -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
-        lab = Lab(Path(scratch), "benchmark")
+        lab = BlockDeviceArray(Path(scratch), "benchmark")
         facts = lab.create(DATA, DISKS)
         try:
             print(f"The way there and back takes {lab.done().path_ms:.3f} ms.")
@@ -180,7 +180,7 @@ print((time.process_time_ns() - begin) / len(offsets))
 
 def cost() -> None:
     """CPU time of a read in memory (tmpfs has no direct I/O, so the file is on disk, the time is the CPU's)."""
-    fast = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
+    fast = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
     models = {
         "no interposer": None,
         "a simple device": fast,
@@ -193,7 +193,7 @@ def cost() -> None:
         for _ in range(3):
             for name, model in models.items():
                 state = Path("/dev/shm/stallmark-benchmark")
-                with SlowDevices.create(
+                with EmulatedArrays.create(
                     state, {"array": Path(scratch)}, {"array": model}, build_dir=Path(scratch)
                 ) as devices:
                     extra = devices.environment() if model else {}

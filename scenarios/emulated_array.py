@@ -1,9 +1,9 @@
-"""Emulated devices as a scenario writes them: sizes of flash may be shares of the data, which only the database tells.
+"""The `emulated_array:` of a scenario: sizes of flash may be shares of the data, which only the database tells.
 
-device:
+emulated_array:
   data: {spindles: 12, rpm: 10000, seek_ms: 4, sync_ms: 1, mb_per_s: 150, cache: {size: 25 %}}
 
-What each key means, and its default, is with the devices themselves (src/stallmark/storage/emulator).
+What each key means, and its default, is with the model (src/stallmark/storage/emulator).
 """
 
 from typing import Any, Self
@@ -12,16 +12,16 @@ from pydantic import model_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, Seconds
-from stallmark.scenarios.part import Part
-from stallmark.storage.emulator import DeviceModel, FlashCache, FlashTier
+from stallmark.scenarios.section import Section
+from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
 
 _ANY_DATA = 1024**3
 """Bytes of a database that is not known yet: what does not depend on it is checked all the same."""
 
 
-class _Choice(Part):
+class _Choice(Section):
     def _said(self) -> dict[str, Any]:
-        """Without what was left out, which has the device's own default."""
+        """Return the keys that were given; the others keep the model's defaults."""
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
 
@@ -58,8 +58,8 @@ class TierChoice(_Choice):
         return FlashTier(**said)
 
 
-class DeviceChoice(_Choice):
-    """A device: spindles, with fixed times or mechanical ones, and perhaps flash before them."""
+class EmulatedArray(_Choice):
+    """Spindles, with fixed times or mechanical ones, and perhaps flash before them."""
 
     spindles: int
     read_ms: float | None = None
@@ -76,28 +76,28 @@ class DeviceChoice(_Choice):
         self._resolve(_ANY_DATA)
         return self
 
-    def resolve(self, data_bytes: int | None) -> DeviceModel:
-        """For a database of that size; None: not known yet, and sizes that depend on it are not to be relied upon.
+    def resolve(self, data_bytes: int | None) -> ArrayModel:
+        """Return the model for a database of `data_bytes`; with None, sizes that depend on it are placeholders.
 
-        Raises StallmarkError for a share that is no size the device can have.
+        Raises StallmarkError for a share that is no size its flash can have.
         """
         try:
             return self._resolve(data_bytes or _ANY_DATA)
         except ValueError as error:
-            raise StallmarkError(f"The emulated device cannot be had with this database: {error}") from None
+            raise StallmarkError(f"The emulated array is not possible with this database: {error}") from None
 
-    def _resolve(self, data_bytes: int) -> DeviceModel:
+    def _resolve(self, data_bytes: int) -> ArrayModel:
         flash = {"cache": self.cache, "tier": self.tier}
         said = self._said() | {name: one.resolve(data_bytes) for name, one in flash.items() if one}
-        return DeviceModel(**said)
+        return ArrayModel(**said)
 
 
-class Devices(_Choice):
+class EmulatedArrays(_Choice):
     """Under the embedded server; what is not named stays on the real one."""
 
-    data: DeviceChoice | None = None
-    wal: DeviceChoice | None = None
+    data: EmulatedArray | None = None
+    wal: EmulatedArray | None = None
 
-    def resolve(self, data_bytes: int | None) -> dict[str, DeviceModel]:
+    def resolve(self, data_bytes: int | None) -> dict[str, ArrayModel]:
         named = {"data": self.data, "wal": self.wal}
         return {name: one.resolve(data_bytes) for name, one in named.items() if one}

@@ -1,4 +1,4 @@
-"""The lab's commands: options become an array, arrays become words."""
+"""The emulated array's commands: options become an array, arrays become words."""
 
 import json
 from dataclasses import replace
@@ -6,29 +6,29 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from stallmark.cli.lab_output import DEFAULT, array, long_way, model_of, sentence, sentences
+from stallmark.cli.array import in_words, long_way, model_of, sentence, sentences
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.storage.block_device import Facts
 from stallmark.storage.block_device.lifecycle import Done
-from stallmark.storage.emulator import DeviceCounters, DeviceModel, FlashCache, FlashTier
+from stallmark.storage.emulator import DISK_SHELF, ArrayCounters, ArrayModel, FlashCache, FlashTier
 
 GIB = 1 << 30
-TIERED = replace(DEFAULT, tier=FlashTier(GIB))
+TIERED = replace(DISK_SHELF, tier=FlashTier(GIB))
 NOTHING = dict.fromkeys(["spindles", "rpm", "seek_ms", "mb_per_s", "sync_ms", "cache", "tier"])
 
 
 @pytest.mark.parametrize(
     ("options", "base", "no_flash", "expected"),
     [
-        ({}, DEFAULT, False, DEFAULT),
-        ({"spindles": 3, "cache": GIB}, DEFAULT, False, replace(DEFAULT, spindles=3, cache=FlashCache(GIB))),
-        ({"tier": GIB}, replace(DEFAULT, cache=FlashCache(GIB)), False, TIERED),
+        ({}, DISK_SHELF, False, DISK_SHELF),
+        ({"spindles": 3, "cache": GIB}, DISK_SHELF, False, replace(DISK_SHELF, spindles=3, cache=FlashCache(GIB))),
+        ({"tier": GIB}, replace(DISK_SHELF, cache=FlashCache(GIB)), False, TIERED),
         ({"rpm": 7200.0}, TIERED, False, replace(TIERED, rpm=7200)),
-        ({}, TIERED, True, DEFAULT),
+        ({}, TIERED, True, DISK_SHELF),
     ],
 )  # fmt: skip
-def test_options_change_what_they_name(options, base: DeviceModel, no_flash: bool, expected) -> None:
+def test_options_change_what_they_name(options, base: ArrayModel, no_flash: bool, expected) -> None:
     assert model_of(NOTHING | options, base, no_flash=no_flash) == expected
 
 
@@ -47,17 +47,17 @@ def test_an_array_that_cannot_be_is_refused(options, no_flash: bool, sentence: s
 
 
 def test_it_is_called_emulated_wherever_it_is_named() -> None:
-    facts = Facts(name="one", size=GIB, model=replace(DEFAULT, cache=FlashCache(GIB)), loop="/dev/loop3")
+    facts = Facts(name="one", size=GIB, model=replace(DISK_SHELF, cache=FlashCache(GIB)), loop="/dev/loop3")
     assert sentence(facts, None) == (
         "one (EMULATED), /dev/loop3: 12 spindles of 10,000 rpm, 4 ms a seek, 150 MB/s each, a flash cache of 1.0 GiB."
     )
     assert "destroy one` removes it" in sentence(facts, "its nbdkit is gone")
-    assert "1 spindle of 8 ms a read" in array(DeviceModel(1, 8, 8, 8, 100))
+    assert "1 spindle of 8 ms a read" in in_words(ArrayModel(1, 8, 8, 8, 100))
 
 
 @pytest.mark.parametrize(("late", "words"), [(5, "have."), (6, "have: this machine was too slow for it.")])
 def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: str) -> None:
-    said = list(sentences(Done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4)))
+    said = list(sentences(Done(ArrayCounters(100, 0, 5 * 10**8, *[0] * 6, late=late), 0.254, 5.4)))
     assert said == [
         "Since it was created, or last changed:",
         "100 reads, 5.00 ms each.",
@@ -69,7 +69,7 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
 
 @pytest.mark.parametrize(("waited_ms", "said"), [(None, False), (5.49, False), (5.51, True)])
 def test_who_waits_for_longer_than_the_array_says_is_told(waited_ms: float | None, said: bool) -> None:
-    text = " ".join(sentences(Done(DeviceCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
+    text = " ".join(sentences(Done(ArrayCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
     assert ("At the block device a read took 5.51 ms: the way was longer than measured" in text) == said
 
 
@@ -80,26 +80,26 @@ def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:
 
 def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    listed = CliRunner().invoke(main, ["lab", "list", "--json"])
+    listed = CliRunner().invoke(main, ["array", "list", "--json"])
     assert (listed.exit_code, json.loads(listed.output)) == (0, [])
-    assert "no size" in CliRunner().invoke(main, ["lab", "create", "one", "--size", "big"]).output
-    gone = CliRunner().invoke(main, ["lab", "status", "one"])
+    assert "no size" in CliRunner().invoke(main, ["array", "create", "one", "--size", "big"]).output
+    gone = CliRunner().invoke(main, ["array", "status", "one"])
     assert (gone.exit_code, gone.output) == (
         3,
-        "Error: There is no lab one: `stallmark lab list` shows those that are there.\n",
+        "Error: There is no emulated array one: `stallmark array list` shows those that are there.\n",
     )
 
 
 def test_a_lab_that_cannot_be_read_is_not_in_the_way_of_others(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    facts = Facts(name="two", size=GIB, model=DEFAULT)
+    facts = Facts(name="two", size=GIB, model=DISK_SHELF)
     for name, text in [("one", "{}"), ("two", facts.model_dump_json())]:
-        folder = tmp_path / "lab" / name
+        folder = tmp_path / "arrays" / name
         folder.mkdir(parents=True)
-        (folder / "lab.json").write_text(text)
-    listed = CliRunner().invoke(main, ["lab", "list", "--json"])
+        (folder / "array.json").write_text(text)
+    listed = CliRunner().invoke(main, ["array", "list", "--json"])
     one, two = json.loads(listed.output)
-    assert (one["name"], one["array"]) == ("one", None) and "`stallmark lab destroy one`" in one["broken"]
+    assert (one["name"], one["array"]) == ("one", None) and "`stallmark array destroy one`" in one["broken"]
     assert (two["size_bytes"], two["broken"]) == (GIB, "it was never completed")
-    words = " ".join(CliRunner().invoke(main, ["lab", "list"]).output.split())
+    words = " ".join(CliRunner().invoke(main, ["array", "list"]).output.split())
     assert "one (EMULATED), broken: " in words and "two (EMULATED), broken: it was never" in words

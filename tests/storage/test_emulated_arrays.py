@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.storage.emulator import DeviceCounters, DeviceModel, NoCompiler, SlowDeviceError, SlowDevices, build
+from stallmark.storage.emulator import ArrayCounters, ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
 from stallmark.storage.emulator.shared import SharedState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the slow device exists on Linux only")
 
 BLOCK = 8192
 MIB = 1 << 20
-FAST = DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
-SLOW = DeviceModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=100_000)
+FAST = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
+SLOW = ArrayModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=100_000)
 
 # Run in a process on the slow devices: `block` is aligned as O_DIRECT demands.
 PRELUDE = f"""
@@ -38,7 +38,7 @@ DIRECT, BUFFERED, DSYNC = os.O_RDWR | os.O_DIRECT, os.O_RDWR, os.O_RDWR | os.O_D
 class Bench:
     """Two devices, a file of 4 MiB on each, and a way to run Python code on them."""
 
-    devices: SlowDevices
+    devices: EmulatedArrays
     data: Path
     wal: Path
     state_file: Path
@@ -59,13 +59,13 @@ class Bench:
         assert process.returncode == 0, errors
         return output
 
-    def used(self, code: str, device: str = "data") -> DeviceCounters:
+    def used(self, code: str, device: str = "data") -> ArrayCounters:
         """What `code` alone did to a device."""
         before = self.devices.counters()[device]
         self.run(code)
         after = self.devices.counters()[device]
         assert before.flash is None and after.flash is None
-        return DeviceCounters(
+        return ArrayCounters(
             **{name: value - getattr(before, name) for name, value in vars(after).items() if name != "flash"}
         )
 
@@ -90,7 +90,9 @@ def bench(tmp_path: Path, build_dir: Path) -> Iterator[Bench]:
         pytest.skip("the file system of the temporary directory has no direct I/O")
     directories = {"data": cluster, "wal": cluster / "pg_wal"}
     state_file = tmp_path / "state"
-    with SlowDevices.create(state_file, directories, dict.fromkeys(directories, FAST), build_dir=build_dir) as devices:
+    with EmulatedArrays.create(
+        state_file, directories, dict.fromkeys(directories, FAST), build_dir=build_dir
+    ) as devices:
         yield Bench(devices, *files, state_file)
 
 
@@ -102,7 +104,7 @@ def ms(nanoseconds: int) -> float:
 
 
 @pytest.mark.parametrize("model", [FAST, None], ids=["model", "bare"])
-def test_direct_io_is_counted_exactly(bench: Bench, model: DeviceModel | None) -> None:
+def test_direct_io_is_counted_exactly(bench: Bench, model: ArrayModel | None) -> None:
     bench.devices.set_model("data", model)
     used = bench.used(f"""
 fd = os.open(sys.argv[1], DIRECT)
@@ -118,7 +120,7 @@ os.fsync(fd); os.fdatasync(fd)
     assert (used.writes, used.write_bytes) == (6, 11 * BLOCK)
     assert used.syncs == 2
     assert used.read_ns > 0
-    assert bench.devices.counters()["wal"] == DeviceCounters(*[0] * 10)
+    assert bench.devices.counters()["wal"] == ArrayCounters(*[0] * 10)
 
 
 def test_the_wal_behind_a_symlink_is_its_own_device(bench: Bench) -> None:
@@ -207,7 +209,7 @@ print(time.monotonic() - start)
 
 
 def test_bytes_take_bandwidth(bench: Bench) -> None:
-    bench.devices.set_model("data", DeviceModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=1))
+    bench.devices.set_model("data", ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=1))
     used = bench.used("os.preadv(os.open(sys.argv[1], DIRECT), [block], 0)")
     assert ms(used.read_ns) >= BLOCK / 1e6 * 1e3
 
@@ -231,7 +233,7 @@ for offset in {MIB - BLOCK}, {MIB}: os.preadv(fd, [block], offset)
 
 
 def test_a_buffered_file_pays_at_the_sync_whoever_wrote(bench: Bench) -> None:
-    bench.devices.set_model("wal", DeviceModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=10))
+    bench.devices.set_model("wal", ArrayModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=10))
     wrote = bench.used(
         f"""
 fd = os.open(sys.argv[2], BUFFERED)
@@ -240,7 +242,7 @@ for i in range(10): os.pwrite(fd, block, i * {BLOCK})
 """,
         "wal",
     )
-    assert wrote == DeviceCounters(*[0] * 10)
+    assert wrote == ArrayCounters(*[0] * 10)
 
     synced = bench.used("os.fdatasync(os.open(sys.argv[2], BUFFERED))", "wal")
     assert (synced.writes, synced.write_bytes, synced.syncs) == (1, 10 * BLOCK, 1)
@@ -331,12 +333,12 @@ for i, line in enumerate(sys.stdin):
 def test_impossible_models_are_refused(wrong: dict[str, float]) -> None:
     (name,) = wrong
     with pytest.raises(ValueError, match=rf"^{name} must be "):
-        DeviceModel(**{**vars(SLOW), **wrong})
+        ArrayModel(**{**vars(SLOW), **wrong})
 
 
 def test_wrong_devices_are_refused(tmp_path: Path, build_dir: Path, bench: Bench) -> None:
-    def create(directories: dict[str, Path], models: dict[str, DeviceModel | None]) -> None:
-        SlowDevices.create(tmp_path / "other", directories, models, build_dir=build_dir)
+    def create(directories: dict[str, Path], models: dict[str, ArrayModel | None]) -> None:
+        EmulatedArrays.create(tmp_path / "other", directories, models, build_dir=build_dir)
 
     with pytest.raises(ValueError, match="needs a directory and a model"):
         create({"data": tmp_path}, {"wal": FAST})
@@ -371,7 +373,7 @@ def test_it_is_compiled_once(build_dir: Path) -> None:
 
 
 def test_a_build_directory_that_cannot_be_preloaded_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SlowDeviceError, match="space or a colon"):
+    with pytest.raises(EmulatedArrayError, match="space or a colon"):
         build.interposer(tmp_path / "my cache")
 
 
@@ -410,14 +412,14 @@ def test_closing_removes_the_state_file(bench: Bench) -> None:
     bench.devices.close()
     bench.devices.close()
     assert not bench.state_file.exists()
-    with pytest.raises(SlowDeviceError, match="closed"):
+    with pytest.raises(EmulatedArrayError, match="closed"):
         bench.devices.counters()
 
 
 def test_creating_again_leaves_a_running_server_its_own_state(bench: Bench, build_dir: Path) -> None:
     running = bench.start("sys.stdin.readline(); os.preadv(os.open(sys.argv[1], DIRECT), [block], 0)")
     assert running.poll() is None
-    again = SlowDevices.create(
+    again = EmulatedArrays.create(
         bench.state_file, {"data": bench.data.parent.parent}, {"data": None}, build_dir=build_dir
     )
     with again:

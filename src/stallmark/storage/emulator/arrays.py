@@ -12,9 +12,8 @@ from typing import Self
 
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.build import interposer
-from stallmark.storage.emulator.counters import ActiveSet, DeviceCounters, counters_of, next_interval
-from stallmark.storage.emulator.errors import SlowDeviceError, UnsupportedSystem
-from stallmark.storage.emulator.models import DeviceModel
+from stallmark.storage.emulator.counters import ActiveSet, ArrayCounters, counters_of, next_interval
+from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, UnsupportedSystem
 from stallmark.storage.emulator.shared import SharedState, empty_flash, engage, exchange
 
 CLUSTER = "data"
@@ -24,7 +23,7 @@ PROBE_FOLDER = "stallmark_probe"
 _CLUSTER_PARTS = ("base", "global", "pg_tblspc", PROBE_FOLDER)
 
 
-class SlowDevices:
+class EmulatedArrays:
     """Named devices of known slowness, shared with the server through a state file.
 
     The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and
@@ -38,15 +37,15 @@ class SlowDevices:
         self._library = library
         self._names = names
         self._state: SharedState | None = state
-        self._models: dict[str, DeviceModel | None] = dict.fromkeys(names)
-        self._last: dict[str, DeviceModel] = {}
+        self._models: dict[str, ArrayModel | None] = dict.fromkeys(names)
+        self._last: dict[str, ArrayModel] = {}
 
     @classmethod
     def create(
         cls,
         state_file: Path,
         directories: Mapping[str, Path],
-        models: Mapping[str, DeviceModel | None],
+        models: Mapping[str, ArrayModel | None],
         *,
         build_dir: Path,
     ) -> Self:
@@ -84,7 +83,7 @@ class SlowDevices:
             "STALLMARK_SLOW_DEVICES": str(self._state_file),
         }
 
-    def set_model(self, name: str, model: DeviceModel | None) -> None:
+    def set_model(self, name: str, model: ArrayModel | None) -> None:
         """Change a device while it runs; None is the bare device, still counted.
 
         I/O already queued keeps its time, and later I/O queues behind it. Its flash keeps what is on it while it
@@ -98,7 +97,7 @@ class SlowDevices:
             engage(device, model)
         self._models[name] = model
 
-    def model(self, name: str) -> DeviceModel | None:
+    def model(self, name: str) -> ArrayModel | None:
         """What a device is at the moment; None is the bare device."""
         self._device(name)
         return self._models[name]
@@ -107,7 +106,7 @@ class SlowDevices:
         """Nothing is in a device's cache or tier any more."""
         empty_flash(self._device(name))
 
-    def counters(self) -> dict[str, DeviceCounters]:
+    def counters(self) -> dict[str, ArrayCounters]:
         """The cumulative counters of each device."""
         return {name: counters_of(self._device(name)) for name in self._names}
 
@@ -132,7 +131,7 @@ class SlowDevices:
 
     def _device(self, name: str) -> layout.Device:
         if self._state is None:
-            raise SlowDeviceError("The slow devices have been closed.")
+            raise EmulatedArrayError("The slow devices have been closed.")
         if name not in self._names:
             raise ValueError(f"There is no slow device {name!r}, only {', '.join(self._names)}.")
         return self._state.device(self._names.index(name))

@@ -1,4 +1,4 @@
-"""A database on a block device of the lab: it lives there, is EMULATED, and what it does is what the array counts."""
+"""A database on an emulated array as a block device: it lives there, and the array counts what it does."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from support.embedded_servers import Make, filled
 
 from stallmark.collectors.device import Device
 from stallmark.experiment.manifest import devices_of
-from stallmark.storage.block_device import LabError, needs
-from stallmark.storage.block_device.lifecycle import Lab
-from stallmark.storage.emulator import DeviceModel, FlashCache
+from stallmark.storage.block_device import BlockDeviceError, needs
+from stallmark.storage.block_device.lifecycle import BlockDeviceArray
+from stallmark.storage.emulator import ArrayModel, FlashCache
 
 WHY_NOT = needs.missing()
-MODEL = DeviceModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))
+MODEL = ArrayModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def mounted(device: str, place: Path) -> Iterator[None]:
 
 @pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
 def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
-    lab, place = Lab(tmp_path / "labs", "array"), tmp_path / "array"
-    device = lab.create(700 << 20, MODEL).loop
+    array, place = BlockDeviceArray(tmp_path / "arrays", "array"), tmp_path / "array"
+    device = array.create(700 << 20, MODEL).loop
     assert device
     try:
         with mounted(device, place):
@@ -45,8 +45,8 @@ def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
             [row] = read(Device(engine))
             assert (row["emulated"], row["role"]) == (True, "data+wal")
             assert row["writes"] > 0 and row["syncs"] > 0 and row["spindle_writes"] == row["writes"]
-            with pytest.raises(LabError, match=rf"is in use \({place}\)"):
-                lab.destroy()
+            with pytest.raises(BlockDeviceError, match=rf"is in use \({place}\)"):
+                array.destroy()
             server.close()
     finally:
-        lab.destroy()
+        array.destroy()

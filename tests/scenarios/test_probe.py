@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import Asked, ProbeStep
-from stallmark.scenarios.raw import RawScenario
+from stallmark.scenarios.model import ProbeScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario
 from stallmark.storage.emulator import NoCompiler
 from stallmark.storage.probe import tool
@@ -20,9 +20,9 @@ title: t
 answers: a?
 needs: n
 takes: x
-raw: {size: 32MiB, patterns: [8k-random-read], outstanding: [1, 4], seconds: 1s}
+probe: {size: 32MiB, patterns: [8k-random-read], outstanding: [1, 4], seconds: 1s}
 variants:
-  - {name: disks, device: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}}
+  - {name: disks, emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}}
 """
 
 
@@ -64,8 +64,8 @@ def run(*arguments: str):
 
 def test_the_shipped_one_asks_storage_for_everything_e6_did():
     scenario = read_any_scenario("saturation")
-    assert isinstance(scenario, RawScenario)
-    asked = {(one.pattern.name, one.outstanding) for one in scenario.raw.steps()}
+    assert isinstance(scenario, ProbeScenario)
+    asked = {(one.pattern.name, one.outstanding) for one in scenario.probe.steps()}
     for size in ("8k", "64k"):
         for operation in ("read", "write"):
             assert {(f"{size}-random-{operation}", n) for n in (1, 2, 4, 8, 16, 32)} <= asked
@@ -75,14 +75,15 @@ def test_the_shipped_one_asks_storage_for_everything_e6_did():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("32MiB", "10 %"), "raw.size: 10 % is a share, and there is no data to have a share of"),
+        (("32MiB", "10 %"), "probe.size: 10 % is a share, and there is no data to have a share of"),
         (("[8k-random-read]", "[8k-read]"), "'8k-read' is no pattern of a probe: there are 8k-random-read"),
         (("[1, 4]", "[4, 1]"), r"outstanding must rise: write \[1, 4\]"),
-        (("raw:", "users: 4\nraw:"), "users belongs to a database, and `raw` probes storage without one"),
-        (("device: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),
+        (("probe:", "raw:"), "raw is called probe now: rename it"),
+        (("probe:", "users: 4\nprobe:"), "users belongs to a database, and `probe` without `workload` asks storage"),
+        (("emulated_array: {spindles: 4, read_ms: 5, write_ms: 5, sync_ms: 1, mb_per_s: 100}", "x: 1"), "unknown key"),
         (("variants:", "variants:\n  - {name: real, folder: /mnt}"), "some variants are emulated and others real"),
-        (("variants:", "variants:\n  - {name: none}"), "must have either a device, which is emulated, or a folder"),
-        (("name: disks, device", "name: d, folder: /x, device"), "must have either a device"),
+        (("variants:", "variants:\n  - {name: none}"), "must have either an emulated_array or a folder"),
+        (("name: disks, emu", "name: d, folder: /x, emu"), "must have either an emulated_array"),
     ],
 )
 def test_what_is_wrong_is_said(write, change, sentence):
@@ -91,7 +92,7 @@ def test_what_is_wrong_is_said(write, change, sentence):
 
 
 def test_it_has_no_database(write):
-    with pytest.raises(StallmarkError, match="probes raw storage and has no database: `stallmark run mine` runs it"):
+    with pytest.raises(StallmarkError, match="probes storage and has no database: `stallmark run mine` runs it"):
         read_scenario(write())
 
 
@@ -123,7 +124,7 @@ def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monk
         raise NoCompiler("A slow device needs a C compiler and none is there; install one.")
 
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.storage.emulator.devices.interposer", none)
+    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", none)
     result = run("run", write(), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "needs a C compiler" in result.stderr
 
@@ -136,7 +137,7 @@ def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp
         state.touch()
     monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("stallmark.storage.emulator.devices.interposer", lambda build_dir: None)
+    monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", lambda build_dir: None)
     run("run", write(), "--out", str(tmp_path / "runs"))
     assert sorted(tmp_path.glob("stallmark-raw-*")) == sorted(states[1:])
 

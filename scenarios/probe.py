@@ -1,12 +1,12 @@
-"""Scenarios about raw storage: no database, no users, only I/O of a kind on a file, from few outstanding to many.
+"""A scenario that probes storage: no database, no users, only I/O of a kind on a file, from few outstanding to many.
 
-raw:
+probe:
   size: 1GiB                                 # of the file
   patterns: [8k-random-read, 64k-random-read]
   outstanding: [1, 2, 4, 8, 16, 32]
   seconds: 5s                                # each
 variants:
-  - {name: hard disks, device: {spindles: 8, …}}    # emulated; or
+  - {name: hard disks, emulated_array: {spindles: 8, …}}    # emulated; or
   - {name: array, folder: /mnt/array}               # a real one
 """
 
@@ -18,17 +18,17 @@ from pydantic import Field, field_validator, model_validator
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.record.probe import Asked
-from stallmark.scenarios.device_choice import DeviceChoice
-from stallmark.scenarios.part import Part
-from stallmark.scenarios.variants import VariantName, refuse_twins
+from stallmark.scenarios.emulated_array import EmulatedArray
+from stallmark.scenarios.section import Section, no_twins
+from stallmark.scenarios.variant import VariantName
 from stallmark.storage.probe import OUTSTANDING, find_patterns, steps_of
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 
 
-class RawChoice(Part):
-    """What is asked of storage. Without `patterns`: all there are."""
+class ProbeSteps(Section):
+    """The steps of a probe. Without `patterns`: all of them."""
 
     size: Pool
     patterns: list[str] = []
@@ -66,46 +66,45 @@ class RawChoice(Part):
         return steps_of(find_patterns(self.patterns), self.outstanding)
 
 
-class RawVariant(Part):
-    """One storage: an emulated `device`, or a `folder` on a real one."""
+class ProbeVariant(Section):
+    """One storage: an `emulated_array`, or a `folder` on a real one."""
 
     name: VariantName
-    device: DeviceChoice | None = None
+    emulated_array: EmulatedArray | None = None
     folder: Path | None = None
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
-        if (self.device is None) == (self.folder is None):
-            raise ValueError(
-                f"variant {self.name!r} must have either a device, which is emulated, or a folder on a real one"
-            )
+        if (self.emulated_array is None) == (self.folder is None):
+            raise ValueError(f"variant {self.name!r} must have either an emulated_array or a folder on a real one")
         return self
 
 
-class RawScenario(Part):
-    """One that asks storage itself."""
+class ProbeScenario(Section):
+    """Storage itself is asked."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     title: str
     answers: str
     needs: str
     takes: str
-    raw: RawChoice
-    variants: Annotated[list[RawVariant], Field(min_length=1)]
+    probe: ProbeSteps
+    variants: Annotated[list[ProbeVariant], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
     def _no_database(cls, data: Any) -> Any:
-        if isinstance(data, dict) and (found := [key for key in ("workload", "users", "queries") if key in data]):
+        if isinstance(data, dict) and (found := [key for key in ("users", "queries", "database") if key in data]):
             raise ValueError(
-                f"{found[0]} belongs to a database, and `raw` probes storage without one: remove one of the two"
+                f"{found[0]} belongs to a database, and `probe` without `workload` asks storage alone: add "
+                f"`workload`, or remove {found[0]}"
             )
         return data
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse_twins([variant.name for variant in self.variants])
-        if 0 < sum(variant.device is not None for variant in self.variants) < len(self.variants):
+        no_twins([variant.name for variant in self.variants])
+        if 0 < sum(variant.emulated_array is not None for variant in self.variants) < len(self.variants):
             raise ValueError(
                 "some variants are emulated and others real, and what the one shows says nothing of the other: make a "
                 "scenario of each"
@@ -113,5 +112,5 @@ class RawScenario(Part):
         return self
 
     def run_seconds(self) -> float:
-        """How long I/O is issued in all, without writing the files."""
-        return self.raw.seconds * len(self.raw.steps()) * len(self.variants)
+        """Return the seconds of I/O in all, without writing the files."""
+        return self.probe.seconds * len(self.probe.steps()) * len(self.variants)

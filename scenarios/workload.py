@@ -1,0 +1,73 @@
+"""The `workload:` section of a scenario: which database and transactions, and how large."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from stallmark.errors import StallmarkError
+from stallmark.loaders.plan import checked_seed, loader_for
+from stallmark.scenarios.section import Section
+from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions.mix import deck_of
+
+Weight = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class WorkloadChoice(Section):
+    """The `workload:` section: database and transactions.
+
+    `scale` is in the workload's own measures: `branches` for bank. `mix` has weights of the transactions that users
+    start, or a `read_share`; `locality` is the share of its customers
+    that each of several load machines takes from a part that is its own.
+    """
+
+    name: Literal[WORKLOADS]  # type: ignore[valid-type]
+    scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
+    seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
+    locality: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @field_validator("scale")
+    @classmethod
+    def _complete(cls, given: dict[str, int | float], info: ValidationInfo) -> dict[str, int | float]:
+        """Complete the scale by the workload's defaults."""
+        if "name" not in info.data:  # refused already
+            return given
+        try:
+            return loader_for(info.data["name"]).scale(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("seed")
+    @classmethod
+    def _possible(cls, given: int) -> int:
+        try:
+            return checked_seed(given)
+        except StallmarkError as error:
+            raise ValueError(str(error)) from None
+
+    @field_validator("mix")
+    @classmethod
+    def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
+        if given is not None and "name" in info.data:
+            try:
+                deck_of(find_workload(info.data["name"]), given)
+            except StallmarkError as error:
+                raise ValueError(str(error)) from None
+        return given
+
+    @field_validator("locality")
+    @classmethod
+    def _in_parts(cls, given: float, info: ValidationInfo) -> float:
+        if given and "name" in info.data and not find_workload(info.data["name"]).has_parts:
+            raise ValueError(
+                f"{info.data['name']} has no customers of which a load machine could have a part: remove it"
+            )
+        return given
+
+    def deck(self) -> dict[str, int]:
+        """Cards of each transaction that users may start."""
+        return deck_of(find_workload(self.name), self.mix)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"

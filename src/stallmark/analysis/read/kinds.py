@@ -1,0 +1,13 @@
+"""What is found while a record is read, as kinds of findings."""
+
+from stallmark.analysis.finding import Kind
+
+
+class ReadKind(Kind):
+    """What is wrong with what was recorded, or follows from it at once."""
+
+    HISTOGRAM_FULL = "histogram_full"
+    HISTOGRAM_LOST_EVENTS = "histogram_lost_events"
+    HISTOGRAM_UNIT_UNKNOWN = "histogram_unit_unknown"
+    CLOCK_JUMPED = "clock_jumped"
+    ERROR_BURST = "error_burst"

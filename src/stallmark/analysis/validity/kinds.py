@@ -1,0 +1,54 @@
+"""What the validity of a step is judged by, as kinds of findings."""
+
+from enum import StrEnum
+
+from stallmark.analysis.finding import Kind
+
+
+class ValidityKind(Kind):
+    """Why the figures of a step must not be compared, or say less than they seem to."""
+
+    RUN_INCOMPLETE = "run_incomplete"
+    ENDED_EARLY = "ended_early"
+    COUNTERS_BEGAN_AGAIN = "counters_began_again"
+    COUNTERS_INCOMPLETE = "counters_incomplete"
+    FOREIGN_IO = "foreign_io"
+    TRANSACTIONS_FAILED = "transactions_failed"
+    LITTLES_LAW = "littles_law"
+    STORAGE_ERROR = "storage_error"
+    DRIVER_OVERHEAD = "driver_overhead"
+    EXECUTOR_CPU = "executor_cpu"
+    LATE_STARTS = "late_starts"
+
+
+class GateKind(Kind):
+    """The validity gates, by the names that a reader sees."""
+
+    MIX = "mix"
+    FOLLOWERS = "followers"
+    ABORTS = "aborts"
+    LOCKS = "locks"
+    LIMITS = "p90 limits"
+    LAG = "market lag"
+    CONSISTENCY = "consistency"
+    COMPLETED = "completed"
+
+
+class ServiceLevelKind(Kind):
+    """What was found of a service level, and why it is not of a percentile."""
+
+    READS_TAKE = "reads_take"
+    READS_NOT_KNOWN = "reads_not_known"
+    NO_HISTOGRAM = "no_histogram"
+    TOO_FEW_READS = "too_few_reads"
+    READS_NOT_MEASURED = "reads_not_measured"
+    NOTHING_READ = "nothing_read"
+
+
+class Counted(StrEnum):
+    """Whose counters they are."""
+
+    DATA_FILES = "data files"
+    LOG = "log"
+    DATA_DEVICE = "data device"
+    LOG_DEVICE = "log device"

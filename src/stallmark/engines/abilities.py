@@ -1,0 +1,147 @@
+"""The optional abilities of an engine: an object for each, or `Missing` with the reason why there is none.
+
+if why := engine.memory.refusal():      # before a run: why it cannot be had on this server
+if engine.backup: engine.backup.drop()  # `Missing` is false
+required(engine.memory).cap(size)       # where it was asked for and not refused
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from stallmark.errors import StallmarkError
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+
+AnyAbility = TypeVar("AnyAbility", bound="Ability")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An ability that the engine does not have on any server, and why."""
+
+    reason: str
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def refusal(self) -> str:
+        return self.reason
+
+
+def required(ability: AnyAbility | Missing) -> AnyAbility:
+    """Return the ability; raise StallmarkError with the reason where the engine does not have it."""
+    if isinstance(ability, Missing):
+        raise StallmarkError(f"{ability.reason[0].upper()}{ability.reason[1:]}.")
+    return ability
+
+
+class Ability:
+    def refusal(self) -> str | None:
+        """Return why it cannot be had on this server, as a clause without a full stop; None when it can."""
+        return None
+
+
+class Memory(Ability, ABC):
+    """Cap the buffer pool, and give back the size it had."""
+
+    smallest_bytes: int = 0
+    """`cap` cannot go below this."""
+
+    @abstractmethod
+    def cap(self, size_bytes: int) -> int:
+        """Cap the buffer pool and return the reached size in bytes."""
+
+    @abstractmethod
+    def give_back(self) -> None:
+        """Restore the size that the buffer pool had before the first cap. Do nothing where it was not capped."""
+
+
+class Caches(Ability, ABC):
+    """Empty the buffer pool for a cold start."""
+
+    allowed: bool = False
+    """On a server that others may use: its owner says so."""
+
+    @abstractmethod
+    def empty(self) -> Sequence[str]:
+        """Empty the buffer pool; return what could not be emptied, as sentences for the record."""
+
+
+class Prefill(Ability, ABC):
+    """Fill the buffer pool before a run."""
+
+    @abstractmethod
+    def fill(self, *schemas: str) -> int:
+        """Read the tables and indexes of `schemas` into the pool; return the bytes it read."""
+
+
+class Backup(Ability, ABC):
+    """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
+
+    @abstractmethod
+    def label(self) -> str | None:
+        """Return the label of the copy, as `keep` was told; None without a copy."""
+
+    @abstractmethod
+    def keep(self, label: str) -> None:
+        """Copy the database as it is now, in the place of an earlier copy."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Put the copy in the place of the database."""
+
+    def drop(self) -> None:
+        """Remove the copy, if there is one."""
+
+    def finish_restore(self) -> None:
+        """Restore again where a restore of ours was cut and left a database that nobody can open."""
+
+    def copy_bytes(self, size_bytes: int) -> int:
+        """Return the disk that a copy of a database of `size_bytes` would take."""
+        return size_bytes
+
+
+class Placement(Ability):
+    """Say where the files of a new database are to lie: the right to, which `schema.placement` then uses."""
+
+
+class Devices(Ability, ABC):
+    """The emulated arrays of a server of our own: "data", "wal" or both."""
+
+    @property
+    @abstractmethod
+    def models(self) -> Mapping[str, ArrayModel]:
+        """The models in use, by name; empty on the real devices."""
+
+    @property
+    @abstractmethod
+    def array(self) -> EmulatedArrays | None:
+        """The devices themselves, for their counters; None on the real ones."""
+
+    @abstractmethod
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+        """Put the server on emulated arrays, or back on the real ones; not slow until `engage`."""
+
+    @abstractmethod
+    def engage(self) -> None:
+        """Make emulated arrays, if any, as slow as their models."""
+
+    @abstractmethod
+    def relax(self) -> None:
+        """Make emulated arrays, if any, as fast as the real ones."""
+
+
+class NoDevices(Missing):
+    """Every server is on its real devices: only to emulate some is refused."""
+
+    array: None = None
+    models: Mapping[str, ArrayModel] = {}
+
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+        if models:
+            raise StallmarkError(f"{self.reason[0].upper()}{self.reason[1:]}.")
+
+    def engage(self) -> None: ...
+
+    def relax(self) -> None: ...

@@ -1,0 +1,149 @@
+"""A database on a SQL Server: the way to it, its statements, and which product and edition it is."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+from stallmark.engines import sql_file
+from stallmark.engines.base import ServerIdentity
+from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import api, find_driver
+from stallmark.engines.mssql.sql import execute, rows
+from stallmark.errors import CallFailed, NoConnection, StallmarkError
+
+OLDEST_MAJOR = 14  # SQL Server 2017
+SQL_SERVER_2022, SQL_SERVER_2025 = 16, 17
+
+# Editions by their number (SERVERPROPERTY('EngineEdition')).
+STANDARD, EXPRESS = 2, 4
+AZURE_DATABASE, MANAGED_INSTANCE = 5, 8
+AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
+
+_WHY_NO_CONNECTION = {
+    18456: "the login was refused: check user and password (SQLCMDPASSWORD)",
+    4060: "the database cannot be opened: check its name and the user's right to it",
+    18452: "Windows authentication is not possible from here: name a user in the URL",
+}
+
+_IDENTITY = """\
+SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('ProductLevel') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('Edition') AS nvarchar(128)),
+       CAST(SERVERPROPERTY('EngineEdition') AS int),
+       @@VERSION
+"""
+_MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
+
+
+class Server:
+    """A database on a server named by URL; see `address` for how it is written. No connection is kept."""
+
+    def __init__(self, url: str):
+        self.address = Address.parse(url)
+        self.driver = find_driver()
+
+    def on_database(self, name: str) -> Self:
+        """Return the same server and login, in another database."""
+        return type(self)(replace(self.address, database=name).url())
+
+    @property
+    def where(self) -> str:
+        return self.address.where
+
+    def spec(self) -> str:
+        return self.address.url()
+
+    def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
+        text = self.address.connection_string(self.driver, application)
+        try:
+            return api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S)
+        except api().Error as error:
+            raise NoConnection(f"No connection to {self.where}: {self.why_no_connection(error)}.") from None
+
+    @contextmanager
+    def cursor(self) -> Iterator[Any]:
+        try:
+            with closing(self.connect()) as connection:
+                yield connection.cursor()
+        except api().Error as error:
+            raise failed(error) from error
+
+    def execute(self, sql: str) -> None:
+        with self.cursor() as cursor:
+            execute(cursor, sql)
+
+    def query(self, sql: str, parameters: Any = None) -> list[tuple]:
+        with self.cursor() as cursor:
+            return rows(cursor.execute(sql, *(parameters or ())))
+
+    def why_no_connection(self, error: Exception) -> str:
+        """Return why the driver could not connect and what to do, as a clause without a full stop."""
+        failure = failed(error)
+        number = int(failure.code) if failure.code.isdigit() else 0
+        if number in _WHY_NO_CONNECTION:
+            return _WHY_NO_CONNECTION[number]
+        if "certificate" in failure.message.lower():
+            return f"{failure.message}. If you trust this network, add ?TrustServerCertificate=yes to the URL"
+        if failure.code in ("HYT00", "08001"):
+            return f"{failure.message}. Is the server running, and are host and port right?".rstrip("?")
+        return failure.message
+
+    def identity(self) -> ServerIdentity:
+        return self._identity[0]
+
+    @property
+    def edition(self) -> int:
+        return self._identity[1]
+
+    @property
+    def is_azure_database(self) -> bool:
+        return self.edition == AZURE_DATABASE
+
+    @property
+    def is_babelfish(self) -> bool:
+        return self.identity().product == "Babelfish"
+
+    def has_version(self, major: int) -> bool:
+        """Whether this is at least that major version; the cloud is ahead of every version."""
+        return self.edition in AZURE or self.identity().version[0] >= major
+
+    @cached_property
+    def _identity(self) -> tuple[ServerIdentity, int]:
+        [(version, level, edition, engine_edition, banner)] = self.query(_IDENTITY)
+        major, minor = (int(part) for part in version.split(".")[:2])
+        if "Babelfish" in banner:
+            return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
+        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # which call themselves version 12 for ever
+            raise StallmarkError(f"{self.where} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
+        return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
+
+    def free_bytes(self) -> int | None:
+        """Return what is free in the data files and on the fullest volume that holds one; None where it is not told."""
+        try:
+            [(free,)] = self.query(sql_file.read(__package__, "free_space"))
+        except CallFailed:
+            return None
+        return free
+
+    def why_no_placement(self) -> str | None:
+        """Return why it cannot be said here where a database's files are to lie; None when it can."""
+        if self.edition in AZURE:
+            return "Azure SQL puts a database's files where it wants them"
+        if self.is_babelfish:
+            return f"{self.identity().product} ignores where a database's files are to lie"
+        [(may,)] = self.query(_MAY_CREATE)
+        if not may:
+            return (
+                "this login may not create a database: in master, GRANT CREATE ANY DATABASE TO it, or make it a member "
+                "of dbcreator"
+            )
+        return None
+
+
+def _babelfish_version(banner: str) -> str:
+    found = re.search(r"Babelfish (?:for PostgreSQL )?(?:with SQL Server Compatibility )?[-–]? ?([\d.]+)", banner)
+    return found[1] if found else banner.splitlines()[0]

@@ -1,0 +1,128 @@
+"""The embedded engine: a database on a server of our own, which can do what a remote one refuses."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
+from stallmark.engines.postgres.embedded.copies import shares_blocks
+from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+
+
+class EmbeddedMemory(Memory):
+    smallest_bytes = MINIMUM_POOL_BYTES
+
+    def __init__(self, engine: "EmbeddedEngine"):
+        self._engine = engine
+        self._original_bytes = engine.server.buffer_pool_bytes
+
+    def cap(self, size_bytes: int) -> int:
+        server = self._engine.server
+        if size_bytes != server.buffer_pool_bytes:
+            check_pool(size_bytes)
+            server.stop()
+            server.buffer_pool_bytes = size_bytes
+        server.start()
+        return self._engine.buffer_pool_bytes()
+
+    def give_back(self) -> None:
+        self.cap(self._original_bytes)
+
+
+class EmbeddedCaches(Caches):
+    def __init__(self, server: EmbeddedServer):
+        self._server = server
+
+    def empty(self) -> list[str]:
+        """Restart: with direct I/O the pool is the only cache of data pages on this machine."""
+        self._server.stop()
+        self._server.start()
+        return []
+
+
+class EmbeddedBackup(Backup):
+    """A copy of the data directory, made while the server is stopped."""
+
+    def __init__(self, server: EmbeddedServer):
+        self._server = server
+
+    def label(self) -> str | None:
+        return self._server.snapshot.of
+
+    def keep(self, label: str) -> None:
+        self._server.keep(label)
+
+    def restore(self) -> None:
+        self._server.restore()
+
+    def drop(self) -> None:
+        self._server.snapshot.drop()
+
+    def copy_bytes(self, size_bytes: int) -> int:
+        return 0 if shares_blocks(self._server.folder) else size_bytes
+
+
+class EmbeddedDevices(Devices):
+    def __init__(self, server: EmbeddedServer):
+        self._server = server
+
+    @property
+    def models(self) -> Mapping[str, ArrayModel]:
+        return self._server.models or {}
+
+    @property
+    def array(self) -> EmulatedArrays | None:
+        return self._server.devices
+
+    def use(self, models: Mapping[str, ArrayModel] | None) -> None:
+        self._server.use_devices(models)
+        self._server.start()
+
+    def engage(self) -> None:
+        self._server.engage_devices()
+
+    def relax(self) -> None:
+        self._server.relax_devices()
+
+
+class EmbeddedEngine(PostgresEngine):
+    """A database on an embedded server."""
+
+    is_local = True
+
+    def __init__(self, server: EmbeddedServer, database: str):
+        server.start()
+        self.server = server
+        super().__init__(server.url(database))
+        self.memory = EmbeddedMemory(self)
+        self.caches = EmbeddedCaches(server)
+        self.backup = EmbeddedBackup(server)
+        self.placement = Placement()
+        self.devices = EmbeddedDevices(server)
+        admin = PostgresEngine(server.url("postgres"))
+        if not admin.query("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
+            admin.execute(f'CREATE DATABASE "{database}"')
+
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """Do nothing: the folder is ours alone as long as the server is open."""
+        yield lambda: None
+
+    def directories(self) -> dict[str, Path]:
+        return self.server.directories()
+
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.server.data).free
+
+    def cores(self) -> int:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def gone(self) -> str | None:
+        return None if self.server.running else f"the embedded server ended by itself; its log is {self.server.log}"
+
+    def close(self) -> None:
+        self.server.close()

@@ -1,0 +1,46 @@
+"""Summaries for machines (`--json`): every value of the analysis, and beside each finding its sentence."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.summary import ExperimentSummary, Gate
+from stallmark.report.text import gates, sentence
+
+
+def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
+    """Return everything but the series."""
+    result: dict[str, Any] = in_json(experiment)
+    for run in result["runs"]:
+        del run["series"]
+        for step in run["steps"]:
+            step["emulated"] = bool(step["emulated_roles"])
+    return result
+
+
+def in_json(value: Any) -> Any:
+    """Return a value of the analysis as dicts, lists, texts and numbers. Arrays are left out."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Finding):
+        facts = in_json(value.facts)
+        return {"kind": value.kind, "severity": value.severity, "facts": facts, "sentence": sentence(value)}
+    if isinstance(value, Gate):
+        words: dict[str, Any] = {"name": value.name, "asks": gates.asks(value), "figure": gates.figure(value)}
+        words |= {"allowed": gates.allowed(value), "sentence": sentence(value.failure) if value.failure else None}
+        return words | _of_fields(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _of_fields(value)
+    if isinstance(value, Mapping):
+        return {key: in_json(one) for key, one in value.items() if not isinstance(one, np.ndarray)}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [in_json(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _of_fields(value: Any) -> Any:
+    return in_json({field.name: getattr(value, field.name) for field in fields(value)})

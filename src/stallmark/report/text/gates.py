@@ -1,0 +1,190 @@
+"""The validity gates in words: what must hold, what was found, what is allowed, and why a gate failed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from stallmark.analysis.summary import Gate
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.format import listed, number, percent, plural, spoken
+from stallmark.report.text import says
+
+
+@dataclass(frozen=True)
+class _Words:
+    """`figure` and `allowed` make a cell of a table from a gate's value, limit and facts."""
+
+    asks: str
+    figure: Callable[..., str]
+    allowed: Callable[..., str]
+
+
+def asks(gate: Gate) -> str:
+    """Return what must hold."""
+    return _WORDS[gate.kind].asks
+
+
+def figure(gate: Gate) -> str:
+    """Return what was found."""
+    return _WORDS[gate.kind].figure(value=gate.value, limit=gate.limit, **gate.facts)
+
+
+def allowed(gate: Gate) -> str:
+    """Return what is allowed."""
+    return _WORDS[gate.kind].allowed(limit=gate.limit, **gate.facts)
+
+
+def _at_most(limit: float, **_: object) -> str:
+    return f"≤ {_share(limit)}"
+
+
+def _mix(value: float, transaction: str, **_: object) -> str:
+    return f"{_share(value)} off ({spoken(transaction)})"
+
+
+def _mix_allowed(limit: float, by_chance: bool, **_: object) -> str:
+    return f"≤ {_share(limit)}" + (" (chance)" if by_chance else "")
+
+
+def _followers(each: float, transaction: str, follows: str, **_: object) -> str:
+    return f"{number(each)} {plural(transaction)} per {spoken(follows)}"
+
+
+def _followers_allowed(limit: float, expected_each: float, **_: object) -> str:
+    return f"{number(expected_each)} ± {_share(limit)}"
+
+
+def _aborts(value: float, transaction: str, transaction_rate: float, **_: object) -> str:
+    return f"{_share(value)}{_mostly(transaction, transaction_rate)}"
+
+
+def _limits(value: float, transaction: str, limit_s: float, **_: object) -> str:
+    return f"{_share(value)} of {spoken(transaction)} over {limit_s:g} s"
+
+
+def _lag(value: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float, **_: object) -> str:
+    queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
+    return f"{number(value)} s late, {number(worst_s)} s at most{queue}"
+
+
+def _completed(limit: float, counted: int | None, seen: int, silent_executors: int, **_: object) -> str:
+    if counted is None:
+        return "not counted"
+    if silent_executors:
+        return f"{counted:,} counted, {seen:,} seen, {silent_executors:,} executor killed before its last report"
+    return f"{counted:,} counted, {seen:,} seen{_doubtful(limit)}"
+
+
+_WORDS = {
+    GateKind.MIX: _Words(
+        "each transaction type has its share of the deck, within 1 % or what chance explains", _mix, _mix_allowed
+    ),
+    GateKind.FOLLOWERS: _Words(
+        "the market returns what the users’ orders trigger, within 1 % or what is under way at both ends",
+        _followers,
+        _followers_allowed,
+    ),
+    GateKind.ABORTS: _Words(
+        "few transactions are aborted by a deadlock, serialisation failure or lock timeout, retried or not",
+        _aborts,
+        _at_most,
+    ),
+    GateKind.LOCKS: _Words(
+        "users spend little of their time waiting for each other’s locks", lambda value, **_: _share(value), _at_most
+    ),
+    GateKind.LIMITS: _Words("nine in ten of each type finish within its limit", _limits, _at_most),
+    GateKind.LAG: _Words(
+        "the market’s and the timers’ transactions start when they are due, and no queue grows",
+        _lag,
+        lambda limit, **_: f"≤ {limit:g} s",
+    ),
+    GateKind.CONSISTENCY: _Words(
+        "every consistency condition holds after the run",
+        lambda checked, broken, **_: f"{checked - len(broken)} of {checked} hold",
+        lambda **_: "all",
+    ),
+    GateKind.COMPLETED: _Words(
+        "the database counts what the driver saw committed, up to unknown outcomes",
+        _completed,
+        lambda limit, **_: f"up to {limit:,.0f} more" if limit else "equal",
+    ),
+}
+
+
+@says(GateKind.MIX)
+def _(value: float, limit: float, transaction: str, off: float, by_chance: bool) -> str:
+    return (
+        f"The mix was not that of the deck: {_share(value)} {'more' if off > 0 else 'fewer'} {plural(transaction)} "
+        f"than their share ({_share(limit)} allowed)."
+    )
+
+
+@says(GateKind.FOLLOWERS)
+def _(
+    value: float, limit: float, transaction: str, follows: str, each: float, expected_each: float,
+    under_way_at_begin: float, under_way_at_end: float,
+) -> str:  # fmt: skip
+    why = ": the warm-up was too short, or the market fell behind" if under_way_at_end > under_way_at_begin else ""
+    return (
+        f"{plural(transaction)} per {spoken(follows)}: {number(each)} instead of the expected {number(expected_each)}. "
+        f"When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
+        f"it ended{why}."
+    )
+
+
+@says(GateKind.ABORTS)
+def _(value: float, limit: float, transaction: str, transaction_rate: float) -> str:
+    return (
+        f"Transactions got in each other’s way: {_share(value)} were aborted by deadlocks, serialisation failures or "
+        f"lock timeouts ({_share(limit)} allowed{_mostly(transaction, transaction_rate)}), so this measured contention "
+        "more than storage."
+    )
+
+
+@says(GateKind.LOCKS)
+def _(value: float, limit: float) -> str:
+    return (
+        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed): more "
+        "customers, or fewer users, would ask more of the storage."
+    )
+
+
+@says(GateKind.LIMITS)
+def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequence[tuple[str, float, float]]) -> str:
+    each = listed([f"{spoken(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
+    return f"More than a tenth took longer than the limit: {each}."
+
+
+@says(GateKind.LAG)
+def _(value: float, limit: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float) -> str:
+    late = [f"started {number(value)} s late on average"] if value > limit else []
+    queue = [f"queued up from {number(waiting_first)} to {number(waiting_last)}"] if grows else []
+    return f"The market fell behind: its transactions {listed([*late, *queue])}."
+
+
+@says(GateKind.CONSISTENCY)
+def _(value: float, limit: float, checked: int, broken: Sequence[str]) -> str:
+    names = listed([f"“{name}”" for name in broken])
+    which = f"conditions {names} do" if len(broken) > 1 else f"condition {names} does"
+    return f"The data were wrong after the run: the {which} not hold."
+
+
+@says(GateKind.COMPLETED)
+def _(value: float, limit: float, transaction: str, counted: int, seen: int, silent_executors: int) -> str:
+    why = "commits were lost" if counted < seen else "some were done twice, or by somebody else"
+    return (
+        f"The database counts {counted:,} {plural(transaction)}, the driver saw {seen:,} committed{_doubtful(limit)}: "
+        f"{why}."
+    )
+
+
+def _doubtful(limit: float) -> str:
+    return f" and {limit:,.0f} of unknown outcome" if limit else ""
+
+
+def _mostly(transaction: str, rate: float) -> str:
+    return f", {spoken(transaction)} {_share(rate)}" if rate else ""
+
+
+def _share(value: float) -> str:
+    """Two digits, as thresholds of a few per cent need."""
+    return f"{value * 100:.2g} %" if value < 0.1 else percent(value)

@@ -1,0 +1,73 @@
+"""Was the load steady while it was measured? And the checkpoint cycles that figures are over."""
+
+from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
+from stallmark.format import by, percent, signed
+from stallmark.report.text import says
+from stallmark.stats.thresholds import DRIFT, UNSTEADY_P
+
+
+def method(found: Steadiness) -> str:
+    """Return how it was judged."""
+    if found.drift is None:
+        return "Not judged."
+    return (
+        f"Means of {found.batches} batches of {found.batch_s} s each (correlation of neighbours {found.alike:.2f}, "
+        f"which raises the variance {found.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope "
+        "and its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. "
+        f"Unsteady is what is significant (p < {UNSTEADY_P:g} each) and moves the mean by more than "
+        f"{percent(DRIFT)} over the interval."
+    )
+
+
+@says(SteadyKind.TOO_FEW_SECONDS)
+def _(seconds: int, needed_s: int) -> str:
+    return f"{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
+
+
+@says(SteadyKind.NOTHING_DONE)
+def _(of: Rate) -> str:
+    return f"It cannot be told whether it was steady: {of} was 0."
+
+
+@says(SteadyKind.NOT_TOLD)
+def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float) -> str:
+    may = f"may have changed by anything from {signed(drift_low)} to {signed(drift_high)}"
+    if max(-drift_low, drift_high) > 1:
+        may = "scatters too much"
+    return f"{seconds} s are too short to tell whether it was steady: {of} {may}."
+
+
+@says(SteadyKind.STEADY)
+def _(
+    of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, warm_up_s: int, shift: float
+) -> str:  # fmt: skip
+    after = f", after a warm-up of {warm_up_s} s that moved the mean by {signed(shift)}" if warm_up_s else ""
+    reach = _interval(drift_low, drift_high)
+    return f"Steady: {of} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
+
+
+@says(SteadyKind.STEADY_LATE)
+def _(of: Rate, seconds: int, warm_up_s: int, shift: float) -> str:
+    return (
+        f"It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of} by "
+        f"{signed(shift)}."
+    )
+
+
+@says(SteadyKind.TREND)
+def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, p: float) -> str:
+    reach = _interval(drift_low, drift_high)
+    return f"It never became steady: {of} {by(drift)} ({reach}) over the {seconds} s measured ({_chance(p)})."
+
+
+@says(SteadyKind.LEVEL_CHANGED)
+def _(of: Rate, seconds: int, change: float, at_s: int, p: float) -> str:
+    return f"It never became steady: {of} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
+
+
+def _interval(low: float, high: float) -> str:
+    return f"95 % interval {signed(low)} to {signed(high)}"
+
+
+def _chance(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

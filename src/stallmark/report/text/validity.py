@@ -1,0 +1,121 @@
+"""Why the figures of a step must not be compared, and what is found of its service level."""
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.validity.kinds import Counted, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.service_level import Outcome
+from stallmark.format import number, percent
+from stallmark.report.text import clause, says
+
+_COUNTERS = {
+    Counted.DATA_FILES: "I/O to the data files",
+    Counted.LOG: "I/O to the log",
+    Counted.DATA_DEVICE: "the data device",
+    Counted.LOG_DEVICE: "the log’s device",
+}
+
+
+@says(ValidityKind.RUN_INCOMPLETE)
+def _(because: str) -> str:
+    return because
+
+
+@says(ValidityKind.ENDED_EARLY)
+def _(measured_s: int, planned_s: float | None) -> str:
+    planned = "" if planned_s is None else f" of the {planned_s:g} s planned"
+    return f"The run ended early: this step was measured for {measured_s} s{planned}."
+
+
+@says(ValidityKind.COUNTERS_BEGAN_AGAIN)
+def _(of: Counted) -> str:
+    return f"The counters of {_COUNTERS[of]} restarted while this step was measured, so their totals are unknown."
+
+
+@says(ValidityKind.COUNTERS_INCOMPLETE)
+def _(of: Counted, covered_s: float, measured_s: int) -> str:
+    return f"The counters of {_COUNTERS[of]} cover only {covered_s:.0f} s of the {measured_s} s measured."
+
+
+@says(ValidityKind.FOREIGN_IO)
+def _(share: float, with_writes: bool) -> str:
+    what = "bytes read and written" if with_writes else "reads"
+    return f"Somebody else used the storage: {percent(share)} of the {what} did not belong to this run."
+
+
+@says(ValidityKind.TRANSACTIONS_FAILED)
+def _(share: float) -> str:
+    return f"{percent(share)} of the transactions failed; the latencies are those of the others only."
+
+
+@says(ValidityKind.LITTLES_LAW)
+def _(users: float, accounted_users: float) -> str:
+    return (
+        f"Little’s law does not hold: {number(users)} users were running, but throughput times latency and think time "
+        f"accounts for {number(accounted_users)}."
+    )
+
+
+@says(ValidityKind.STORAGE_ERROR)
+def _(text: str, error: int) -> str:
+    return f"The server’s error log reports trouble with its storage: {text} (error {error})."
+
+
+@says(ValidityKind.DRIVER_OVERHEAD)
+def _(machine: int, share: float) -> str:
+    return (
+        f"The driver was the bottleneck: users{_on(machine)} spent {percent(share)} of their time neither thinking nor "
+        "in a call."
+    )
+
+
+@says(ValidityKind.EXECUTOR_CPU)
+def _(machine: int, share: float) -> str:
+    return f"The driver was the bottleneck: an executor{_on(machine)} used {percent(share)} of a CPU core."
+
+
+@says(ValidityKind.LATE_STARTS)
+def _(late_ms: float, latency_ms: float) -> str:
+    return (
+        f"The driver was the bottleneck: transactions started {number(late_ms)} ms late on average, at a mean latency "
+        f"of {number(latency_ms)} ms."
+    )
+
+
+@says(ServiceLevelKind.READS_TAKE)
+def _(
+    outcome: Outcome, percentile: str, figure_ms: float, reads: int, limit_ms: float, ideal_ms: float | None,
+    ideal_met: bool | None, why: Finding | None,
+) -> str:  # fmt: skip
+    within = f"{'above' if outcome == Outcome.NOT_MET else 'within'} {limit_ms:g} ms"
+    if ideal_met is not None and outcome != Outcome.NOT_MET:
+        within += f"{' and also within' if ideal_met else ' but above'} the ideal {ideal_ms:g} ms"
+    only = f". This is a mean, not a {percentile}: {clause(why)}" if why else ""
+    return f"The {'mean' if why else percentile} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
+
+
+@says(ServiceLevelKind.READS_NOT_KNOWN)
+def _(why: Finding) -> str:
+    return f"Not known: {clause(why)}."
+
+
+@says(ServiceLevelKind.NO_HISTOGRAM)
+def _() -> str:
+    return "The server keeps no histogram of single reads."
+
+
+@says(ServiceLevelKind.TOO_FEW_READS)
+def _(reads: int, percentile: str) -> str:
+    return f"Only {reads:,} reads were made, too few for a {percentile}."
+
+
+@says(ServiceLevelKind.READS_NOT_MEASURED)
+def _() -> str:
+    return "The reads of the data files were not measured."
+
+
+@says(ServiceLevelKind.NOTHING_READ)
+def _() -> str:
+    return "Nothing was read from the data files."
+
+
+def _on(machine: int) -> str:
+    return f" on load machine {machine}" if machine else ""
