@@ -41,12 +41,15 @@ from benchmarks.array_replay import Predicted, Replay
 from benchmarks.io_trace import FOLDER, Process, read_trace
 from scipy import stats
 
-from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.cause.summary import Storage
+from stallmark.analysis.compare.summary import Verdict
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.format import listed, number
 from stallmark.record.manifest import Devices, read_manifest, write_manifest
 from stallmark.record.reader import find_records
+from stallmark.report.text import sentence
 from stallmark.scenarios.emulated_array import EmulatedArray
 from stallmark.stats.thresholds import REPLICATES
 from stallmark.storage.emulator import ArrayModel
@@ -283,11 +286,11 @@ def causes(runs: Sequence[RunSummary]) -> bool:
         for pair in compare_runs(runs, "variants", baseline).pairs:
             if baseline == "B" and pair.b == "A":
                 continue  # said already
-            print(f"  {pair.verdict}: {pair.sentence}")
-            print(f"    {pair.cause.sentence if pair.cause else 'No cause.'}")
-            if pair.verdict in ("better", "worse"):
-                right = right and pair.cause is not None and pair.cause.storage == "is the cause"
-            right = right and pair.verdict != "not comparable"
+            print(f"  {pair.verdict}: {sentence(pair.finding)}")
+            print(f"    {sentence(pair.cause.finding) if pair.cause else 'No cause.'}")
+            if pair.verdict in (Verdict.BETTER, Verdict.WORSE):
+                right = right and pair.cause is not None and pair.cause.storage == Storage.CAUSE
+            right = right and pair.verdict != Verdict.NOT_COMPARABLE
     return right
 
 

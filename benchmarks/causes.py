@@ -16,11 +16,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause.summary import Figure, Source
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
 from stallmark.format import number
 from stallmark.record.reader import find_records
+from stallmark.report.text import sentence
 
 REPEATS = 3
 
@@ -63,13 +65,13 @@ def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
 
 def tell(found: Sequence[Point]) -> None:
     for point in found:
-        open_laws = {law.name for step in point.steps if step.cause for law in step.cause.laws if law.closed is False}
+        open_laws = {law.kind for step in point.steps if step.cause for law in step.cause.laws if law.closed is False}
         print(f"  {point.first.variant}: {number(point.tps)} TPS; laws that do not close: {open_laws or 'none'}")
     for a, b in combinations(found, 2):
         cause = explain(a.steps, b.steps, paired=True)
-        print(f"  {a.first.variant} → {b.first.variant}: {cause.sentence}")
+        print(f"  {a.first.variant} → {b.first.variant}: {sentence(cause.finding)}")
         for one in cause.evidence:
-            if one.name == "read time (device)":
+            if (one.figure, one.source) == (Figure.READ_TIME, Source.DEVICE):
                 ends = f" ({one.low:.2f} to {one.high:.2f})" if one.low is not None and one.high is not None else ""
                 print(f"    read time of the device changed by {one.change:.2f} ms{ends}")
         for test in cause.predictions:

@@ -77,7 +77,7 @@ def _memory(process: psutil.Process) -> int:
 
 
 def compare(folder: Path) -> None:
-    from stallmark.analysis.compare.compare import compare_runs
+    from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.cli.summaries import summarise_folders
     from stallmark.report.comparison.page import write_comparison
 

@@ -22,33 +22,15 @@ database:
   tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ByteSize, Field, PlainSerializer, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from stallmark.errors import StallmarkError
-from stallmark.quantities import PoolSize, Seconds
+from stallmark.quantities import Seconds, SizeOrZero
 from stallmark.scenarios.section import Section
 from stallmark.schema.placement import design as placement
 
-_BYTES = TypeAdapter(ByteSize)
-
-
-def _size(value: Any) -> int:
-    text = str(value).strip()
-    if text.isdigit() and int(text):
-        raise ValueError(f"{text} has no unit: write {text}MiB or {text}GiB")
-    try:
-        return int(_BYTES.validate_python(text))
-    except ValidationError:
-        raise ValueError(f"{text!r} is no size: write it as 64MiB or 20GiB") from None
-
-
-def _written(size: int) -> str:
-    return str(PoolSize(size_bytes=size))
-
-
-Size = Annotated[int, BeforeValidator(_size), PlainSerializer(_written)]
 Switch = Literal["on", "off"]
 
 
@@ -57,8 +39,8 @@ class FileChoice(Section):
 
     path: str
     name: str | None = None
-    size: Size | None = None
-    growth: Size = placement.GROWTH_BYTES
+    size: SizeOrZero | None = None
+    growth: SizeOrZero = placement.GROWTH_BYTES
 
     def design(self) -> placement.File:
         name = placement.default_name(self.path) if self.name is None else self.name

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from stallmark.quantities import Pool, PoolSize, Seconds, write_duration
+from stallmark.quantities import Pool, PoolSize, Seconds, Size, SizeOrZero, write_duration
 
 POOL = TypeAdapter(Pool)
 SECONDS = TypeAdapter(Seconds)
+SIZE, SIZE_OR_ZERO = TypeAdapter(Size), TypeAdapter(SizeOrZero)
 
 
 @given(st.integers(1, 2**45))
@@ -41,6 +42,7 @@ def test_a_share_becomes_whole_mebibytes_and_never_fewer_bytes_than_asked(share,
 )
 def test_sizes(text, size):
     assert POOL.validate_python(text) == PoolSize(size_bytes=size)
+    assert SIZE.validate_python(text) == SIZE_OR_ZERO.validate_python(text) == size
 
 
 @pytest.mark.parametrize(("text", "share"), [("25 %", 0.25), ("25%", 0.25), ("120 %", 1.2), (" 0.5 % ", 0.005)])
@@ -68,6 +70,10 @@ def test_durations(text, seconds):
         (POOL, "0 %", "0 % is no share of the data: write 1 % to 1000 %"),
         (POOL, "nan %", "nan % is no share of the data: write 1 % to 1000 %"),
         (POOL, "many %", "'many %' is no share: write it as 25 %"),
+        (SIZE, "25 %", "25 % is a share, and of what is not known here"),
+        (SIZE, 0, "0 has no unit"),
+        (SIZE_OR_ZERO, "64", "64 has no unit: write 64MiB or 64GiB"),
+        (SIZE_OR_ZERO, "25 %", "'25 %' is no size: write it as 64MiB or 20GiB"),
         (SECONDS, 60, "60 has no unit: write 60s or 60min"),
         (SECONDS, "1e3", "1e3 has no unit: write 1e3s or 1e3min"),
         (SECONDS, "2 parsecs", "'2 parsecs' is no duration: write it as 500ms, 90s, 5min or 1h30m"),

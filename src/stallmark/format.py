@@ -113,6 +113,15 @@ def listed(names: Sequence[str]) -> str:
     return humanize.natural_list(list(names)).replace(", and ", " and ")
 
 
+def quoted(names: Sequence[str]) -> str:
+    """ "“a” and “b”": names as their user wrote them."""
+    return listed([f"“{name}”" for name in names])
+
+
+def users(count: int) -> str:
+    return f"{count} user{'s' * (count != 1)}"
+
+
 def spoken(transaction: str) -> str:
     """A transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
     return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction

@@ -1,10 +1,10 @@
-"""Sizes, shares and durations as people write them in a scenario: `64MiB`, `25 %`, `90s`."""
+"""Sizes, shares and durations as people write them, in scenarios and on the command line: `64MiB`, `25 %`, `90s`."""
 
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter
 from pytimeparse2 import parse
 
 _BYTES = TypeAdapter(ByteSize)
@@ -19,7 +19,7 @@ class PoolSize:
     share: float | None = None
 
     def resolve(self, database_bytes: int) -> int:
-        """In bytes, rounded up to whole MiB: servers keep their pool in such steps."""
+        """Return it in bytes, rounded up to whole MiB: servers keep their pool in such steps."""
         exact = self.size_bytes if self.size_bytes is not None else (self.share or 0) * database_bytes
         return -(-int(exact) // 1024**2) * 1024**2
 
@@ -31,31 +31,47 @@ class PoolSize:
         return f"{size // factor}{unit}"
 
 
+def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
+    """Return the bytes that `64MiB` or `1.5GB` means; 0 needs no unit. Raises ValueError, with what to write."""
+    text = str(value).strip()
+    if _is_number(text) and float(text):
+        raise ValueError(f"{text} has no unit: write {text}MiB or {text}GiB")
+    try:
+        if not text.replace(" ", "").replace(".", "").isalnum():  # pydantic takes `25 %` for 25 bytes
+            raise ValueError
+        return int(_BYTES.validate_python(text))
+    except ValueError:
+        raise ValueError(f"{text!r} is no size: write it as {like}") from None
+
+
+def parse_share(value: Any) -> float:
+    """Return the share that `25 %` means, 0.25; from more than 0 to 1000 %. Raises ValueError, with what to write."""
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        raise ValueError(f"{text!r} is no share: write it as 25 %") from None
+    if not 0 < share <= 10:
+        raise ValueError(f"{text} is no share of the data: write 1 % to 1000 %")
+    return share
+
+
 def _pool(value: Any) -> PoolSize:
     if isinstance(value, PoolSize):
         return value
     text = str(value).strip()
     if text.endswith("%"):
-        try:
-            share = float(text[:-1]) / 100
-        except ValueError:
-            raise ValueError(f"{text!r} is no share: write it as 25 %") from None
-        if not 0 < share <= 10:
-            raise ValueError(f"{text} is no share of the data: write 1 % to 1000 %")
-        return PoolSize(share=share)
+        return PoolSize(share=parse_share(text))
     if _is_number(text):
         raise ValueError(f"{text} has no unit: write {text}MiB or {text} %")
-    try:
-        size = int(_BYTES.validate_python(text))
-    except ValidationError:
-        raise ValueError(f"{text!r} is no size: write it as 64MiB, 2GiB or 25 %") from None
+    size = parse_size(text, like="64MiB, 2GiB or 25 %")
     if size <= 0:
         raise ValueError(f"{text} is no size: write more than 0")
     return PoolSize(size_bytes=size)
 
 
 def _size(value: Any) -> int:
-    """A number of bytes that is no share of anything."""
+    """Return a number of bytes that is no share of anything."""
     size = _pool(value)
     if size.size_bytes is None:
         raise ValueError(f"{value} is a share, and of what is not known here: write a size, 64GiB or 800GB")
@@ -81,10 +97,14 @@ def _is_number(text: str) -> bool:
 
 
 def write_duration(seconds: float) -> str:
-    """As a scenario has it."""
+    """Return a duration as a scenario has it."""
     return f"{seconds * 1000:.12g}ms" if 0 < seconds < 1 else f"{seconds:.12g}s"
 
 
-Size = Annotated[int, BeforeValidator(_size), PlainSerializer(lambda size: str(PoolSize(size_bytes=size)))]
+_write_size = PlainSerializer(lambda size: str(PoolSize(size_bytes=size)))
+
+Size = Annotated[int, BeforeValidator(_size), _write_size]
+SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size]
+"""May be 0."""
 Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str)]
 Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration)]

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from support.findings import facts_of
 from support.flash_records import EXTENT, FLASH_MS, REAL, on_array, with_flash
 from support.manifests import changed, on
 from support.synthetic import BLOCK, MIB, Truth, make_run
 
+from stallmark.analysis.array_cautions import ArrayKind
+from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise, summarise_run
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record, find_records
@@ -82,8 +85,9 @@ def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warmi
     [use] = [step.flash for step in found.steps if step.flash]
     assert use.first_half == pytest.approx(0.5, abs=0.01)
     assert use.second_half == pytest.approx(later, abs=0.01) and use.warming is warming
-    assert any("still warming up: 50 % in the first half" in text for text in found.findings) is warming
-    assert any(text.startswith("Flash was still warming up in “cached”") for text in found.cautions) is warming
+    [told] = facts_of(found.findings, ExperimentKind.FLASH)
+    assert told["halves_share"] == ([use.first_half, use.second_half] if warming else None)
+    assert facts_of(found.cautions, ArrayKind.FLASH_WARMING) == ([{"steps": ["cached"]}] if warming else [])
 
 
 def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
@@ -113,9 +117,8 @@ def test_without_an_array_described_nobody_is_warned(tmp_path):
 def test_what_fits_is_a_caution_of_the_variants_it_is_true_of(tmp_path):
     with_flash(make_run(tmp_path / "1", Truth(variant="small", sequence=1)), active_extents=500)
     with_flash(make_run(tmp_path / "2", Truth(variant="large", sequence=2)), active_extents=5000)
-    cautions = [text for text in summarise(find_records([tmp_path])).cautions if "fits wholly" in text]
-    [text] = cautions
-    assert text.startswith("“small”: what was active (")
+    [told] = facts_of(summarise(find_records([tmp_path])).cautions, ArrayKind.ACTIVE)
+    assert told["steps"] == ["small"]
 
 
 def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
@@ -132,5 +135,6 @@ def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
 def test_what_flash_took_off_the_disks_is_a_finding(tmp_path):
     with_flash(make_run(tmp_path / "1", Truth(variant="cached", read_ms=8)), hit_share=0.5)
     make_run(tmp_path / "2", Truth(variant="disks", sequence=2))
-    [said] = [text for text in summarise(find_records([tmp_path])).findings if "the flash cache answered" in text]
-    assert said.startswith("In “cached” the flash cache answered 50 % of the reads, in 0.500 ms each, and the disks")
+    [told] = facts_of(summarise(find_records([tmp_path])).findings, ExperimentKind.FLASH)
+    assert (told["step"], told["flash"]) == ("cached", "cache") and told["share"] == pytest.approx(0.5, abs=0.01)
+    assert told["read_ms"] == pytest.approx(0.5, abs=0.01) and told["spindle_read_ms"] > 5

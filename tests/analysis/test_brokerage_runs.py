@@ -4,9 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.findings import kinds_of
 from support.synthetic import Brokerage, Step, Truth, make_run
 from support.synthetic_brokerage import CARDS
 
+from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.validity.kinds import GateKind
@@ -40,7 +42,8 @@ def test_the_result_is_the_primary_transactions_rate(tmp_path):
     assert step.primary == "trade_result" and step.nominal_tps == 10
     assert step.result_tps == step.primary_tps == results.tps == pytest.approx(250 * 101 / 890, rel=0.1)
     assert step.tps == pytest.approx(250 + 1.1 * step.primary_tps, rel=0.03)
-    assert "Trade-Results/s" in summary.findings[0]
+    assert summary.findings[0].facts["primary"] == "trade_result"
+    assert summary.findings[0].facts["per_s"] == step.result_tps
     assert summary.runs[0].series.primary_tps[12:].mean() == pytest.approx(step.primary_tps)
 
 
@@ -80,7 +83,7 @@ def test_a_missed_limit_leaves_a_step_comparable(tmp_path):
     summary = experiment(tmp_path, latency_s={"trade_result": 2.5})
     (step,) = summary.steps
     assert gate_of(step, "p90 limits").passed is False and step.invalid == []
-    assert any("took longer than its limit" in finding for finding in summary.findings)
+    assert ExperimentKind.OVER_LIMIT in kinds_of(summary.findings)
     slow = next(one for one in step.transactions if one.name == "trade_result")
     assert slow.over_limit > 0.3 and slow.latency_ms["p90"] > 2000
 
@@ -125,7 +128,9 @@ def test_each_step_of_a_ramp_is_judged_for_itself(tmp_path):
     summary = experiment(tmp_path, replace(SOUND, steps=steps))
     assert [step.users for step in summary.steps] == [10, 30]
     assert all(gate.passed for step in summary.steps for gate in step.gates)
-    assert summary.findings[0].startswith("10 users committed 1") and "Trade-Results/s" in summary.findings[0]
+    most = summary.findings[0]
+    assert most.kind == ExperimentKind.MOST_USERS
+    assert most.facts["users"][0] == 10 and most.facts["primary"] == "trade_result"
 
 
 def test_a_run_that_was_cut_is_judged_by_what_there_is(tmp_path):

@@ -5,19 +5,34 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.findings import kinds_of
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
 
-from stallmark.analysis.cause.difference import explain
-from stallmark.analysis.cause.summary import PARTS, Budget, Cause, StepCause
-from stallmark.analysis.cause.wait_laws import wait_laws
+from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause.laws import wait_laws
+from stallmark.analysis.cause.summary import (
+    Budget,
+    Cause,
+    CauseKind,
+    ChangeKind,
+    Figure,
+    LawKind,
+    NoteKind,
+    Series,
+    Source,
+    StepCause,
+    Storage,
+)
 from stallmark.analysis.experiment import summarise_run
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.wait_parts import part_of
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record
+from stallmark.report.text.cause import evidence_words
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 
@@ -59,39 +74,38 @@ def test_what_the_device_does_not_account_for_is_waiting_for_a_cpu(tmp_path):
 
 
 def test_laws_close_on_a_record_that_is_whole(slow):
-    laws = {law.name: law for law in slow.cause.laws}
-    assert len(laws) == 5
-    assert all(law.closed is not False for law in laws.values())
-    assert laws["Little’s law of the reads"].left_value == pytest.approx(400 * 2 * 0.027, rel=0.05)
-    assert laws["Little’s law of the users"].right_value == pytest.approx(30, rel=0.05)
+    laws = {law.kind: law for law in slow.cause.laws}
+    assert len(slow.cause.laws) == 5
+    assert all(law.closed is not False for law in slow.cause.laws)
+    assert laws[LawKind.READS].left_value == pytest.approx(400 * 2 * 0.027, rel=0.05)
+    assert laws[LawKind.USERS].right_value == pytest.approx(30, rel=0.05)
 
 
-def test_a_law_that_does_not_close_says_so_with_both_sides(tmp_path):
+def test_a_law_that_does_not_close_has_both_sides(tmp_path):
     """Sessions were seen reading three times as long as the server counted."""
     step = step_of(make_run(tmp_path / "run", Truth(read_ms=9, waits=WAITS)))
     [law] = [law for law in step.cause.laws if law.closed is False]
-    assert law.name == "Little’s law of the reads"
-    assert law.gap == pytest.approx(2, abs=0.2)
-    assert "Does not close" in law.sentence and "7.18" in law.sentence
+    assert law.kind == LawKind.READS and law.gap == pytest.approx(2, abs=0.2)
+    assert law.finding.facts == {"left": law.left_value, "right": law.right_value, "closed": False}
 
 
 @pytest.mark.parametrize(("streams", "closed"), [(0, False), (2, None)])
 def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, streams, closed):
     folder = make_run(tmp_path / "run", Truth(read_ms=81, waits=WAITS))
     changed(folder, concurrent_streams={"streams": streams})
-    [law] = [law for law in step_of(folder).cause.laws if law.name == "Little’s law of the reads"]
-    assert law.closed is closed and ("queries read too" in law.sentence) == bool(streams)
+    [law] = [law for law in step_of(folder).cause.laws if law.kind == LawKind.READS]
+    assert law.closed is closed
 
 
 def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_path):
     shape = Shape(phi=0.6, swing=0.15, lag_s=2, elasticity=-0.5, trend_per_s=0.002)
     step = step_of(make_shaped_run(tmp_path / "run", shape, Truth(measured_s=140)))
-    [found] = [one for one in step.cause.associations if one.name == "read time (device)"]
+    [found] = [one for one in step.cause.associations if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
     assert (found.lag_low_s, found.lag_s, found.lag_high_s) == (2, 2, 2)
     aligned = step_of(
         make_shaped_run(tmp_path / "aligned", replace(shape, lag_s=0), Truth(measured_s=140))
     ).cause.associations
-    [found] = [one for one in aligned if one.name == "read time (device)"]
+    [found] = [one for one in aligned if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
     assert found.shown and found.r < -0.5
     assert found.elasticity_low <= -0.5 <= found.elasticity_high < 0
     assert found.elasticity == pytest.approx(-0.5, abs=0.12) and found.elasticity_n >= 15
@@ -105,7 +119,9 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
     off = step_of(make_shaped_run(tmp_path / "outliers", wild, Truth(read_ms=27, waits=WAITS, measured_s=120)))
     assert calm.cause.budget.share("read") == pytest.approx(slow.cause.budget.share("read"), abs=0.03)
     for step in (calm, off):
-        [read] = [one for one in step.cause.associations if one.name == "read time (device)"]
+        [read] = [
+            one for one in step.cause.associations if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)
+        ]
         assert read.elasticity == pytest.approx(-0.7, abs=0.15)
 
 
@@ -113,21 +129,21 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
 def test_counters_that_began_again_leave_their_laws_out(tmp_path, broken):
     step = step_of(make_run(tmp_path / "run", Truth(read_ms=27, waits=WAITS, **broken)))
     assert step.cause.budget.share("read") == pytest.approx(0.72, abs=0.02), "looks are not counters"
-    assert "Little’s law of the reads" not in {law.name for law in step.cause.laws}
-    assert step.cause.demands.read_source == "device", "its counters did not begin again"
+    assert LawKind.READS not in {law.kind for law in step.cause.laws}
+    assert step.cause.demands.read_source == Source.DEVICE, "its counters did not begin again"
 
 
 def test_without_looks_at_sessions_the_notes_say_what_is_missing(tmp_path):
     cause = step_of(make_run(tmp_path / "run", Truth(off=("waits",)))).cause
     assert cause.budget is None and not cause.predictions
-    assert "sessions were not looked at" in cause.notes[0]
+    assert kinds_of(cause.notes) == [NoteKind.NOT_LOOKED_AT]
 
 
 def test_an_open_loop_is_not_predicted(tmp_path):
     cause = step_of(make_run(tmp_path / "run", Truth(arrivals="poisson"))).cause
     assert cause.budget is not None and not cause.predictions
-    assert "open loop" in cause.notes[0]
-    assert "Little’s law of the users" not in {law.name for law in cause.laws}
+    assert kinds_of(cause.notes) == [NoteKind.OPEN_LOOP]
+    assert LawKind.USERS not in {law.kind for law in cause.laws}
 
 
 def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tmp_path, monkeypatch):
@@ -135,14 +151,13 @@ def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tm
     monkeypatch.setattr(Load, "of_users", lambda load, column: 0 * load.all(column))
     cause = step_of(make_run(tmp_path / "run", Truth(waits=WAITS))).cause
     assert cause.budget is not None and not cause.predictions
-    assert cause.notes == ["Faster reads are not predicted: no transaction that a user started ended."]
+    assert kinds_of(cause.notes) == [NoteKind.NOTHING_ENDED]
 
 
 def test_more_sessions_than_cores_do_not_account_for_the_cores(slow):
     """Of 30 users 14 % were running or wanted to, and 35 % of two cores were busy."""
-    [law] = [law for law in slow.cause.laws if law.name == "Utilisation law of the CPU"]
+    [law] = [law for law in slow.cause.laws if law.kind == LawKind.CPU]
     assert law.right_value > 5 * law.left_value and law.closed is None
-    assert "queued for a core" in law.sentence and "account for" not in law.sentence
 
 
 def test_predictions_are_of_the_measured_step(slow):
@@ -184,7 +199,7 @@ def test_what_the_server_counted_holds_what_sessions_were_seen_in(seen, closed):
     ]
     [law] = wait_laws(waits, {"read": seen, "log": 0.01})
     assert (law.left_value, law.right_value, law.closed) == (4.0, seen, closed)
-    assert "PAGEIOLATCH_SH" in law.left
+    assert law.finding.facts["wait_types"] == ["PAGEIOLATCH_SH"] and law.finding.facts["part"] == "read"
 
 
 # Two sides. -------------------------------------------------------------------------------------------------
@@ -206,26 +221,35 @@ THREE = (-0.02, 0.0, 0.02)
 
 
 def by_part(cause: Cause) -> dict[str, Any]:
-    titles = {title: name for name, title in PARTS.items()}
-    return {titles[part.name]: part for part in cause.parts if part.name in titles}
+    return {part.part: part for part in cause.parts if part.figure == Figure.PART}
+
+
+def io_reason(cause: Cause) -> Finding:
+    return cause.finding.facts["io_reason"]
+
+
+def other_reason(cause: Cause) -> Finding:
+    """The only reason besides I/O."""
+    [reason] = cause.finding.facts["others"]
+    return reason
 
 
 def test_slower_reads_are_the_cause(slow, fast):
     cause = explain([slow] * 3, [fast] * 3)
-    assert cause.storage == "is the cause"
-    assert cause.because == "because read stalls fell from 26.9 to 9.02 ms"
-    assert (
-        cause.sentence.startswith("Storage is the cause. A transaction took 34.") and "of the change" in cause.sentence
-    )
+    assert (cause.storage, cause.finding.kind) == (Storage.CAUSE, CauseKind.STORAGE)
+    assert io_reason(cause).kind == ChangeKind.READ_TIME
+    assert io_reason(cause).facts["read_ms"] == pytest.approx([26.9, 9.02], abs=0.1)
+    assert cause.finding.facts["response_ms"] == pytest.approx([75, 34.1], abs=1)
     assert sum(part.change for part in by_part(cause).values()) == pytest.approx(cause.parts[0].change)
     other_way = explain([fast] * 3, [slow] * 3)
-    assert other_way.storage == "is the cause" and "rose from 9.02 to 26.9" in other_way.because
+    assert other_way.storage == Storage.CAUSE
+    assert io_reason(other_way).facts["read_ms"] == io_reason(cause).facts["read_ms"][::-1]
 
 
 def test_every_figure_has_its_unit_runs_and_method(slow, fast):
     cause = explain(repeated(slow, THREE), repeated(fast, THREE))
     for one in (*cause.parts, *cause.evidence):
-        assert one.unit and one.method and one.runs_a == one.runs_b == 3
+        assert all(evidence_words(one)) and one.runs_a == one.runs_b == 3
         assert one.low - 1e-9 <= one.change <= one.high + 1e-9
     assert cause.parts[0].low < cause.parts[0].change < cause.parts[0].high
 
@@ -241,10 +265,9 @@ def test_a_model_is_tested_against_the_other_variant(slow, fast):
 def test_the_cpu_is_the_cause_and_storage_is_not(slow):
     a = repeated(slow, THREE, cpu=30.0)
     cause = explain(a, repeated(slow, THREE, cpu=10.0))
-    assert cause.storage == "is not the cause"
-    assert cause.because == (
-        "because CPU time and waiting for a CPU fell from 30.0 to 10.0 ms per transaction (storage is not the cause)"
-    )
+    assert cause.storage == Storage.NOT_THE_CAUSE
+    assert other_reason(cause).kind == ChangeKind.PART
+    assert other_reason(cause).facts == {"part": "cpu", "per_transaction_ms": pytest.approx([30, 10])}
     assert by_part(cause)["cpu"].share == pytest.approx(1, abs=0.05)
 
 
@@ -252,8 +275,9 @@ def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
     read = slow.cause.budget.parts_ms["read"]
     b = [replace(step, reads_per_transaction=1.0) for step in repeated(slow, THREE, read=read / 2)]
     cause = explain(repeated(slow, THREE), b)
-    assert cause.storage == "is not the cause"
-    assert cause.because.startswith("because physical reads per transaction fell from 2.0 to 1.0")
+    assert cause.storage == Storage.NOT_THE_CAUSE
+    assert other_reason(cause).kind == ChangeKind.NUMBER
+    assert other_reason(cause).facts == {"figure": Figure.READS, "per_transaction": pytest.approx([2, 1], rel=0.01)}
     assert not cause.predictions, "another number of reads is another model"
 
 
@@ -264,34 +288,30 @@ def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None)
     return [replace(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
 
 
-FEWER_WRITES = "because writes of data files per transaction fell from 2.0 to 0.0"
-
-
 @pytest.mark.parametrize(
-    ("ms", "writes", "write_ms", "because"),
-    [
-        (0.0, 0, None, FEWER_WRITES),
-        (0.14, 240, 6.8, FEWER_WRITES + "2"),
-        (0.002, 240, 0.1, FEWER_WRITES + "2"),
-        (0.9, 48_000, 4.0, "because a transaction waited for fewer writes"),
-    ],
+    ("ms", "writes", "write_ms", "by_count"),
+    [(0.0, 0, None, True), (0.14, 240, 6.8, True), (0.002, 240, 0.1, True), (0.9, 48_000, 4.0, False)],
     ids=["none", "few, and longer", "few, and shorter", "by a checkpoint, for which nobody waits"],
 )
-def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, writes, write_ms, because):
+def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, writes, write_ms, by_count):
     many = round(2 * slow.tps * slow.data_io.seconds)
     small, large = of_writes(slow, 30.0, many, 4.0), of_writes(slow, ms, writes, write_ms)
-    cause = explain(small, large)
-    assert cause.storage == "is not the cause" and cause.because.startswith(because)
-    assert "of single I/Os explains" in cause.sentence and "reads" not in cause.because
-    back = explain(large, small)
-    assert back.storage == "is not the cause" and ("rose" in back.because or "more writes" in back.because)
+    for a, b, fewer in ((small, large, True), (large, small, False)):
+        cause = explain(a, b)
+        assert cause.storage == Storage.NOT_THE_CAUSE
+        reason = other_reason(cause)
+        if by_count:
+            before, after = reason.facts["per_transaction"]
+            assert reason.facts["figure"] == Figure.WRITES and (after < before) == fewer
+        else:
+            assert reason.kind == ChangeKind.WAITED_FOR and reason.facts == {"part": "other I/O", "fewer": fewer}
 
 
 def test_longer_writes_are_the_devices_doing_however_many_there_are(slow):
     many = round(2 * slow.tps * slow.data_io.seconds)
     cause = explain(of_writes(slow, 8.0, many, 4.0), of_writes(slow, 24.0, many // 2, 12.0))
-    assert cause.storage == "is the cause" and "100 % of the change" in cause.sentence
-    assert "writes and other I/O of files rose from 8.00 to 24.0 ms" in cause.because
+    assert cause.storage == Storage.CAUSE and cause.finding.facts["io_share"] == pytest.approx(1)
+    assert io_reason(cause).facts == {"part": "other I/O", "per_transaction_ms": pytest.approx([8, 24])}
 
 
 def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) -> list[StepSummary]:
@@ -303,65 +323,63 @@ def test_where_the_log_has_a_device_of_its_own_both_are_timed_by_their_devices(s
     """The server's time of a write has waiting for a CPU in it; the part of the response time has not."""
     a, b = repeated(slow, THREE, **{"other I/O": 5.0}), repeated(slow, THREE, **{"other I/O": 40.0})
     server = [replace(step, data_io=replace(step.data_io, write_ms=40.0)) for step in b]
-    assert slow.wal_device_io and explain(a, server).storage == "is not the cause"
+    assert slow.wal_device_io and explain(a, server).storage == Storage.NOT_THE_CAUSE
     device = [replace(step, device_io=replace(step.device_io, write_ms=32.0)) for step in b]
-    assert explain(a, device).storage == "is the cause"
+    assert explain(a, device).storage == Storage.CAUSE
 
 
 def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
     many = round(slow.tps * slow.wal_io.seconds)
     fewer = explain(of_syncs(slow, 20.0, many, 2.0), of_syncs(slow, 2.0, many // 10, 2.0))
-    assert fewer.storage == "is not the cause"
-    assert fewer.because.startswith("because syncs of the log per transaction fell from 1.0 to 0.1")
+    assert fewer.storage == Storage.NOT_THE_CAUSE
+    assert other_reason(fewer).facts == {"figure": Figure.SYNCS, "per_transaction": pytest.approx([1, 0.1], rel=0.01)}
     together = explain(of_syncs(slow, 2.0, many, 2.0), of_syncs(slow, 22.0, many // 5, 20.0))
-    assert together.storage == "is the cause", "five commits wait for one sync, and none for less than before"
+    assert together.storage == Storage.CAUSE, "five commits wait for one sync, and none for less than before"
     from_nothing = explain(of_syncs(slow, 0.0, many, 0.0), of_syncs(slow, 20.0, many, 20.0))
-    assert from_nothing.storage == "is the cause", "a device that needs no time is timed all the same"
+    assert from_nothing.storage == Storage.CAUSE, "a device that needs no time is timed all the same"
 
 
 def test_waiting_for_io_that_nobody_timed_leaves_the_cause_open(slow):
     many = round(slow.tps * slow.wal_io.seconds)
     cause = explain(of_syncs(slow, 20.0, many, None), of_syncs(slow, 2.0, many, None))
-    assert cause.storage == "not known" and cause.because is None
-    assert cause.sentence.startswith("Whether storage is the cause is not known.")
+    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_SPLIT)
     blind = [replace(step, reads_per_transaction=None) for step in repeated(slow, THREE, read=10.0)]
-    assert explain(repeated(slow, THREE), blind).storage == "not known"
+    assert explain(repeated(slow, THREE), blind).storage == Storage.NOT_KNOWN
 
 
 def test_the_last_few_reads_do_not_tell_how_long_a_read_takes(slow):
     """All in the pool: no session was ever seen reading, which does not make the device infinitely fast."""
     rare = [replace(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
     cause = explain(repeated(slow, THREE), rare)
-    assert cause.storage == "is not the cause" and "explains nothing of the change" in cause.sentence
+    assert cause.storage == Storage.NOT_THE_CAUSE and cause.finding.facts["io_share"] <= 0
 
 
 def test_half_and_half_is_one_of_several(slow):
     parts = slow.cause.budget.parts_ms
     b = repeated(slow, THREE, read=parts["read"] + 10, lock=parts["lock"] + 15)
     cause = explain(repeated(slow, THREE), b)
-    assert cause.storage == "one of several"
-    assert "waiting for locks rose" in cause.because
-    assert any("Locks are a large part" in caution for caution in cause.cautions)
+    assert (cause.storage, cause.finding.kind) == (Storage.ONE_OF_SEVERAL, CauseKind.ONE_OF_SEVERAL)
+    assert other_reason(cause).facts["part"] == "lock"
+    assert CauseKind.LOCKS in kinds_of(cause.cautions)
 
 
 def test_the_same_twice_explains_nothing(slow):
     cause = explain(repeated(slow, THREE), repeated(slow, (-0.015, 0.005, 0.01)))
-    assert cause.storage == "not known" and cause.because is None
-    assert cause.sentence.startswith("No change of the response time was shown")
+    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.UNCHANGED)
     assert all(part.share is None for part in cause.parts)
 
 
 def test_two_devices_that_nobody_waits_for_are_not_the_cause(slow):
     parts = {"read": 0.5, "log": 0.5, "other I/O": 0.0, "cpu": 8.0}
     cause = explain(repeated(slow, THREE, **parts), repeated(slow, (-0.015, 0.005, 0.01), **parts))
-    assert cause.storage == "is not the cause"
-    assert "storage has little part in it" in cause.sentence and "CPU" in cause.sentence
+    assert (cause.storage, cause.finding.kind) == (Storage.NOT_THE_CAUSE, CauseKind.LITTLE_IO)
+    assert cause.finding.facts["other_part"] == "cpu" and cause.finding.facts["cpu_share"]
 
 
 def test_single_runs_are_judged_by_what_single_runs_differ_by(slow, fast):
-    assert explain([slow], [fast]).storage == "is the cause"
+    assert explain([slow], [fast]).storage == Storage.CAUSE
     a_little = repeated(slow, [0.03])
-    assert explain([slow], a_little).because is None
+    assert explain([slow], a_little).finding.kind == CauseKind.UNCHANGED
 
 
 def test_pairs_show_what_the_drift_of_a_day_hides(slow):
@@ -369,13 +387,16 @@ def test_pairs_show_what_the_drift_of_a_day_hides(slow):
     drift = (-0.1, 0.0, 0.1)
     read = slow.cause.budget.parts_ms["read"]
     a, b = repeated(slow, drift), repeated(slow, drift, read=read + 5)
-    assert explain(a, b, paired=True).storage == "is the cause"
-    assert explain(a, b).because is None
+    assert explain(a, b, paired=True).storage == Storage.CAUSE
+    assert explain(a, b).finding.kind == CauseKind.UNCHANGED
 
 
 def test_without_looks_at_sessions_the_cause_is_not_known(slow, fast):
     blind = replace(slow, cause=StepCause(None))
     cause = explain([blind], [fast])
-    assert cause.storage == "not known" and "not looked at" in cause.sentence
-    assert {one.name for one in cause.evidence} >= {"read time (server)", "CPU"}
-    assert explain([replace(slow, cause=None)], [fast]).storage == "not known"
+    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_LOOKED_AT)
+    assert {(one.figure, one.source) for one in cause.evidence} >= {
+        (Figure.READ_TIME, Source.SERVER),
+        (Figure.CPU_BUSY, None),
+    }
+    assert explain([replace(slow, cause=None)], [fast]).storage == Storage.NOT_KNOWN

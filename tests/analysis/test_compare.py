@@ -5,9 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.comparisons import made, template, with_manifest, with_step
+from support.findings import facts_of, kinds_of
 
-from stallmark.analysis.compare.compare import compare_runs, comparison_within
 from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.settings import DifferenceKind
+from stallmark.analysis.compare.sides import Unpaired
+from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
+from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
@@ -27,19 +31,24 @@ def only(runs, **options):
     return pair
 
 
+def failed(pair):
+    return [check.kind for check in pair.failed]
+
+
 def test_what_is_faster_beyond_its_scatter_is_better_by_so_much(sound):
     pair = only(made(sound, **QUIET))
     assert pair.verdict == "better"
     assert pair.primary.ratio == pytest.approx(480.66 / 402, rel=1e-3)
     assert pair.primary.low < pair.primary.ratio < pair.primary.high
-    assert pair.sentence.startswith("B beats A by 20 % (17 to 22)")
-    assert "paired by repeat, 3 pairs" in pair.method and pair.order == "ABABAB" and not pair.confounded
+    assert pair.finding.kind == PairKind.DIFFERENCE and pair.finding.facts["ratio"] == pair.primary.ratio
+    assert pair.finding.facts["because"] == pair.cause.finding
+    assert pair.method.facts["paired"] and pair.method.facts["runs"] == [3, 3]
+    assert pair.order == "ABABAB" and not pair.confounded
 
 
 def test_the_baseline_is_the_first_or_the_one_named(sound):
     pair = only(made(sound, **QUIET), baseline="B")
     assert (pair.a, pair.b, pair.verdict) == ("B", "A", "worse")
-    assert pair.sentence.startswith("A falls behind B by 16 % (14 to 18)")
     with pytest.raises(StallmarkError, match="there is no such side"):
         compare_runs(made(sound, **QUIET), baseline="C")
 
@@ -47,12 +56,11 @@ def test_the_baseline_is_the_first_or_the_one_named(sound):
 def test_what_scatters_as_much_as_it_differs_shows_no_difference_and_says_what_could_have_been_shown(sound):
     pair = only(made(sound, A=[400.0, 404.0, 396.0], B=[402.0, 398.0, 403.0]))
     assert pair.verdict == "no difference shown"
-    assert pair.primary.detectable > 0.02
-    assert "could have shown" in pair.sentence and "80 % power" in pair.sentence
+    assert pair.finding.facts["detectable_share"] == pair.primary.detectable > 0.02
 
 
 def test_equal_variants_get_at_most_one_false_verdict_in_twenty(sound, monkeypatch):
-    monkeypatch.setattr("stallmark.analysis.compare.compare.explain", lambda *steps: None)  # which decides nothing
+    monkeypatch.setattr("stallmark.analysis.compare.verdicts.explain", lambda *steps: None)  # which decides nothing
     rng = np.random.default_rng(11)
     verdicts = [
         only(made(sound, A=400 * np.exp(pair[0]), B=400 * np.exp(pair[1]))).verdict
@@ -65,20 +73,21 @@ def test_one_run_each_is_indicative_with_the_scatter_of_its_seconds_named_for_wh
     pair = only(made(sound, A=[400.0], B=[480.0]))
     assert pair.verdict == "indicative only" and pair.primary.p is None
     assert pair.within_run and pair.within_run.batches * pair.within_run.batch_s <= 40
-    assert "scatter of seconds, which is not that of runs" in pair.sentence
+    assert pair.finding.kind == PairKind.INDICATIVE and pair.finding.facts["interval_within_run"]
+    assert (pair.finding.facts["low"], pair.finding.facts["high"]) == (pair.within_run.low, pair.within_run.high)
     assert only(made(sound, A=[400.0, 401.0], B=[480.0, 482.0])).verdict == "indicative only"
 
 
 def test_without_partners_runs_are_compared_by_welch_and_it_is_said(sound):
     runs = made(sound, A=QUIET["A"]) + made(sound, experiment="e2", B=QUIET["B"])
     pair = only(runs)
-    assert pair.verdict == "better" and "not paired, 3 and 3 runs: the sides are different experiments" in pair.method
-    assert "Welch" in pair.method
+    assert pair.verdict == "better" and not pair.method.facts["paired"]
+    assert pair.method.facts["unpaired"] == Unpaired.EXPERIMENTS and pair.method.facts["runs"] == [3, 3]
 
 
 def test_all_of_one_side_before_the_other_is_confounded_with_time(sound):
     pair = only(made(sound, order="AAABBB", **QUIET))
-    assert pair.confounded and any("Order confounded" in text for text in pair.cautions)
+    assert pair.confounded and PairKind.ONE_SIDE_FIRST in kinds_of(pair.cautions)
     assert not only(made(sound, order="ABBAAB", **QUIET)).confounded
 
 
@@ -94,10 +103,12 @@ def test_the_first_variant_run_again_must_be_what_it_was(sound):
     tps = {"A": [400.0, 402.0, 401.0, 400.0, 403.0, 399.0], "B": [480.0, 478.0, 484.0]}
     pair = only(blocks(made(sound, order="AAABBBAAA", **tps), again=3))
     assert pair.verdict == "better" and pair.confounded
-    assert [check.passed for check in pair.checks if check.name == "A′ = A"] == [True]
+    assert [check.passed for check in pair.checks if check.kind == CheckKind.AGAIN] == [True]
     tps["A"][3:] = [460.0, 462.0, 459.0]
     pair = only(blocks(made(sound, order="AAABBBAAA", **tps), again=3))
-    assert pair.verdict == "not comparable" and "A, run again at the end, was 15 % off itself" in pair.sentence
+    [reason] = pair.finding.facts["reasons"]
+    assert pair.verdict == "not comparable" and reason.kind == ReasonKind.DRIFTED
+    assert reason.facts == {"side": "A", "metric": "tps", "share": pytest.approx(0.148, abs=0.01)}
 
 
 def test_an_operator_who_runs_the_first_array_again_in_another_experiment_has_an_a_prime(sound):
@@ -107,7 +118,7 @@ def test_an_operator_who_runs_the_first_array_again_in_another_experiment_has_an
         *(replace(run, started="2025-11-23") for run in made(sound, experiment="e3", A=[300.0])),
     ]
     pair = only(runs)
-    assert pair.order == "ABA" and pair.verdict == "not comparable" and "A′ = A" in [c.name for c in pair.failed]
+    assert pair.order == "ABA" and pair.verdict == "not comparable" and CheckKind.AGAIN in failed(pair)
 
 
 def test_the_same_variant_of_two_experiments_is_compared_between_them(sound):
@@ -132,7 +143,7 @@ def test_several_pairs_are_corrected_among_themselves(sound):
     found = compare_runs(made(sound, A=a, B=b, C=[400.0, 403.0, 404.0], D=[401.0, 402.0, 405.0]))
     assert found.pairs[0].primary.p == pytest.approx(alone.primary.p)
     assert found.pairs[0].primary.p_adjusted == pytest.approx(3 * alone.primary.p)
-    assert all(any("3 pairs were compared at once" in text for text in pair.cautions) for pair in found.pairs)
+    assert all(facts_of(pair.cautions, PairKind.SEVERAL_PAIRS) == [{"pairs": 3}] for pair in found.pairs)
 
 
 def test_the_declared_primary_metric_decides(sound):
@@ -141,36 +152,36 @@ def test_the_declared_primary_metric_decides(sound):
     ]
     pair = only(runs)
     assert pair.primary.name == "mean latency" and pair.verdict == "better"
-    assert pair.sentence.startswith("B has a mean latency 16 % lower than A (14 to 18)")
+    assert pair.finding.facts["metric"] == "latency"
     assert "throughput" in [one.name for one in pair.others]
 
 
 STEADY = Steadiness("never became steady", "It never became steady.", "TPS", 40, "")
 BROKEN = {
-    "runs": dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
-    "driver": dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
-    "foreign I/O": dict(foreign_io_share=0.2),
-    "steadiness": dict(steadiness=STEADY),
-    "reads per transaction": dict(reads_per_transaction=2.4),
+    CheckKind.RUNS: dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
+    CheckKind.DRIVER: dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
+    CheckKind.FOREIGN_IO: dict(foreign_io_share=0.2),
+    CheckKind.STEADINESS: dict(steadiness=STEADY),
+    CheckKind.READS: dict(reads_per_transaction=2.4),
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, name):
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, kind):
     runs = made(sound, **QUIET)
-    pair = only([with_step(run, **BROKEN[name]) if run.steps[0].variant == "B" else run for run in runs])
-    assert pair.verdict == "not comparable" and [check.name for check in pair.failed] == [name]
-    assert pair.sentence.startswith("A and B are not comparable: ") and pair.failed[0].sentence in pair.sentence
+    pair = only([with_step(run, **BROKEN[kind]) if run.steps[0].variant == "B" else run for run in runs])
+    assert pair.verdict == "not comparable" and failed(pair) == [kind]
+    assert pair.finding.facts["reasons"] == [check.reason for check in pair.failed]
     assert pair.cause is None, "what is not comparable has no cause"
 
 
 MANIFESTS = {
-    "setting work_mem": lambda m: {"server": m.server.changed(settings=m.server.settings | {"work_mem": "1GB"})},
-    "scale": lambda m: {"workload": m.workload.changed(scale={"branches": 21})},
-    "version of the server": lambda m: {"server": m.server.changed(version="17.1")},
-    "cores of the driver": lambda m: {"machine": m.machine.changed(cores=64)},
-    "buffer pool": lambda m: {"memory": {"reached_bytes": 1 << 30}},
-    "think time": lambda m: {"steps": [m.steps[0].changed(think_ms=5.0)]},
+    DifferenceKind.SETTING: lambda m: {"server": m.server.changed(settings=m.server.settings | {"work_mem": "1GB"})},
+    DifferenceKind.SCALE: lambda m: {"workload": m.workload.changed(scale={"branches": 21})},
+    DifferenceKind.SERVER_VERSION: lambda m: {"server": m.server.changed(version="17.1")},
+    DifferenceKind.CORES: lambda m: {"machine": m.machine.changed(cores=64)},
+    DifferenceKind.POOL: lambda m: {"memory": {"reached_bytes": 1 << 30}},
+    DifferenceKind.THINK_TIME: lambda m: {"steps": [m.steps[0].changed(think_ms=5.0)]},
 }
 
 
@@ -179,7 +190,8 @@ def test_what_no_variant_declares_must_be_the_same(sound, what):
     runs = made(sound, **QUIET)
     runs = [with_manifest(run, **MANIFESTS[what](run.manifest)) if run.steps[0].variant == "B" else run for run in runs]
     pair = only([with_manifest(run, variant={"name": run.steps[0].variant}) for run in runs])
-    assert [check.name for check in pair.failed] == ["settings"] and what in pair.sentence
+    assert failed(pair) == [CheckKind.SETTINGS]
+    assert kinds_of(pair.failed[0].reason.facts["differences"]) == [what]
 
 
 def test_a_buffer_pool_that_the_variants_declare_may_differ_and_reads_with_it(sound):
@@ -194,7 +206,7 @@ def test_a_buffer_pool_that_the_variants_declare_may_differ_and_reads_with_it(so
         return with_step(run, reads_per_transaction=1.0)
 
     pair = only([of(run) for run in made(sound, **QUIET)])
-    assert pair.verdict == "better" and "reads per transaction" not in [check.name for check in pair.checks]
+    assert pair.verdict == "better" and CheckKind.READS not in [check.kind for check in pair.checks]
 
 
 def test_reads_that_differ_within_their_scatter_are_not_held_against_a_pair(sound):
@@ -206,28 +218,29 @@ def test_reads_that_differ_within_their_scatter_are_not_held_against_a_pair(soun
 def test_data_that_grew_and_a_clock_that_went_back_are_not_compared(sound):
     runs = made(sound, **QUIET)
     grown = [replace(run, growth_share=0.09) if run is runs[3] else run for run in runs]
-    assert [check.name for check in only(grown).failed] == ["data"]
+    assert failed(only(grown)) == [CheckKind.GROWTH]
     late = replace(runs[5], started="2024-01-01T00:00:00+00:00")
-    assert [check.name for check in only([*runs[:5], late]).failed] == ["clock"]
+    assert failed(only([*runs[:5], late])) == [CheckKind.CLOCK]
 
 
 def test_wrong_data_is_not_compared(sound):
     runs = made(sound, **QUIET)
     broken = replace(runs[1], conditions=[Condition(name="balances agree", holds=False)])
-    assert [check.name for check in only([runs[0], broken, *runs[2:]]).failed] == ["consistency"]
+    assert failed(only([runs[0], broken, *runs[2:]])) == [CheckKind.CONSISTENCY]
 
 
 def test_a_run_that_was_cut_counts_for_nothing_and_is_named(sound):
     runs = made(sound, A=[400.0, 404.0, 402.0, 100.0], B=[480.0, 478.0, 484.0, 481.0])
     runs[6] = replace(runs[6], incomplete_because="stopped by Ctrl-C")
     found = compare_runs(runs)
-    assert found.left_out == [f"e1/{runs[6].folder} counts for nothing: stopped by Ctrl-C."]
-    assert found.pairs[0].verdict == "better" and "1 without a partner left out" in found.pairs[0].method
+    facts = {"run": f"e1/{runs[6].folder}", "because": "stopped by Ctrl-C"}
+    assert facts_of(found.left_out, PairKind.INCOMPLETE) == [facts]
+    assert found.pairs[0].verdict == "better" and found.pairs[0].method.facts["left_out"] == 1
 
 
 def test_a_side_that_did_nothing_cannot_be_compared(sound):
     runs = [with_step(run, tps=0.0) if run.steps[0].variant == "B" else run for run in made(sound, **QUIET)]
-    assert only(runs).verdict == "not comparable" and "was zero" in only(runs).sentence
+    assert only(runs).verdict == "not comparable" and CheckKind.METRIC_MEASURED in failed(only(runs))
 
 
 def test_one_side_alone_or_no_common_step_is_refused_in_a_sentence(sound):
@@ -245,11 +258,11 @@ def test_steps_that_only_one_side_has_are_named(sound):
 
     pair = only(list(map(ramp, made(sound, **QUIET))))
     assert pair.users == 10
-    assert [text for text in pair.cautions if text.startswith("Only")] == [
-        "Only A ran 1 user and 50 users, so that is not compared.",
-        "Only B ran 100 users, so that is not compared.",
+    assert facts_of(pair.cautions, PairKind.ONLY_ONE_SIDE) == [
+        {"side": "A", "steps": [["1 users", 1], ["50 users", 50]]},
+        {"side": "B", "steps": [["100 users", 100]]},
     ]
-    assert not [text for text in only(made(sound, **QUIET)).cautions if text.startswith("Only")]
+    assert not facts_of(only(made(sound, **QUIET)).cautions, PairKind.ONLY_ONE_SIDE)
 
 
 def test_a_side_without_a_step_in_common_is_named(sound):
@@ -259,7 +272,7 @@ def test_a_side_without_a_step_in_common_is_named(sound):
     ]
     found = compare_runs(runs)
     assert [(pair.a, pair.b) for pair in found.pairs] == [("A", "B")]
-    assert found.left_out == ["C is not compared with A: they have no step in common."]
+    assert facts_of(found.left_out, PairKind.NO_COMMON_STEP) == [{"a": "A", "b": "C"}]
 
 
 def test_a_report_has_verdicts_where_variants_were_repeated_and_only_there(sound):
@@ -300,14 +313,15 @@ def test_a_plan_leaves_out_runs_that_say_nothing_of_the_server_and_says_so(sound
     cut, invalid, driver, *good = made(sound, A=[100.0, 200.0, 300.0, 400.0, 404.0, 402.0])
     bad = [
         replace(cut, incomplete_because="cut"),
-        with_step(invalid, **BROKEN["runs"]),
-        with_step(driver, **BROKEN["driver"]),
+        with_step(invalid, **BROKEN[CheckKind.RUNS]),
+        with_step(driver, **BROKEN[CheckKind.DRIVER]),
     ]
     plan = plan_runs([*bad, *good], 0.05)
     assert plan.spread == plan_runs(good, 0.05).spread and plan.runs_seen == 3
-    assert plan.left_out == ("Left out of 6 runs: 1 incomplete, 1 invalid and 1 with the driver as the bottleneck.")
-    assert plan_runs(good, 0.05).left_out == ""
-    with pytest.raises(StallmarkError, match=r"no run .* \(left out of 3 runs: 1 incomplete, 1 invalid and"):
+    left_out = {"incomplete": 1, "invalid": 1, "driver_bound": 1}
+    assert plan.left_out.facts == {"of": 6, "steps": False, "left_out": left_out}
+    assert plan_runs(good, 0.05).left_out is None
+    with pytest.raises(StallmarkError, match=r"no run .* \(3 of 3 are incomplete, invalid or"):
         plan_runs(bad, 0.05)
-    with pytest.raises(StallmarkError, match=r"make at least 2 of one, `repeats: 2` \(left out of 4 runs:"):
+    with pytest.raises(StallmarkError, match=r"make at least 2 of one, `repeats: 2` \(3 of 4 are incomplete"):
         plan_runs([*bad, good[0]], 0.05)

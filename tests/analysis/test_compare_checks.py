@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 from support.comparisons import made, template, with_manifest, with_step
+from support.findings import facts_of
 
-from stallmark.analysis.compare.compare import compare_runs
-from stallmark.analysis.finding import Finding, invalid
+from stallmark.analysis.compare.settings import DifferenceKind
+from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
+from stallmark.analysis.compare.verdicts import compare_runs
+from stallmark.analysis.finding import invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
-from stallmark.report.text import clause
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
-AGAIN = "A′ = A"
 NEVER = Steadiness("never became steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
 STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)
 LATE = Steadiness("became steady late", "", "TPS", 600, "", trend_p=0.5, warm_up_s=40, warm_up_shift=0.01)
@@ -28,9 +29,15 @@ def only(runs, **options):
     return pair
 
 
-def check(pair, name):
-    [found] = [one for one in pair.checks if one.name == name]
+def check(pair, kind):
+    [found] = [one for one in pair.checks if one.kind == kind]
     return found
+
+
+def drifted(pair):
+    """What A′ was off A in, and by how much."""
+    [facts] = facts_of(pair.finding.facts["reasons"], ReasonKind.DRIFTED)
+    return facts["side"], facts["metric"], round(facts["share"], 2)
 
 
 def again(runs, last):
@@ -49,15 +56,15 @@ def test_a_baseline_does_not_get_round_the_first_variant_run_again(sound):
     runs = again(made(sound, order="AAABBBAAA", **DRIFTING), 3)
     pair = only(runs, baseline="B")
     assert pair.verdict == "not comparable" and pair.confounded
-    assert "A, run again at the end, was 15 % off itself in throughput" in pair.sentence
-    assert any("A ran before and after B" in text for text in pair.cautions)
+    assert drifted(pair) == ("A", "tps", 0.15)
+    assert facts_of(pair.cautions, PairKind.CAME_BACK) == [{"side": "A", "other": "B"}]
 
 
 def test_the_first_variant_run_again_tells_of_every_pair_in_between(sound):
     runs = again(made(sound, order="AAABBBCCCAAA", C=[500.0, 502.0, 501.0], **DRIFTING), 3)
     found = compare_runs(runs, baseline="B")
     assert [(pair.b, pair.verdict) for pair in found.pairs] == [("A", "not comparable"), ("C", "not comparable")]
-    assert "A, run again at the end" in found.pairs[1].sentence
+    assert drifted(found.pairs[1])[0] == "A"
     assert [len(side.again) for side in found.sides] == [3, 0, 0]
 
 
@@ -86,12 +93,12 @@ def test_the_first_variant_run_again_is_judged_by_the_declared_metric_and_by_thr
     tps = {"A": [400.0, 400.0], "B": [480.0]}
     first, b, last = again(made(sound, order="ABA", **tps), 1)
     pair = only([of(first, 10.0), of(b, 8.0), of(last, 13.0)])
-    assert pair.verdict == "not comparable" and "30 % off itself in mean latency" in pair.sentence
+    assert pair.verdict == "not comparable" and drifted(pair) == ("A", "latency", 0.3)
     first, b, last = again(made(sound, order="ABA", **tps | {"A": [400.0, 480.0]}), 1)
     pair = only([of(first, 10.0), of(b, 8.0), of(last, 10.0)])
-    assert "20 % off itself in throughput" in pair.sentence
+    assert drifted(pair) == ("A", "tps", 0.2)
     pair = only([of(first, 10.0), of(b, 8.0), of(with_step(last, tps=400.0), None)])
-    assert check(pair, AGAIN).passed is None
+    assert check(pair, CheckKind.AGAIN).passed is None
 
 
 def test_more_runs_are_let_off_with_no_more_drift_than_one(sound):
@@ -100,15 +107,15 @@ def test_more_runs_are_let_off_with_no_more_drift_than_one(sound):
     three = {"A": [380.0, 400.0, 420.0, 400.0, 432.0, 464.0], "B": [480.0, 478.0, 484.0]}
     for order, last, tps in (("ABA", 1, one), ("AAABBBAAA", 3, three)):
         pair = only(again(made(sound, order=order, **tps), last))
-        assert check(pair, AGAIN).passed is False, check(pair, AGAIN).figure
+        assert check(pair, CheckKind.AGAIN).passed is False, check(pair, CheckKind.AGAIN).found
 
 
 def test_sides_that_declare_different_metrics_are_not_compared(sound):
     runs = [declaring(run, "p99" if run.steps[0].variant == "B" else "tps") for run in made(sound, **QUIET)]
     pair = only(runs)
-    assert [one.name for one in pair.failed] == ["declared metric"]
-    assert "throughput of A and p99 latency of B" in pair.sentence
-    assert check(only(made(sound, **QUIET)), "declared metric").figure == "throughput"
+    assert [one.kind for one in pair.failed] == [CheckKind.METRIC_DECLARED]
+    assert pair.failed[0].reason.facts == {"metrics": {"A": ["tps"], "B": ["p99"]}}
+    assert check(only(made(sound, **QUIET)), CheckKind.METRIC_DECLARED).passed
 
 
 def judged(runs, *found):
@@ -118,18 +125,20 @@ def judged(runs, *found):
 def test_several_runs_that_were_each_unsteady_within_chance_are_too_many(sound):
     runs = made(sound, **QUIET)
     pair = only(judged(runs, NEVER, STEADY, STEADY, NEVER, STEADY, STEADY))
-    assert [one.name for one in pair.failed] == ["steadiness"]
-    assert check(pair, "steadiness").figure == "2 of 6 not: 01-A and 04-B never became steady"
+    assert [one.kind for one in pair.failed] == [CheckKind.STEADINESS]
+    [reason] = pair.failed[0].reason.facts["reasons"]
+    assert reason == {"because": NEVER.verdict, "runs": ["01-A", "04-B"]}
 
 
 def test_one_run_that_was_unsteady_within_chance_is_named_and_not_held_against_them(sound):
     runs = made(sound, **QUIET)
-    found = check(only(judged(runs, NEVER, *[STEADY] * 5)), "steadiness")
-    assert found.passed
-    assert found.figure == "5 of 6 runs; 01-A never became steady, as chance has it of so many"
-    found = check(only(judged(runs, LATE, *[STEADY] * 5)), "steadiness")
-    assert found.passed and found.figure == "5 of 6 runs; 01-A became steady late, by too little to matter"
-    assert check(only(judged(runs, *[STEADY] * 6)), "steadiness").figure == "all 6 runs"
+    for one, by_chance in ((NEVER, True), (LATE, False)):
+        found = check(only(judged(runs, one, *[STEADY] * 5)), CheckKind.STEADINESS)
+        assert found.passed and found.found.facts["steady"] == 5
+        tolerated = {"because": one.verdict, "runs": ["01-A"], "by_chance": by_chance}
+        assert found.found.facts["tolerated"] == [tolerated]
+    found = check(only(judged(runs, *[STEADY] * 6)), CheckKind.STEADINESS)
+    assert found.found.facts["steady"] == 6 and not found.found.facts["tolerated"]
 
 
 def test_runs_must_be_measured_for_as_long_and_may_begin_later(sound):
@@ -143,7 +152,9 @@ def test_runs_must_be_measured_for_as_long_and_may_begin_later(sound):
     runs = [with_manifest(run, variant={"name": run.steps[0].variant}) for run in made(sound, **QUIET)]
     assert only([moved(run, 7.1, 0) for run in runs]).verdict == "better"
     pair = only([moved(run, 0, 20) for run in runs])
-    assert [one.name for one in pair.failed] == ["settings"] and "seconds measured 40" in pair.sentence
+    assert [one.kind for one in pair.failed] == [CheckKind.SETTINGS]
+    [difference] = pair.failed[0].reason.facts["differences"]
+    assert difference.kind == DifferenceKind.MEASURED and difference.facts == {"a": 40, "b": 60}
 
 
 def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
@@ -155,9 +166,9 @@ def test_a_step_that_one_run_did_not_reach_is_compared_of_the_others(sound):
     ten, twenty = compare_runs(runs).pairs
     assert (ten.verdict, ten.primary.runs_a, ten.primary.runs_b) == ("better", 4, 4)
     assert (twenty.verdict, twenty.primary.runs_a, twenty.primary.runs_b) == ("better", 3, 3)
-    assert "3 pairs of runs; 1 without a partner left out" in twenty.method
+    assert twenty.method.facts["runs"] == [3, 3] and twenty.method.facts["left_out"] == 1
     assert twenty.primary.b == pytest.approx((480 * 484 * 481) ** (1 / 3))
-    assert not [text for text in (*ten.cautions, *twenty.cautions) if text.startswith("Only")]
+    assert not facts_of([*ten.cautions, *twenty.cautions], PairKind.ONLY_ONE_SIDE)
 
 
 def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
@@ -169,36 +180,17 @@ def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
     runs[2] = with_step(runs[2], invalid=[counters, foreign], foreign_io_share=0.2)
     runs[5] = with_step(runs[5], invalid=[failed])
     pair = only(runs)
-    assert check(pair, "runs").sentence == (
-        f"01-A and 03-A must not be compared: {clause(counters)}; 06-B must not be compared: {clause(failed)}"
-    )
-    assert check(pair, "runs").figure.startswith("3 of 6 have: ")
-    assert check(pair, "foreign I/O").sentence == "somebody else used the storage: 20 % of its I/O in 03-A"
-    assert pair.sentence.lower().count("somebody else") == 1
-
-
-def test_many_reasons_and_many_runs_are_all_found_and_not_all_in_the_sentence(sound):
-    runs = [
-        with_step(run, invalid=[storage_error("Nothing holds"), *([storage_error(number)] if number > 3 else [])])
-        for number, run in enumerate(made(sound, **QUIET))
-    ]
-    found = check(only(runs), "runs")
-    assert found.sentence == (
-        f"01-A, 03-A, 05-A and 3 more must not be compared: {clause(storage_error('Nothing holds'))}; "
-        f"05-A must not be compared: {clause(storage_error(4))} (1 more)"
-    )
-    assert "02-B, 04-B and 06-B" in found.figure and f"{clause(storage_error(5))} (06-B)" in found.figure
-
-
-def storage_error(text) -> Finding:
-    return invalid(ValidityKind.STORAGE_ERROR, text=text, error=1)
+    reasons = [(one["because"], one["runs"]) for one in check(pair, CheckKind.RUNS).reason.facts["reasons"]]
+    assert reasons == [(counters, ["01-A", "03-A"]), (failed, ["06-B"])]
+    assert check(pair, CheckKind.RUNS).found.facts["invalid"] == 3
+    assert check(pair, CheckKind.FOREIGN_IO).reason.facts == {"share": 0.2, "runs": ["03-A"]}
 
 
 def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unknown(sound):
     reads = iter([2.0, 2.3, 2.6, 2.2, 1.9, 2.5])
     pair = only([with_step(run, reads_per_transaction=next(reads)) for run in made(sound, **QUIET)])
-    found = check(pair, "reads per transaction")
-    assert found.passed and "within their scatter" in found.figure
-    said = [text for text in pair.cautions if text.startswith("Reads per transaction differ by ")]
-    assert len(said) == 1 and "within the scatter of runs" in said[0]
-    assert not [text for text in pair.cautions if "Not known" in text and "reads per transaction" in text]
+    found = check(pair, CheckKind.READS)
+    assert found.passed and found.found.facts["p"] > 0.05
+    assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [found.found.facts]
+    unknown = facts_of(pair.cautions, PairKind.CHECKS_UNKNOWN)
+    assert all(CheckKind.READS not in facts["checks"] for facts in unknown)

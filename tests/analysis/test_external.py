@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import foreign_files
+from support import external_files
 from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
@@ -26,10 +26,10 @@ from stallmark.stats.correlation import correlate_changes
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
 
 
-def attached(tmp_path: Path, write: foreign_files.Write, every: int = 1, clock_s: float = 0.0, **request):
+def attached(tmp_path: Path, write: external_files.Write, every: int = 1, clock_s: float = 0.0, **request):
     """The summary of a run with one file attached."""
     run = make_run(tmp_path / "run", TRUTH)
-    ends, latency = foreign_files.disk_of(run, every, clock_s, around_s=80)
+    ends, latency = external_files.disk_of(run, every, clock_s, around_s=80)
     file = write(tmp_path / "measured", ends, latency)
     attach([Record(run)], Wanted(file), Request(**request))
     return summarise([Record(run)])
@@ -114,7 +114,7 @@ def test_reads_and_writes_make_iops_and_units_become_common_ones():
 
 
 def test_at_most_six_are_drawn_and_the_rest_named(tmp_path):
-    (run,) = attached(tmp_path, foreign_files.perfmon).runs
+    (run,) = attached(tmp_path, external_files.perfmon).runs
     (source,) = run.foreign
     kinds = ["read latency", "write latency", "IOPS", "throughput", "queue"]
     assert [counter.kind for counter in source.counters] == kinds
@@ -123,7 +123,7 @@ def test_at_most_six_are_drawn_and_the_rest_named(tmp_path):
 
 
 def test_iostat_s_busiest_device_is_drawn(tmp_path):
-    (run,) = attached(tmp_path, foreign_files.iostat, zone="UTC").runs
+    (run,) = attached(tmp_path, external_files.iostat, zone="UTC").runs
     (source,) = run.foreign
     assert {counter.instance for counter in source.counters} == {"nvme0n1"}
     assert source.notes and source.hint is None
@@ -133,7 +133,7 @@ def test_iostat_s_busiest_device_is_drawn(tmp_path):
 def test_throughput_is_taken_over_the_intervals_between_samples(tmp_path, every, n):
     """The disk's latency follows from TPS, so the correlation is nearly −1 at any interval; pairs that span the
     two steps, or the warm-up between them, are none."""
-    (run,) = attached(tmp_path, foreign_files.array_csv, every).runs
+    (run,) = attached(tmp_path, external_files.array_csv, every).runs
     (source,) = run.foreign
     found = source.counters[0].correlation
     assert source.interval_s == every and source.hint is None
@@ -145,7 +145,7 @@ def test_throughput_is_taken_over_the_intervals_between_samples(tmp_path, every,
 
 
 def test_the_mean_is_of_measured_intervals_only(tmp_path):
-    (run,) = attached(tmp_path, foreign_files.array_csv).runs
+    (run,) = attached(tmp_path, external_files.array_csv).runs
     counter = run.foreign[0].counters[0]
     inside = np.concatenate([counter.values[(counter.t > b) & (counter.t <= e)] for b, e in ((5, 65), (70, 130))])
     assert counter.mean == pytest.approx(inside.mean(), rel=0.02)
@@ -163,7 +163,7 @@ def test_at_one_second_it_is_the_plain_correlation_of_changes(seed):
 
 @pytest.mark.parametrize("clock_s", [-37.0, 12.4, 58.0])
 def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(tmp_path, clock_s):
-    (run,) = attached(tmp_path, foreign_files.perfmon, clock_s=clock_s).runs
+    (run,) = attached(tmp_path, external_files.perfmon, clock_s=clock_s).runs
     (source,) = run.foreign
     lag = round(-clock_s)
     assert f"moved by {lag:+d} s" in source.hint and f"--offset {lag}s" in source.hint
@@ -172,7 +172,7 @@ def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(tmp_path, clock_s):
 
 
 def test_with_the_offset_there_is_no_hint(tmp_path):
-    (run,) = attached(tmp_path, foreign_files.perfmon, clock_s=12.0, offset_s=-12.0).runs
+    (run,) = attached(tmp_path, external_files.perfmon, clock_s=12.0, offset_s=-12.0).runs
     (source,) = run.foreign
     assert source.hint is None and source.counters[0].correlation.r < -0.8
 
@@ -180,17 +180,17 @@ def test_with_the_offset_there_is_no_hint(tmp_path):
 def test_what_has_nothing_to_do_with_the_run_gives_no_hint(tmp_path):
     """121 offsets are tried: the best of them is large by chance alone."""
     run = make_run(tmp_path / "run", TRUTH)
-    ends, latency = foreign_files.disk_of(run, around_s=80)
+    ends, latency = external_files.disk_of(run, around_s=80)
     for seed in range(12):
         noise = np.random.default_rng(seed).normal(0.008, 0.001, len(latency)).clip(0.001)
-        file = foreign_files.array_csv(tmp_path / "a.csv", ends, noise)
+        file = external_files.array_csv(tmp_path / "a.csv", ends, noise)
         attach([Record(run)], Wanted(file), Request(name=f"noise {seed}"))
     (summary,) = summarise([Record(run)]).runs
     assert [source.hint for source in summary.foreign] == [None] * 12
 
 
 def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
-    summary = attached(tmp_path, foreign_files.perfmon)
+    summary = attached(tmp_path, external_files.perfmon)
     (tmp_path / "run" / "external_sql01.parquet").unlink()
     again = summarise([Record(tmp_path / "run")])
     assert again.runs[0].foreign[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
@@ -198,7 +198,7 @@ def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
 
 
 def test_for_machines_without_the_samples(tmp_path):
-    text = json.dumps(experiment_in_json(attached(tmp_path, foreign_files.perfmon, clock_s=12)))
+    text = json.dumps(experiment_in_json(attached(tmp_path, external_files.perfmon, clock_s=12)))
     (source,) = json.loads(text)["runs"][0]["foreign"]
     assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]
     assert source["counters"][0].keys() == {
@@ -207,7 +207,7 @@ def test_for_machines_without_the_samples(tmp_path):
 
 
 def test_the_report_says_whose_clock_it_is(tmp_path):
-    experiment = attached(tmp_path, foreign_files.perfmon, clock_s=12, offset_s=3.0)
+    experiment = attached(tmp_path, external_files.perfmon, clock_s=12, offset_s=3.0)
     (figure,) = figures(experiment)
     clock = "UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); +3 s added"
     assert clock in figure.reading
@@ -221,7 +221,7 @@ def test_the_report_says_whose_clock_it_is(tmp_path):
 
 
 def test_names_from_files_are_no_mark_up(tmp_path):
-    experiment = attached(tmp_path, foreign_files.array_csv, name="<script>hurt()</script>")
+    experiment = attached(tmp_path, external_files.array_csv, name="<script>hurt()</script>")
     source = experiment.runs[0].foreign[0]
     bad = replace(source.counters[0], name="<b>x</b>", instance="</script><i>")
     run = replace(experiment.runs[0], foreign=[replace(source, counters=[bad], others=["<u>y</u>"])])

@@ -1,14 +1,15 @@
 """Runs of queries, from records of known truth: figures, relative run times, plans, parallelism, what is lacking."""
 
 import json
-import re
 
 import pytest
+from support.findings import facts_of, kinds_of
 from support.synthetic import Truth, make_run
 from support.synthetic_queries import GAP_S, make_query_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries.comparison import in_order, is_io
+from stallmark.analysis.queries.summary import QueryKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.in_json import experiment_in_json
@@ -36,20 +37,21 @@ def test_the_figures_of_a_run_of_both(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("failed", "because"),
+    ("failed", "facts"),
     [
-        ({"Q9": "timeout"}, "The query power is not computed, because Q9 took longer than its timeout."),
-        ({"Q2": "other"}, r"because Q2 failed: it went wrong \(other\)\."),
-        ({"Q2": "timeout", "Q9": "timeout"}, r"because Q2 took longer than its timeout \(and 1 more\)"),
+        ({"Q9": "timeout"}, {"query": "Q9", "timeout": True, "error": None, "others": 0}),
+        ({"Q2": "other"}, {"query": "Q2", "timeout": False, "error": "it went wrong (other)", "others": 0}),
+        ({"Q2": "timeout", "Q9": "timeout"}, {"query": "Q2", "timeout": True, "error": None, "others": 1}),
     ],
 )
-def test_a_query_that_failed_or_took_too_long_leaves_no_figure(tmp_path, failed, because):
+def test_a_query_that_failed_or_took_too_long_leaves_no_figure(tmp_path, failed, facts):
     make_query_run(tmp_path / "1", failed=failed)
     experiment = of(tmp_path)
     figures = experiment.runs[0].queries.figures
     assert figures.power is None and experiment.queries.variants[0].power is None
-    assert re.search(because, figures.power_lacks)
-    assert f"disks: {figures.power_lacks}" in experiment.findings
+    assert figures.power_lacks.kind == QueryKind.QUERY_FAILED
+    assert figures.power_lacks.facts == {"figure": "power"} | facts
+    assert facts_of(experiment.findings, QueryKind.LACKS) == [{"run": "disks", "because": figures.power_lacks}]
     cell = experiment.queries.variants[0].cell(next(iter(failed)), None)
     assert cell.seconds is None and cell.failed == 1
 
@@ -58,8 +60,8 @@ def test_a_run_that_was_cut_has_no_figure(tmp_path):
     make_query_run(tmp_path / "1", run="both", cut="stopped by Ctrl-C")
     figures = of(tmp_path).runs[0].queries.figures
     assert figures.power is None and figures.throughput is None and figures.composite is None
-    assert "because the power run did not come to its end" in figures.power_lacks
-    assert "because the throughput run did not come to its end" in figures.throughput_lacks
+    lacks = [figures.power_lacks, figures.throughput_lacks]
+    assert facts_of(lacks, QueryKind.PHASE_CUT) == [{"figure": "power"}, {"figure": "throughput"}]
 
 
 def test_run_times_are_held_against_the_first_variant(tmp_path):
@@ -75,11 +77,13 @@ def test_run_times_are_held_against_the_first_variant(tmp_path):
     assert flash.relative == pytest.approx((0.25 * 0.25 * 2) ** (1 / 22)), "refreshes are left out"
     assert [c.query for c in flash.cells if c.plan_changed] == ["Q9"]
     assert not any(c.plan_changed for c in disks.cells)
-    said = " ".join(experiment.findings)
-    assert "2 are faster (most Q1 0.25× and Q2 0.25×), 19 hardly change, 1 is slower (most Q3 2×)" in said
-    assert "Q9 has another plan in flash than in disks" in said
-    assert "not QphH" in said and "indicative" in said
-    assert any("TPC-H" in caution for caution in experiment.cautions)
+    [told] = facts_of(experiment.findings, QueryKind.RELATIVE)
+    assert (told["faster"], told["alike"], told["slower"]) == (2, 19, 1)
+    assert told["fastest"] == {"Q1": 0.25, "Q2": 0.25} and told["slowest"] == {"Q3": 2.0}
+    [plans] = facts_of(experiment.findings, QueryKind.PLANS)
+    assert plans == {"queries": ["Q9"], "variant": "flash", "baseline": "disks"}
+    assert {QueryKind.FIGURE, QueryKind.FEW_RUNS} <= set(kinds_of(experiment.findings))
+    assert QueryKind.NO_TPC_RESULT in kinds_of(experiment.cautions)
 
 
 def test_of_repeats_the_geometric_mean_and_the_lowest_figure(tmp_path):
@@ -107,7 +111,8 @@ def test_parallelism(tmp_path):
     assert compared.dops == [1, 2, 4] and compared.queries == ["Q1", "Q6"]
     cells = [compared.variants[0].cell("Q6", dop) for dop in compared.dops]
     assert [(cell.seconds, cell.actual_dop) for cell in cells] == [(1.0, 1), (0.5, 2), (0.25, 4)]
-    assert any("At a degree of parallelism of 4 queries take 0.250 of the time at 1" in f for f in experiment.findings)
+    [told] = facts_of(experiment.findings, QueryKind.PARALLEL)
+    assert told["dops"] == [1, 4] and told["ratio"] == pytest.approx(0.25) and told["slower"] == []
     assert compared.variants[0].power is None and experiment.runs[0].queries.figures.power_lacks is None
 
 

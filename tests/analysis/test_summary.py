@@ -7,8 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.findings import facts_of, kinds_of
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
+from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.validity.kinds import Counted, GateKind, ValidityKind
@@ -137,7 +141,7 @@ def test_a_killed_run_keeps_the_seconds_there_are(tmp_path, cut_at):
 def test_nothing_at_all_measured_is_said(tmp_path):
     summary = summarise([Record(make_run(tmp_path / "run", replace(STEADY, cut_at=2)))])
     assert summary.steps == []
-    assert summary.findings == ["Nothing was measured: no run reached the end of its warm-up."]
+    assert kinds_of(summary.findings) == [ExperimentKind.NOTHING_MEASURED]
     json.dumps(experiment_in_json(summary))
 
 
@@ -245,13 +249,18 @@ def test_a_buffer_pool_sweep(tmp_path):
     summary = summarise(find_records([tmp_path]))
     assert summary.axis == "buffer_pool" and summary.emulated
     first = summary.findings[0]
-    assert "from 16\u00a0MiB (5 % of the data) to 320\u00a0MiB (all of the data) raised committed" in first
-    assert "(7.6×); physical reads per transaction fell from 2.1 to 0.0." in first
-    [said] = [f for f in summary.findings if f.startswith("With the same buffer pool of 64\u00a0MiB")]
-    assert said.endswith("are not compared: an emulated device says nothing of a real one.")
-    assert "Storage is the bottleneck in “cap 5%”, “cap 20%” and “cap 50%”." in summary.findings
-    assert any(f.startswith("“bare device, cap 20%”: the device is not the bottleneck") for f in summary.findings)
-    assert summary.findings[-1] == "With one run per variant this is indicative only."
+    assert first.kind == ExperimentKind.POOL and first.facts["differ"]
+    assert first.facts["pools_bytes"] == [16 * MIB, 320 * MIB]
+    assert first.facts["pools_share"] == pytest.approx([0.05, 1], abs=0.01)
+    assert first.facts["per_s"][1] / first.facts["per_s"][0] == pytest.approx(7.6, abs=0.1)
+    assert first.facts["reads_per_transaction"] == pytest.approx([2.1, 0], abs=0.05)
+    [unlike] = facts_of(summary.findings, ExperimentKind.DEVICES_UNLIKE)
+    assert unlike["pool_bytes"] == 64 * MIB
+    storage = facts_of(summary.findings, ExperimentKind.STORAGE_LIMITS)
+    assert storage == [{"steps": ["cap 5%", "cap 20%", "cap 50%"]}]
+    others = [told["step"] for told in facts_of(summary.findings, ExperimentKind.STORAGE_DOES_NOT_LIMIT)]
+    assert "bare device, cap 20%" in others
+    assert summary.findings[-1].kind == ExperimentKind.ONE_RUN_EACH
     verdicts = [step.device_is_bottleneck for step in summary.steps]
     assert verdicts == [True, True, True, None, False]
     assert len({step.key for step in summary.steps}) == 5
@@ -264,22 +273,26 @@ def test_a_user_ramp(tmp_path):
     assert summary.axis == "users"
     assert [step.users for step in summary.steps] == [1, 10, 20, 50, 100]
     assert all(not step.invalid for step in summary.steps)
-    assert summary.findings[0].startswith("1 user committed 45.0/s; the most was 615/s with 100 users")
-    assert summary.findings[1].startswith("50 users already reached 99 % of the most")
+    most, knee = summary.findings[:2]
+    assert most.kind == ExperimentKind.MOST_USERS and most.facts["users"] == [1, 100]
+    assert most.facts["per_s"] == pytest.approx([45, 615], rel=0.01)
+    assert knee.kind == ExperimentKind.KNEE and knee.facts["users"] == [50, 100]
+    assert knee.facts["share"] == pytest.approx(0.99, abs=0.01)
 
 
 def test_repeats_are_one_point_and_their_spread_is_said(tmp_path):
     make_experiment(tmp_path, repeats=2, measured_s=10)
     summary = summarise(find_records([tmp_path]))
     assert [run.title for run in summary.runs][:2] == ["cap 5%, repeat 1", "cap 20%, repeat 1"]
-    assert summary.findings[-1].startswith("Runs of the same variant differed by up to")
-    assert any(caution.startswith("2 runs per variant are indicative") for caution in summary.cautions)
+    assert summary.findings[-1].kind == ExperimentKind.SPREAD and summary.findings[-1].facts["fewest_runs"] == 2
+    assert facts_of(summary.cautions, CautionKind.FEW_RUNS) == [{"runs": 2}]
 
 
 def test_invalid_steps_are_not_compared(tmp_path):
     make_experiment(tmp_path, measured_s=10, foreign_reads_per_second=2000)
     summary = summarise(find_records([tmp_path]))
-    assert summary.findings == ["5 of 5 measured steps are not compared; each says why."]
+    [found] = summary.findings
+    assert (found.kind, found.facts) == (ExperimentKind.STEPS_LEFT_OUT, {"left_out": 5, "steps": 5})
 
 
 def test_broken_data_are_the_first_finding(tmp_path):
@@ -288,21 +301,23 @@ def test_broken_data_are_the_first_finding(tmp_path):
     broken = record.manifest.conditions[0].changed(holds=False, offending=3)
     record.manifest = record.manifest.changed(conditions=[broken, *record.manifest.conditions[1:]])
     summary = summarise([record])
-    assert summary.findings[0].startswith("The data were wrong after cap 64 MiB")
+    assert facts_of(summary.findings[:1], ExperimentKind.DATA_WRONG) == [{"runs": [summary.runs[0].title]}]
     assert [one.kind for one in summary.steps[0].invalid] == [GateKind.CONSISTENCY]
 
 
 def test_cautions_apply_only_where_they_do(tmp_path):
     real = {"name": "sda", "model": "Disk", "rotational": True}
     remote = replace(STEADY, emulated=False, device=real, off=("host", "checkpoints"), growth_share=0.08)
-    said = " ".join(summarise([Record(make_run(tmp_path / "a", remote))]).cautions)
-    assert "emulated" not in said and "server's machine" not in said and "checkpoints" not in said
-    assert "grew by up to 8 %" in said and "restored" in said and "indicative" not in said
-    assert "waiting for a CPU" not in said
+    of_device = {CautionKind.EMULATED, CautionKind.LOCAL_DRIVER, CautionKind.CPU_IN_READ_TIME}
+    of_server = {CautionKind.GREW, CautionKind.RESTORED}
+    cautions = summarise([Record(make_run(tmp_path / "a", remote))]).cautions
+    assert of_server <= set(kinds_of(cautions)) and not of_device & set(kinds_of(cautions))
+    assert facts_of(cautions, CautionKind.GREW)[0]["share"] == pytest.approx(0.08, abs=0.001)
+    assert not {CautionKind.FEW_RUNS, CautionKind.FEW_CHECKPOINTS} & set(kinds_of(cautions))
     local = replace(STEADY, host_cpu=0.8, growth_share=0.0)
-    said = " ".join(summarise([Record(make_run(tmp_path / "b", local))]).cautions)
-    assert "EMULATED 8 spindles, 8 ms" in said and "server's machine" in said and "waiting for a CPU" in said
-    assert "grew" not in said and "restored" not in said
+    cautions = summarise([Record(make_run(tmp_path / "b", local))]).cautions
+    assert of_device <= set(kinds_of(cautions)) and not of_server & set(kinds_of(cautions))
+    assert facts_of(cautions, CautionKind.EMULATED) == [{"devices": ["EMULATED 8 spindles, 8 ms"]}]
 
 
 def test_no_transaction_at_all_is_a_result(tmp_path):
@@ -340,8 +355,9 @@ def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_withou
     waits = {"io": 0.6, "wal": 0.1, "lock": 0.02, "client": 0.02, "other": 0.02}
     busy = make_run(tmp_path / "run", replace(STEADY, waits=waits, host_cpu=0.94))
     found = summarise([Record(busy)]).findings
-    assert any("the device and the CPUs are limits together" in text for text in found)
-    assert not any("Storage is the bottleneck" in text for text in found)
+    [told] = facts_of(found, ExperimentKind.STORAGE_DOES_NOT_LIMIT)
+    assert told["verdict"].kind == DeviceKind.WITH_CPUS
+    assert not facts_of(found, ExperimentKind.STORAGE_LIMITS)
 
 
 def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):

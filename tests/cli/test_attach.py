@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support import foreign_files
+from support import external_files
 from support.synthetic import Truth, make_run
 
 from stallmark.cli.attach import offset_s as offset
@@ -31,7 +31,7 @@ def runs(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def disks(runs, tmp_path: Path) -> Path:
-    return foreign_files.perfmon(tmp_path / "sql01.csv", *foreign_files.disk_of(runs[0]))
+    return external_files.perfmon(tmp_path / "sql01.csv", *external_files.disk_of(runs[0]))
 
 
 def attach(*arguments: str) -> Result:

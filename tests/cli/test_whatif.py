@@ -39,4 +39,4 @@ def test_what_is_no_time_of_a_read_is_refused_with_how_to_write_it(run, text):
 def test_a_run_without_the_means_says_which_it_lacks(tmp_path):
     blind = make_run(tmp_path / "run", replace(Truth(), off=("waits",)))
     refused = whatif(blind)
-    assert refused.exit_code == 3 and "sessions were not looked at" in " ".join(refused.output.split())
+    assert refused.exit_code == 3 and "sessions were not sampled" in " ".join(refused.output.split())

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import foreign_files
+from support import external_files
 from support.tool import Tool
 from support.whole_selftest import assert_everything_works
 
@@ -73,7 +73,7 @@ def test_a_command_of_the_readme(command: str, tool: Tool):
     arguments = [str(match) for word in words[1:] for match in (_matches(word, tool.folder) or [word])]
     if arguments[0] == "attach":
         last = max((tool.folder / "stallmark-runs").glob("*/*/manifest.json"), key=os.path.getmtime).parent
-        foreign_files.perfmon(tool.folder / "sql01.csv", *foreign_files.disk_of(last, around_s=5))
+        external_files.perfmon(tool.folder / "sql01.csv", *external_files.disk_of(last, around_s=5))
     if arguments == ["selftest"]:
         assert_everything_works(tool)
         return

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 from support.synthetic import Truth, make_run
 
-from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause.summary import NoteKind
 from stallmark.analysis.cause.what_if import what_if
 from stallmark.analysis.experiment import summarise
 from stallmark.errors import StallmarkError
@@ -72,9 +73,11 @@ def test_what_if_says_what_its_predictions_were_worth(experiment):
         ("slow array", "fast array"),
         ("fast array", "slow array"),
     }
-    assert len(found.left_out) == 1 and "“blind, steady”" in found.left_out[0]
-    with pytest.raises(StallmarkError, match=r"blind, steady.*not known"):
-        what_if(experiment.steps[2:], [1.0])
+    [left_out] = found.left_out
+    assert left_out.facts["steps"] == ["blind, steady"] and left_out.facts["because"].kind == NoteKind.NOT_LOOKED_AT
+    assert not what_if(experiment.steps[2:], [1.0]).found
+    with pytest.raises(StallmarkError, match="no measured step"):
+        what_if([], [1.0])
 
 
 @pytest.mark.parametrize("columns", [50, 80, 140])

@@ -9,8 +9,9 @@ from rich.console import Console
 from support.comparisons import made, template, with_step
 from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 
-from stallmark.analysis.compare.compare import compare_runs
 from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.summary import PairKind
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison, write_comparison
@@ -141,7 +142,9 @@ def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
     assert html.index("SSD beats HDD by 20 %") < html.index('id="findings"')
     assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
     assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
-    assert experiment_in_json(with_verdict)["comparison"]["pairs"][0]["verdict"] == "better"
+    pair = experiment_in_json(with_verdict)["comparison"]["pairs"][0]
+    assert pair["verdict"] == "better" and pair["finding"]["kind"] == PairKind.DIFFERENCE
+    assert pair["finding"]["sentence"].startswith("SSD beats HDD by 20 %")
 
 
 @pytest.mark.parametrize("width", [60, 120])

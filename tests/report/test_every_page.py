@@ -10,7 +10,7 @@ from support.manifests import changed
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
 
-from stallmark.analysis.compare.compare import compare_runs
+from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records

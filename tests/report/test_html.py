@@ -61,7 +61,7 @@ def test_every_number_a_reader_needs_is_in_the_text(experiment):
         ]
         for words in shown:
             assert words.replace(format.NBSP, " ") in text, words
-    for words in (experiment.title, experiment.answers, *experiment.findings, *experiment.cautions):
+    for words in (experiment.title, experiment.answers, *map(sentence, [*experiment.findings, *experiment.cautions])):
         assert words in text
 
 
@@ -157,7 +157,9 @@ def test_hostile_names_are_text_and_nothing_else():
     )
     run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
     run = replace(run, manifest=run.manifest.changed(machine={"cpu": HOSTILE}, notes=[HOSTILE]))
-    experiment = given.experiment([run], title=HOSTILE, answers=HOSTILE, findings=[HOSTILE], cautions=[HOSTILE])
+    experiment = given.experiment(
+        [run], title=HOSTILE, answers=HOSTILE, findings=[given.found(HOSTILE)], cautions=[given.found(HOSTILE)]
+    )
     html = render(experiment)
     assert "<script>alert" not in html and "<img" not in html.replace(_plotly(html), "")
     read = page(experiment)

@@ -47,7 +47,7 @@ def test_a_narrow_window_keeps_the_important_columns_and_names_the_others():
 def test_findings_and_marks_stand_below(width):
     experiment = given.buffer_pool()
     flat = " ".join(show(experiment, width).split())
-    for words in (*experiment.findings, *(sentence(s.device_verdict) for s in experiment.steps)):
+    for words in map(sentence, (*experiment.findings, *(s.device_verdict for s in experiment.steps))):
         assert " ".join(words.split()) in flat
     assert "EMULATED: 8 spindles, 4 ms" in flat
 

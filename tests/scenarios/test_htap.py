@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from support.findings import facts_of
 
+from stallmark.analysis.conclusions import ExperimentKind, conclusions
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.findings import findings
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
-from stallmark.format import per_second
 from stallmark.record.reader import find_records
 from stallmark.report import write_report
 from stallmark.report.terminal import table
@@ -68,8 +68,9 @@ def test_their_figures_are_apart(finished):
     runs = [
         replace(run, steps=[replace(step, invalid=[]) for step in run.steps], conditions=[]) for run in experiment.runs
     ]
-    [said] = [text for text in findings("variant", runs) if "2 streams of queries did" in text]
-    assert "queries per hour beside 4 users" in said and f"against {per_second(alone.result_tps)} alone" in said
+    [told] = facts_of(conclusions("variant", runs), ExperimentKind.STREAMS)
+    assert (told["streams"], told["users"]) == (2, 4) and told["queries_per_h"] == beside.per_hour
+    assert told["alone_per_s"] == alone.result_tps
 
 
 def test_people_see_both(finished):

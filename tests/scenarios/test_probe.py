@@ -132,14 +132,14 @@ def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monk
 def test_what_a_killed_one_left_in_memory_the_next_one_removes(write, found, tmp_path, monkeypatch):
     with subprocess.Popen(["true"]) as ended:
         pass
-    states = [tmp_path / f"stallmark-raw-{of}" for of in (ended.pid, os.getppid(), "mine")]
+    states = [tmp_path / f"stallmark-probe-{of}" for of in (ended.pid, os.getppid(), "mine")]
     for state in states:
         state.touch()
     monkeypatch.setattr("stallmark.experiment.probe_run.SHARED_MEMORY", tmp_path)
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", lambda build_dir: None)
     run("run", write(), "--out", str(tmp_path / "runs"))
-    assert sorted(tmp_path.glob("stallmark-raw-*")) == sorted(states[1:])
+    assert sorted(tmp_path.glob("stallmark-probe-*")) == sorted(states[1:])
 
 
 def test_a_folder_is_probed(found, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
+from scipy.stats import theilslopes
 from support.synthetic_series import autoregressive
 
 from stallmark.stats import stationarity
@@ -111,6 +112,13 @@ def test_the_unit_does_not_matter_and_time_backwards_turns_the_trend(series, fac
     assert scaled.p == pytest.approx(one.p) and back.p == pytest.approx(one.p)
     assert scaled.slope == pytest.approx(one.slope * factor, rel=1e-6, abs=1e-9)
     assert back.slope == pytest.approx(-one.slope, rel=1e-9, abs=1e-9)
+
+
+@given(SERIES)
+@settings(max_examples=25, deadline=None)
+def test_the_slope_is_theil_and_sen_s(series):
+    ours = stationarity.trend(stationarity.Batches(series, 1, 0.0))
+    assert ours.slope == pytest.approx(theilslopes(series).slope, rel=1e-9, abs=1e-9)
 
 
 def test_a_constant_series_has_neither():

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import stats as scipy_stats
 
 from stallmark.stats import student as statistics
 
@@ -71,6 +72,25 @@ def test_what_n_runs_can_show_needs_no_more_than_n_runs(n, spread):
     least = statistics.detectable_with(n, spread)
     needed = statistics.runs_needed(least * 1.001, spread)
     assert needed is not None and needed <= max(n, 3)
+
+
+@given(logs, logs)
+def test_both_tests_are_those_of_scipy(a, b):
+    a, b = np.array(a), np.array(b)
+    n = min(len(a), len(b))
+    pairs = [(statistics.welch(a, b), scipy_stats.ttest_ind(b, a, equal_var=False), [a, b])]
+    pairs += [(statistics.paired(a[:n], b[:n]), scipy_stats.ttest_rel(b[:n], a[:n]), [b[:n] - a[:n]])]
+    for ours, theirs, scattered in pairs:
+        assume(all(np.ptp(one) > 1e-6 for one in scattered))
+        assert float(ours.p()) == pytest.approx(theirs.pvalue, rel=1e-6, abs=1e-12)
+        assert [float(end) for end in ours.interval()] == pytest.approx(list(theirs.confidence_interval()), abs=1e-9)
+
+
+@given(st.floats(0, 12), st.integers(2, 60))
+def test_the_power_is_that_of_the_noncentral_t_distribution(shift, df):
+    critical = scipy_stats.t.ppf(0.975, df)
+    expected = scipy_stats.nct.sf(critical, df, shift) + (scipy_stats.nct.cdf(-critical, df, shift) if shift < 5 else 0)
+    assert float(statistics.power(shift, df)) == pytest.approx(expected, abs=1e-7)
 
 
 @given(logs, st.floats(-0.5, 0.5))

@@ -265,7 +265,7 @@ def test_what_is_missing_is_said_with_what_remains(array: BlockDeviceArray, home
         needs.check()
     with monkeypatch.context() as nobody:
         nobody.setattr(os, "geteuid", lambda: 1000)
-        with pytest.raises(BlockDeviceError, match=rf"only root may \(sudo\){without_compiler}"):
+        with pytest.raises(BlockDeviceError, match=rf"it needs root \(sudo\){without_compiler}"):
             needs.check()
     monkeypatch.setattr(needs.sys, "platform", "darwin")
     with pytest.raises(

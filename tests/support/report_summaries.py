@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.cause.device_verdict import device_verdict
-from stallmark.analysis.finding import caution, invalid
+from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.conclusions import ExperimentKind
+from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
 from stallmark.analysis.validity.kinds import ValidityKind
@@ -244,16 +246,8 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
             runs.append(run([one]))
     return experiment(
         runs,
-        findings=[
-            "From 5 % to 100 % of the data in the pool, TPS grew 7.2-fold (412 to 2,968) on the emulated device.",
-            "Up to half the data in the pool the device is the bottleneck: 66 % or more of the time is I/O.",
-            "On the bare device the CPU is the limit, not the storage: 6 % of the users' time is I/O.",
-        ],
-        cautions=[
-            "That any real device behaves like the emulated one: its service times were injected.",
-            "That the order of variants is proven: one run per variant is indicative, no more.",
-            "That the bare device would gain nothing from memory under another load.",
-        ],
+        findings=[found("cap 5%"), info(ExperimentKind.STORAGE_LIMITS, steps=["cap 5%", "cap 20%", "cap 50%"])],
+        cautions=[caution(CautionKind.EMULATED, devices=["EMULATED 8 spindles, 4 ms"]), caution(CautionKind.SCATTER)],
     )
 
 
@@ -278,8 +272,8 @@ def user_ramp(emulated: bool = True) -> ExperimentSummary:
         title="How many users does it carry?",
         answers="Where throughput stops growing with the users, and what they wait for from there on.",
         axis="users",
-        findings=["TPS stops growing between 20 and 50 users."],
-        cautions=["That a user here is a person: there is no think time."],
+        findings=[found("ramp")],
+        cautions=[caution(CautionKind.LOCAL_DRIVER)],
     )
 
 
@@ -301,7 +295,12 @@ def devices(emulated: bool = False, transactions: int = 1) -> ExperimentSummary:
             for k in range(1, transactions + 1)
         ]
         runs.append(run([replace(one, transactions=kinds)]))
-    return experiment(runs, scenario="devices", title="Which device?", axis="device", findings=["SAS SSD leads."])
+    return experiment(runs, scenario="devices", title="Which device?", axis="device", findings=[found("SAS SSD")])
+
+
+def found(variant: str) -> Finding:
+    """Return a finding that names a variant."""
+    return info(ExperimentKind.ONE_VARIANT, variant=variant, per_s=412.0, primary=None)
 
 
 def experiment(runs: list[RunSummary], **more: Any) -> ExperimentSummary:

@@ -1,70 +1,79 @@
-"""What the reader must not conclude because of the storage itself: what was active, and what became of it meanwhile."""
+"""Find what the reader must not conclude because of the storage itself: what was active, and how it changed
+meanwhile."""
 
 from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.compare.storage import drifts, mixed_up, probes_of
+from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
-from stallmark.analysis.probe.precondition import preconditioned
-from stallmark.analysis.probe.reach import small
 from stallmark.analysis.summary import RunSummary
-from stallmark.format import listed
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 
-def array_cautions(runs: Sequence[RunSummary]) -> Iterator[str]:
+class ArrayKind(Kind):
+    ACTIVE = "active_set"
+    SIZE_UNKNOWN = "array_size_unknown"
+    FLASH_WARMING = "flash_warming_up"
+    SMALL_PROBE = "probe_fits_into_an_array"
+    ENDED = "experiment_ended_early"
+    NOT_PRECONDITIONED = "not_preconditioned"
+    DRIFTED = "storage_changed"
+
+
+def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from _active(runs)
     yield from _unsized(runs)
     yield from _warming(runs)
     yield from _small_probes(runs)
     for run in runs:
         if ended := run.manifest.ended:
-            yield f"The experiment ended before “{ended.before}”: {' '.join(ended.because.split())}."
-        if said := mixed_up(run):
-            yield f"{said[0].upper()}{said[1:]}: the two are not set beside each other."
+            yield caution(ArrayKind.ENDED, before=ended.before, because=" ".join(ended.because.split()))
+        if mixed := mixed_up(run):
+            yield mixed
         conditioned = run.manifest.precondition
         if conditioned and not conditioned.steady:
-            yield f"{run.title}: {preconditioned(conditioned)}"
+            rounds_ms = conditioned.rounds_ms
+            yield caution(
+                ArrayKind.NOT_PRECONDITIONED,
+                run=run.title,
+                file_bytes=conditioned.size_bytes,
+                rounds=len(rounds_ms),
+                write_ms=[rounds_ms[0], rounds_ms[-1]],
+            )
     for same in group(runs, lambda run: run.manifest.variant.name):
-        for what, found in drifts(same):
+        for between, found in drifts(same):
             if found.verdict == DRIFTED:
-                yield f"{what[0].upper()}{what[1:]}: {found.sentence[0].lower()}{found.sentence[1:]}"
+                yield caution(ArrayKind.DRIFTED, between=list(between), how=found.sentence)
 
 
-def _unsized(runs: Sequence[RunSummary]) -> Iterator[str]:
-    """Of arrays that are made another between variants, which is done because of their flash."""
+def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Look at arrays that are reconfigured between variants, which is done because of their flash."""
     arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
     if any(one.hook for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
-        yield (
-            "How large the array’s DRAM and flash are nobody said, so that what was active cannot be set beside them: "
-            "perhaps DRAM alone was measured. Write it into the scenario (array: {dram: 8GiB, flash_cache: 800GB})."
-        )
+        yield caution(ArrayKind.SIZE_UNKNOWN)
 
 
-def _warming(runs: Sequence[RunSummary]) -> Iterator[str]:
+def _warming(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     everything = points([step for run in runs for step in run.steps])
     warming = [point for point in everything if any(step.flash_warming for step in point.steps)]
     if warming:
-        which = "what was measured" if len(everything) == 1 else listed(labels(warming, everything))
-        yield (
-            f"Flash was still warming up in {which}: it answered ever more of the reads. Later it would have given "
-            "more, and in which order a cache and a tier come in the end these figures do not tell."
-        )
+        yield caution(ArrayKind.FLASH_WARMING, steps=labels(warming, everything) if len(everything) > 1 else None)
 
 
-def _small_probes(runs: Sequence[RunSummary]) -> Iterator[str]:
-    """Where the array's memory is known, each comparison of probes says what it hides."""
+def _small_probes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Warn of small files where the array's memory is not known; else each comparison of probes says what it hides."""
     unknown = [run for run in runs if dram_of(run.manifest) is None]
     sizes = [one.file_bytes for run in unknown for one in probes_of(run).values() if not one.emulated]
-    if sizes and (said := small(min(sizes), "a larger one (probe: {size: …})")):
-        yield f"Probes around runs: {said[0].lower()}{said[1:]}"
+    if sizes and min(sizes) < PROBE_SMALL_BYTES:
+        yield caution(ArrayKind.SMALL_PROBE, file_bytes=min(sizes))
 
 
-def _active(runs: Sequence[RunSummary]) -> Iterator[str]:
+def _active(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     everything = points([step for run in runs for step in run.steps])
-    warned = [(text, point) for point in everything if point.first.active for text in point.first.active.warnings]
-    for same in group(warned, lambda one: one[0]):
-        of = [point for _, point in same]
-        where = "" if len(of) == len(everything) else f"{listed(labels(of, everything))}: "
-        text = same[0][0]
-        yield f"{where}{text[0].lower() if where else text[0]}{text[1:]}"
+    warned = [(one, point) for point in everything if point.first.active for one in point.first.active.warnings]
+    for warning in dict.fromkeys(one for one, _ in warned):
+        of = [point for one, point in warned if one == warning]
+        steps = None if len(of) == len(everything) else labels(of, everything)
+        yield caution(ArrayKind.ACTIVE, steps=steps, warning=warning)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from stallmark.analysis.cause.step import with_cause
 from stallmark.analysis.cautions import cautions
-from stallmark.analysis.compare.compare import comparison_within
+from stallmark.analysis.compare.verdicts import comparison_within
+from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.findings import findings
 from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.runs import read_queries
@@ -66,7 +66,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=runs,
-        findings=query_findings(compared, runs) if compared else findings(axis, runs, judged is not None),
+        findings=list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None),
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
         comparison=judged,

@@ -269,8 +269,8 @@ class ExperimentSummary:
     emulated: bool  # any run on an emulated device
     axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
     runs: list[RunSummary]
-    findings: list[str] = field(default_factory=list)  # one sentence each, most important first
-    cautions: list[str] = field(default_factory=list)  # what the reader must not conclude
+    findings: list[Finding] = field(default_factory=list)  # most important first
+    cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
     queries: QueryComparison | None = None  # of runs of queries
     comparison: ComparisonSummary | None = None  # of variants that were repeated
 

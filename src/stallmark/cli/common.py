@@ -91,14 +91,14 @@ def target_options(command: Callable) -> Callable:
 
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Parse a size option such as 4GiB or 200MB; a click callback."""
-    from pydantic import ByteSize, TypeAdapter, ValidationError
+    from stallmark.quantities import parse_size
 
     if text is None:
         return None
     try:
-        return int(TypeAdapter(ByteSize).validate_python(text))
-    except ValidationError:
-        raise click.BadParameter(f"{text!r} is no size: write it as 4GiB or 200MB", context, option) from None
+        return parse_size(text, like="4GiB or 200MB")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 def workload_options(command: Callable) -> Callable:

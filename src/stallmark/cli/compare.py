@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -37,13 +36,14 @@ def compare(
 
     RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
     """
-    from stallmark.analysis.compare.compare import compare_runs
+    from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.cli.fail_if import FailIf
     from stallmark.cli.summaries import summarise_folders
     from stallmark.report.comparison.markdown import summary_for_a_ticket
     from stallmark.report.comparison.page import write_comparison
     from stallmark.report.comparison.terminal import verdicts
     from stallmark.report.file import refuse_target
+    from stallmark.report.in_json import in_json
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
@@ -63,7 +63,7 @@ def compare(
         ticket.parent.mkdir(parents=True, exist_ok=True)
         ticket.write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(asdict(found) | {"report": str(target.resolve())}))
+        click.echo(json.dumps(in_json(found) | {"report": str(target.resolve())}))
     elif markdown != "-":
         out.print(verdicts(found))
         out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
@@ -87,21 +87,20 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import summarise_folders
     from stallmark.report.comparison.terminal import planned
+    from stallmark.report.in_json import in_json
 
     wanted = _share(difference)
     found = plan_runs(summarise_folders(runs).runs, wanted)
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        click.echo(json.dumps(in_json(found)))
     else:
         out.print(planned(found))
 
 
 def _share(text: str) -> float:
-    number = text.strip().removesuffix("%").strip()
+    from stallmark.quantities import parse_share
+
     try:
-        value = float(number) / 100
+        return parse_share(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value <= 10:
-        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.")
-    return value
+        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.") from None

@@ -11,7 +11,7 @@ It is judged by the verdict and its estimate, of every pair compared. A comparis
 import re
 from dataclasses import dataclass
 
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Verdict
 from stallmark.errors import StallmarkError
 
 _RULE = re.compile(r"\s*(not\s+)?(better|worse)(?:\s+by\s+(\d+(?:\.\d+)?)\s*%)?\s*", re.IGNORECASE)
@@ -23,7 +23,7 @@ EXAMPLE = "write worse, worse by 5 %, not better, or not better by 10 %"
 class FailIf:
     """`least` is a share: 0.05 for 5 %."""
 
-    word: str  # "better" or "worse"
+    word: Verdict  # better or worse
     negated: bool
     least: float
 
@@ -32,7 +32,7 @@ class FailIf:
         if not (found := _RULE.fullmatch(text)):
             raise StallmarkError(f"--fail-if {text!r} is not understood: {EXAMPLE}.")
         negated, word, least = found.groups()
-        return cls(word.lower(), bool(negated), float(least or 0) / 100)
+        return cls(Verdict(word.lower()), bool(negated), float(least or 0) / 100)
 
     def reasons(self, comparison: ComparisonSummary) -> list[str]:
         """Why CI must fail; empty where it need not."""
@@ -41,7 +41,7 @@ class FailIf:
         return [*filter(None, map(self._reason, comparison.pairs)), *(f"{name} was not compared" for name in alone)]
 
     def _reason(self, pair: PairComparison) -> str | None:
-        if pair.verdict in ("not comparable", "indicative only"):
+        if pair.verdict in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE):
             return f"{pair.b} against {pair.a}: no verdict ({pair.verdict})"
         holds = pair.verdict == self.word and self._amount(pair) >= self.least
         if holds == self.negated:
@@ -51,7 +51,7 @@ class FailIf:
     def doubt(self, pair: PairComparison) -> str | None:
         """A sentence where nothing was shown, and these runs could not have shown what is asked."""
         could = pair.primary.detectable
-        if pair.verdict != "no difference shown" or could is None or not self.least or could <= self.least:
+        if pair.verdict != Verdict.NO_DIFFERENCE or could is None or not self.least or could <= self.least:
             return None
         return (
             f"{pair.b} against {pair.a}: these runs can only show {could * 100:.2g} % or more, and --fail-if asks for "

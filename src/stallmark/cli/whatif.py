@@ -1,7 +1,6 @@
 """The command that asks a run's record what faster or slower reads would have given."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -29,12 +28,16 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.analysis.cause.what_if import what_if
     from stallmark.analysis.experiment import summarise
     from stallmark.record.reader import find_records
+    from stallmark.report.in_json import in_json
     from stallmark.report.terminal_what_if import what_ifs
+    from stallmark.report.text import sentence
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
     found = what_if(summarise(find_records(runs)).steps, times_ms)
+    if not found.found:
+        raise StallmarkError(" ".join(map(sentence, found.left_out)))
     if as_json:
-        click.echo(json.dumps(asdict(found)))
+        click.echo(json.dumps(in_json(found)))
     else:
         out.print(what_ifs(found))
 

@@ -17,6 +17,7 @@ from stallmark.report.labels import EMULATED, device, step_labels
 from stallmark.report.queries import terminal as query_terminal
 from stallmark.report.sections.validity import Verdict, verdicts
 from stallmark.report.terminal_service_level import service_levels
+from stallmark.report.text import sentence
 from stallmark.report.text.gates import allowed, figure
 
 GUTTER = 2
@@ -105,7 +106,7 @@ class _Summary:
         if self.experiment.findings:
             parts.append(Text(""))
             for finding in self.experiment.findings:
-                parts.append(_item("•", Text(finding)))
+                parts.append(_item("•", Text(sentence(finding))))
         if found := verdicts(self.experiment):
             parts += [Text(""), self._gates(found)]
         parts += service_levels(self.experiment)

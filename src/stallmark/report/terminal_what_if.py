@@ -6,6 +6,8 @@ from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
+from stallmark.report.text import sentence
+from stallmark.report.text.cause import tests_of_models
 
 METHOD = (
     "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
@@ -17,8 +19,8 @@ def what_ifs(some: WhatIfs) -> RenderableType:
     parts: list[RenderableType] = []
     for one in some.found:
         parts += [_title(one), _predictions(one), Text("")]
-    parts += [Text(sentence, style="yellow") for sentence in some.left_out]
-    parts.append(Text(_tested(some)))
+    parts += [Text(sentence(one), style="yellow") for one in some.left_out]
+    parts.append(Text(tests_of_models(some)))
     parts.append(Text(METHOD, style="dim"))
     return Group(*parts)
 
@@ -48,17 +50,3 @@ def _predictions(one: WhatIf) -> Table:
             found.limit,
         )
     return table
-
-
-def _tested(some: WhatIfs) -> str:
-    if not some.tests:
-        return (
-            "Not tested: no other variant with as many users and as many reads per transaction was run. A "
-            "prediction is worth most where one was."
-        )
-    errors = [test.error for test in some.tests]
-    held = sum(test.held for test in some.tests)
-    return (
-        f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
-        f"{format.signed_share(min(errors))} to {format.signed_share(max(errors))}, {held} within the range."
-    )

@@ -1,9 +1,10 @@
-"""Do transactions per second fall when reads stall? Correlation of second-to-second changes.
+"""Correlation of second-to-second changes: do transactions per second fall when reads stall?
 
 Levels of two series that both drift correlate whatever they are, so the changes from one second to the next
 are correlated. Differencing makes neighbouring values of a series depend on one another, and the plain Fisher
 interval would be too narrow (it misses the truth in about 11 % of independent series instead of 5 %): the
-number of pairs is reduced to an effective one by Bartlett's formula.
+number of pairs is reduced to an effective one by Bartlett's formula. That is why the interval is made here: the one of
+scipy.stats.pearsonr takes all pairs for independent.
 """
 
 import math
@@ -51,7 +52,7 @@ def correlate_changes(
 
 
 def effective_size(x: np.ndarray, y: np.ndarray) -> float:
-    """Independent pairs that are worth as much as these: n / (1 + 2 Σ ρx(k) ρy(k)), never more than n."""
+    """Return how many independent pairs are worth as much as these: n / (1 + 2 Σ ρx(k) ρy(k)), never more than n."""
     lags = range(1, min(_LAGS, len(x) // 4) + 1)
     shared = sum(_autocorrelation(x, lag) * _autocorrelation(y, lag) for lag in lags)
     return len(x) / max(1.0, 1 + 2 * shared)

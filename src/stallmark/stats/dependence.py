@@ -1,4 +1,4 @@
-"""How strongly, how late and by how much one series follows another: pure functions of two equally long series.
+"""Dependence of one series on another, equally long: how strong it is, how late, and of what size. Pure functions.
 
 Everything is done on changes. Levels of two series that drift go together whatever they are; their changes do not.
 """
@@ -19,13 +19,14 @@ _USUAL = 3.0
 
 
 def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | None:
-    """d ln y / d ln x with its 95 % interval, by least squares on changes of logarithms.
+    """Return d ln y / d ln x with its 95 % interval, by least squares on changes of logarithms.
 
     Changes of x far beyond the usual weigh less (C. L. Mallows, 1975), whatever y did then: unweighted, one second
     with a reading gone wrong outweighs a minute. The standard error is W. K. Newey and K. D. West's (Econometrica 55,
     1987), which holds although neighbouring changes depend on one another and though some scatter more than others;
     lags by their rule of 1994, two at least because differencing ties each change to the next. None with too few
-    changes, or an x that never does. Values ≤ 0 and NaN are unknown.
+    changes, or an x that never does. Values ≤ 0 and NaN are unknown. The sum over lags is six lines; statsmodels' would
+    bring pandas with it.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         dy, dx = (np.diff(np.log(np.where(one > 0, one, np.nan))) for one in (y, x))
@@ -50,8 +51,8 @@ def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | Non
 
 
 def _weights(dx: np.ndarray) -> np.ndarray:
-    """1, and (bound / distance)⁴ for what is further than `_USUAL` standard deviations from the median; these are from
-    the median absolute deviation."""
+    """Return 1, and (bound / distance)⁴ for what is further than `_USUAL` standard deviations from the median; these
+    are from the median absolute deviation."""
     far = np.abs(dx - np.median(dx))
     bound = _USUAL * 1.4826 * float(np.median(far))
     weights: np.ndarray = np.minimum(1.0, bound / np.maximum(far, 1e-300)) ** 4 if bound > 0 else np.ones(len(dx))
@@ -59,12 +60,12 @@ def _weights(dx: np.ndarray) -> np.ndarray:
 
 
 def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, int] | None:
-    """By how many steps y follows x, with its 95 % interval; negative where y comes first.
+    """Return by how many steps y follows x, with its 95 % interval; negative where y comes first.
 
-    Where the cross-correlation of the changes is largest, after both went through the filter that makes white noise of
-    those of x (G. E. P. Box and G. M. Jenkins, Time Series Analysis, ch. 11): without it x's own autocorrelation
-    spreads the peak. The interval is from a bootstrap of blocks (H. R. Künsch, Annals of Statistics 17, 1989; blocks
-    that do not overlap), its draws the same every time. None where nothing stands out of chance.
+    It is where the cross-correlation of the changes is largest, after both went through the filter that makes white
+    noise of those of x (G. E. P. Box and G. M. Jenkins, Time Series Analysis, ch. 11): without it x's own
+    autocorrelation spreads the peak. The interval is from a bootstrap of blocks (H. R. Künsch, Annals of Statistics 17,
+    1989; blocks that do not overlap), its draws the same every time. None where nothing stands out of chance.
     """
     dy, dx = np.diff(y), np.diff(x)
     known = ~(np.isnan(dy) | np.isnan(dx))
@@ -96,7 +97,7 @@ def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, in
 
 
 def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both through the autoregressive filter fitted to x."""
+    """Return both after the autoregressive filter fitted to x."""
     x, y = x - x.mean(), y - y.mean()
     past = np.column_stack([x[_ORDER - k : len(x) - k] for k in range(1, _ORDER + 1)])
     weights, *_ = np.linalg.lstsq(past, x[_ORDER:], rcond=None)
@@ -108,6 +109,7 @@ def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def binned(series: np.ndarray, seconds: int) -> np.ndarray:
-    """Means of stretches of `seconds`, without the last that is not whole; NaN where a second of it is unknown."""
+    """Return means of stretches of `seconds`, without the last that is not whole; NaN where a second of it is
+    unknown."""
     whole = len(series) // seconds
     return series[: whole * seconds].reshape(whole, seconds).mean(axis=1)

@@ -1,9 +1,12 @@
-"""Does a series stand still? Truncation, trend and change-point statistics of batch means; pure functions.
+"""Stationarity of a series: truncation, trend and change-point statistics of batch means; pure functions.
 
 All take a series of equally spaced values, shape (n,), without NaN. Neighbouring seconds of a throughput resemble each
 other, and tests that take them for independent find a trend in many a steady run. So the tests are made on the means of
 batches, and their variance is raised by how far neighbouring batches still resemble each other. A wandering that
 takes longer than a tenth of the series cannot be told from a trend, and for as long as the series lasts it is one.
+
+Neither scipy nor statsmodels has MSER-5, Mann-Kendall's or Pettitt's test. scipy.stats.theilslopes has the slope, but
+its interval takes the batches for independent; tests hold ours against it where they are.
 """
 
 from dataclasses import dataclass
@@ -40,12 +43,12 @@ class Batches:
 
     @property
     def inflation(self) -> float:
-        """How much larger the variance of a mean is than that of independent batches (AR(1))."""
+        """Return how much larger the variance of a mean is than that of independent batches (AR(1))."""
         return (1 + self.alike) / (1 - self.alike)
 
     @property
     def independent(self) -> float:
-        """Of how many independent batches these say as much."""
+        """Return how many independent batches say as much as these."""
         return len(self.means) / self.inflation
 
 
@@ -76,7 +79,7 @@ def batch_means(series: np.ndarray, length: int) -> np.ndarray:
 
 
 def batches(series: np.ndarray) -> Batches:
-    """About BATCHES of them. Raises ValueError for fewer than BATCHES_FEWEST values."""
+    """Return about BATCHES of them. Raises ValueError for fewer than BATCHES_FEWEST values."""
     if len(series) < BATCHES_FEWEST:
         raise ValueError(f"{len(series)} values, at least {BATCHES_FEWEST} are needed")
     length = max(1, round(len(series) / BATCHES))
@@ -89,8 +92,8 @@ def batches(series: np.ndarray) -> Batches:
 
 
 def resemblance(values: np.ndarray) -> tuple[float, float]:
-    """Correlation of values one and two apart, about what is looked for and would hide itself otherwise: a straight
-    line, or two where the level changes. What their parameters take from it is added again."""
+    """Return the correlation of values one and two apart, about what is looked for and would hide itself otherwise: a
+    straight line, or two where the level changes. What their parameters take from it is added again."""
     count = len(values)
     cut, _ = _largest_change(values)
     parts = [values] if min(cut, count - cut) < 5 else [values[:cut], values[cut:]]
@@ -110,8 +113,9 @@ def _without_line(values: np.ndarray) -> np.ndarray:
 
 
 def _expected(values: np.ndarray, size: float) -> float:
-    """The correlation of an AR(1) process that inflates the variance as much as batches of `size` of these values do,
-    which are a slow AR(1) process, quick noise beside it: correlations a·φ, a·φ² … of values one, two … apart."""
+    """Return the correlation of an AR(1) process that inflates the variance as much as batches of `size` of these
+    values do, which are a slow AR(1) process, quick noise beside it: correlations a·φ, a·φ² … of values one, two …
+    apart."""
     one, two = resemblance(values)
     if one < 2 / np.sqrt(len(values)):
         return 0.0
@@ -124,8 +128,8 @@ def _expected(values: np.ndarray, size: float) -> float:
 
 
 def truncation(series: np.ndarray) -> int:
-    """How many values at the beginning to leave out: MSER-5 (White, Cobb, Spratt: A comparison of five steady-state
-    truncation heuristics for simulation, WSC 2000).
+    """Return how many values at the beginning to leave out: MSER-5 (White, Cobb, Spratt: A comparison of five
+    steady-state truncation heuristics for simulation, WSC 2000).
 
     The rest then has the smallest standard error of its mean. Looked for in the first half: beyond it
     too little is left, and an answer of just half means that no steady part was found.
@@ -146,9 +150,9 @@ def truncation(series: np.ndarray) -> int:
 
 
 def trend(batched: Batches) -> Trend:
-    """Mann-Kendall test and Sen's slope, per value of the series and not per batch (Gilbert: Statistical methods for
-    environmental pollution monitoring, 1987, ch. 16), with the variance corrected for autocorrelation (as Hamed, Rao:
-    A modified Mann-Kendall trend test for autocorrelated data, J. Hydrology 204 (1998) 182)."""
+    """Return the Mann-Kendall test and Sen's slope, per value of the series and not per batch (Gilbert: Statistical
+    methods for environmental pollution monitoring, 1987, ch. 16), with the variance corrected for autocorrelation (as
+    Hamed, Rao: A modified Mann-Kendall trend test for autocorrelated data, J. Hydrology 204 (1998) 182)."""
     means = batched.means
     count = len(means)
     left, right = np.triu_indices(count, 1)
@@ -171,7 +175,7 @@ def _pairs_variance(count: Any) -> Any:
 
 
 def change(batched: Batches) -> Change:
-    """Pettitt's test for one change of the level (Appl. Statistics 28 (1979) 126), its statistic reduced by the
+    """Return Pettitt's test for one change of the level (Appl. Statistics 28 (1979) 126), its statistic reduced by the
     square root of the inflation as a sum of ranks is."""
     means = batched.means
     count = len(means)
@@ -181,8 +185,8 @@ def change(batched: Batches) -> Change:
 
 
 def _largest_change(means: np.ndarray) -> tuple[int, float]:
-    """Before which of the means, and Pettitt's K there: of all pairs that the cut separates, how many more are in one
-    order than in the other; pairs on one side of it cancel out."""
+    """Return before which of the means, and Pettitt's K there: of all pairs that the cut separates, how many more are
+    in one order than in the other; pairs on one side of it cancel out."""
     signs = np.sign(means[:, None] - means[None, :])
     statistic = np.abs(np.cumsum(signs.sum(axis=1)))[:-1]
     return int(np.argmax(statistic)) + 1, float(statistic.max())

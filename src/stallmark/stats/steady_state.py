@@ -57,7 +57,7 @@ class Tested:
 
 
 def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
-    """Whether what comes next may be measured, judged by the seconds that went before, shape (n,).
+    """Return whether what comes next may be measured, judged by the seconds that went before, shape (n,).
 
     Stricter than `judge`, which calls steady what it cannot show to drift: of a few seconds that would be everything.
     Here the slope's whole interval must keep the drift over the `to_measure_s` ahead below DRIFT, so a slow
@@ -76,7 +76,7 @@ def tests_over(series: np.ndarray, horizon: float) -> Tested:
 
 
 def filled(per_second: np.ndarray) -> np.ndarray:
-    """Seconds without a value take the one between their neighbours': a mean of nothing is no sign of anything."""
+    """Return the series, with unknown seconds interpolated: a mean of nothing is no sign of anything."""
     values = np.asarray(per_second, dtype=float)
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):

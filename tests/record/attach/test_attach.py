@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import foreign_files
+from support import external_files
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
@@ -74,7 +74,7 @@ def test_perfmon_round_trip(tmp_path_factory, zone, begin):
     ends = [begin + timedelta(seconds=15 * n) for n in range(20)]
     if len({end.astimezone(ZoneInfo(zone)).utcoffset() for end in ends}) > 1:
         return  # the bias in the header holds for one side of the change only
-    path = foreign_files.perfmon(tmp_path_factory.mktemp("p") / "p.csv", ends, np.full(20, 0.004), zone)
+    path = external_files.perfmon(tmp_path_factory.mktemp("p") / "p.csv", ends, np.full(20, 0.004), zone)
     format, measured = formats.read(Wanted(path))
     run = Span(begin.timestamp(), begin.timestamp() + 300)
     assert format == "perfmon"
@@ -101,8 +101,8 @@ def test_newest_first_is_as_good(run, tmp_path):
 
 def test_the_zone_given_is_stronger_than_perfmon_s_bias(run, tmp_path):
     """A file was seen with the bias of the other season."""
-    ends, latency = foreign_files.disk_of(run)
-    file = foreign_files.perfmon(tmp_path / "p.csv", ends, latency)
+    ends, latency = external_files.disk_of(run)
+    file = external_files.perfmon(tmp_path / "p.csv", ends, latency)
     text = file.read_text().replace("(-60)", "(-120)")
     file.write_text(text)
     with pytest.raises(StallmarkError, match="1 h later it would: say with --timezone whose time it is"):

@@ -1,11 +1,11 @@
-"""What moved with throughput within a step: read, write and log times, sessions that wait, CPU."""
+"""Find what moved with throughput within a step: read, write and log times, sessions that wait, CPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.cause.summary import Association, Budget
+from stallmark.analysis.cause.summary import Association, Budget, Series, Source
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
@@ -20,8 +20,8 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 class _Candidate:
     """A series per second, as sums over counts where it is a mean. `expected` is the elasticity that it should have."""
 
-    name: str
-    unit: str
+    series: Series
+    source: Source | None
     top: np.ndarray
     bottom: np.ndarray | None = None
     expected: float | None = None
@@ -34,7 +34,7 @@ class _Candidate:
 def associations(
     load: Load, io: Io, waits: WaitParts | None, interval: Interval, budget: Budget | None, cycle_ms: float | None
 ) -> list[Association]:
-    """Those that could be computed, strongest first.
+    """Return those that could be computed, strongest first.
 
     Strength is of seconds, or where there are enough of longer stretches, which scatter less; elasticity always of the
     longer ones; the lag of seconds. `cycle_ms`: a user's time per transaction with think time, in a closed loop; there
@@ -45,7 +45,7 @@ def associations(
     found = []
     for one in _candidates(io, waits, interval, budget, cycle_ms):
         y, x = binned(tps, bin_s), one.over(bin_s)
-        strength = correlate_changes(y, x, "transactions per second", one.name, one.unit)
+        strength = correlate_changes(y, x, "transactions per second", one.series, "")
         if strength is None:
             continue
         late = lag(tps, one.over(1)) if strength.low > 0 or strength.high < 0 else None
@@ -55,8 +55,8 @@ def associations(
         slope, least, most = by or (None, None, None)
         found.append(
             Association(
-                one.name,
-                one.unit,
+                one.series,
+                one.source,
                 strength.n,
                 bin_s,
                 strength.r,
@@ -83,28 +83,31 @@ def _candidates(
             return None
         return -min(1.0, budget.parts_ms[part] / cycle_ms)
 
-    data, names, whose = (io.data_device, DEVICE, "device") if io.data_device else (io.data, SERVER, "server")
-    yield from _mean(data, names.reads, names.read_ms, f"read time ({whose})", interval, expected("read"))
-    yield from _mean(data, names.writes, names.write_ms, f"write time of data files ({whose})", interval)
-    log, names, whose = (io.wal_device, DEVICE, "device") if io.wal_device else (io.wal, io.wal_names, "server")
+    data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
+    by = Source.DEVICE if io.data_device else Source.SERVER
+    yield from _mean(data, names.reads, names.read_ms, Series.READ_TIME, by, interval, expected("read"))
+    yield from _mean(data, names.writes, names.write_ms, Series.WRITE_TIME, by, interval)
+    log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
+    by = Source.DEVICE if io.wal_device else Source.SERVER
     times = (*names.write_ms, *names.sync_ms)
-    yield from _mean(log, names.syncs, times, f"log time per sync ({whose})", interval, expected("log"))
-    for part, name in (("read", "reads"), ("log", "the log"), ("lock", "locks")):
+    yield from _mean(log, names.syncs, times, Series.LOG_TIME, by, interval, expected("log"))
+    for part, series in (("read", Series.READERS), ("log", Series.LOG_WAITERS), ("lock", Series.LOCK_WAITERS)):
         if waits and part in waits.users:
-            yield _Candidate(f"sessions waiting for {name}", "sessions", interval.of(waits.users[part]))
+            yield _Candidate(series, None, interval.of(waits.users[part]))
     if io.host:
         rise = io.host.per_second(interval.end)
         total = interval.of(np.sum(list(rise.values()), axis=0))
         idle = summed(rise, ("idle_s", "iowait_s"))
         if idle is not None:
-            yield _Candidate("CPU", "share busy", total - interval.of(idle), total)
+            yield _Candidate(Series.CPU, None, total - interval.of(idle), total)
 
 
 def _mean(
     counters: Counters | None,
     counts: tuple[str, ...],
     times: tuple[str, ...],
-    name: str,
+    series: Series,
+    source: Source,
     interval: Interval,
     expected: float | None = None,
 ) -> Iterator[_Candidate]:
@@ -113,5 +116,4 @@ def _mean(
     rise = counters.per_second(interval.end)
     count, time = summed(rise, counts), summed(rise, times)
     if count is not None and time is not None:
-        unit = "ms per sync" if "sync" in name else "ms per I/O"
-        yield _Candidate(name, unit, interval.of(time), interval.of(count), expected)
+        yield _Candidate(series, source, interval.of(time), interval.of(count), expected)

@@ -1,27 +1,29 @@
-"""Laws that a step's figures must obey, each with its sides measured in different ways.
+"""Check laws that a step's figures must obey, each with its sides measured in different ways.
 
 Operational analysis (P. J. Denning and J. P. Buzen, ACM Computing Surveys 10, 1978): Little's law, N = X · R, and the
 utilisation law, U = X · S, hold of any system in any interval, whatever its distributions. Where their sides differ,
 something was measured wrongly, or something took part that nobody measured.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from stallmark.analysis.cause.summary import Law
-from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.cause.summary import Law, LawKind
+from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.load import Load
-from stallmark.analysis.read.wait_parts import WaitParts
-from stallmark.format import number, percent
-from stallmark.record.manifest import EmulatedArray, Manifest
+from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.wait_parts import WaitParts, part_of
+from stallmark.record.manifest import EmulatedArray, Manifest, Role
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED
 
 
 def laws(
     manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
-    """Those whose sides are both known."""
+    """Return those whose sides are both known."""
     beside = manifest.concurrent_streams
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
@@ -42,22 +44,12 @@ def _users(load: Load, interval: Interval) -> Law | None:
     accounted = float(interval.of(load.of_users("latency_us") + load.user_sum("think_us")).mean()) / 1e6
     if not users:
         return None
-    closed = abs(accounted / users - 1) <= LITTLE
-    return Law(
-        "Little’s law of the users",
-        "users that were running",
-        "transactions per second × (latency + think time)",
-        "users",
-        users,
-        accounted,
-        LITTLE,
-        closed,
-        _said(closed, "What transactions took and the time between them account for all users", users, accounted),
-    )
+    return _law(LawKind.USERS, users, accounted, LITTLE, abs(accounted / users - 1) <= LITTLE)
 
 
 def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """With `streams` of queries beside the users the counters hold their reads too, and sessions seen are users'."""
+    """Compare readers; with `streams` of queries beside the users the counters hold their reads too, while sessions
+    seen are users'."""
     server = over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
@@ -66,31 +58,16 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
     closed: bool | None = abs(waiting / stalled - 1) <= LITTLE_READS if stalled else False
-    sentence = _said(bool(closed), "Sessions were seen reading for as long as the server counted", stalled, waiting)
     if streams and stalled > waiting and not closed:
         closed = None
-        sentence = f"Users were {number(waiting)} of the {number(stalled)} that read by the counters: queries read too."
-    return Law(
-        "Little’s law of the reads",
-        "reads per second × time of a read, by the server’s counters",
-        "sessions seen waiting for a read",
-        "sessions",
-        stalled,
-        waiting,
-        LITTLE_READS,
-        closed,
-        sentence,
-    )
+    return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed)
 
 
 def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
-    """Of emulated devices, whose service times are known."""
-    devices = manifest.devices
-    for device, title, counters in (
-        (devices.of("data"), "data device", io.data_device),
-        (devices.of("wal"), "log’s device", io.wal_device),
-    ):
-        model, delta = device.emulated_in_process, over(counters, interval)
+    """Compare the busy time of emulated devices, whose service times are known."""
+    roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
+    for role, counters in roles:
+        model, delta = manifest.devices.of(role).emulated_in_process, over(counters, interval)
         if model is None or delta is None or delta.broken:
             continue
         if model.rpm or model.cache or model.tier:
@@ -101,27 +78,11 @@ def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
             continue
         gap = asked / busy - 1
         closed = True if abs(gap) <= SERVICE_ACCOUNTED else (None if gap > 0 else False)
-        what = f"I/Os times their service times account for the {title}’s busy time"
-        sentence = (
-            f"{what} less well: sequential I/O is served faster than the model’s read and write times say."
-            if closed is None
-            else _said(closed, what, busy, asked)
-        )
-        yield Law(
-            f"Utilisation law of the {title}",
-            "busy share of its spindles, as it counted",
-            "I/Os per second × service time ÷ spindles",
-            "share of the time",
-            busy,
-            asked,
-            SERVICE_ACCOUNTED,
-            closed,
-            sentence,
-        )
+        yield _law(LawKind.DEVICE, busy, asked, SERVICE_ACCOUNTED, closed, role=role)
 
 
 def _asked(delta: Delta, model: EmulatedArray) -> float:
-    """Busy share of the spindles that the I/Os' number and size ask for."""
+    """Return the busy share of the spindles that the I/Os' number and size ask for."""
     positioning = sum(
         delta.values.get(count, 0.0) * (each_ms or 0.0)
         for count, each_ms in (("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms))
@@ -132,8 +93,8 @@ def _asked(delta: Delta, model: EmulatedArray) -> float:
 
 
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:
-    """Cores busy on the server's machine, and how many of them sessions and executors account for; None where the
-    machine's are not known or nobody looked at sessions."""
+    """Return the cores busy on the server's machine, and how many of them sessions and executors account for; None
+    where the machine's are not known or nobody looked at sessions."""
     host = over(io.host, interval)
     if host is None or host.broken or not seen:
         return None
@@ -144,39 +105,46 @@ def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval)
 
 
 def _cpu(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
-    """Busy cores are sessions on CPU and executors; more sessions than that queue for a core, and fewer leave
-    room for work that is nobody's fault: neither is a failure, and neither accounts for the busy cores."""
+    """Compare busy cores with sessions on CPU and executors. More sessions than that queue for a core; fewer leave
+    room for other work. Neither is a failure, and neither accounts for the busy cores."""
     if (cores := cpu_cores(load, io, seen, interval)) is None:
         return None
     busy, known = cores
     if busy < LAW_FLOOR_USERS:
         return None
     closed = True if abs(known / busy - 1) <= CPU_ACCOUNTED else None
-    if closed:
-        sentence = f"Sessions on a CPU and the driver account for the machine’s {number(busy)} busy cores."
-    elif known > busy:
-        sentence = (
-            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(known)} cores, of which "
-            f"{number(busy)} were busy: the others queued for a core, or did not run all the time that they were seen "
-            "running."
-        )
-    else:
-        sentence = (
-            f"{percent(1 - known / busy)} of {number(busy)} busy cores were neither sessions seen on a CPU nor the "
-            "driver: the kernel’s work for I/O, the server’s own processes, or other programs."
-        )
+    return _law(LawKind.CPU, busy, known, CPU_ACCOUNTED, closed)
+
+
+_COUNTED = ("read", "log", "lock")
+
+
+def wait_laws(counted: Sequence[ServerWait], seen: Mapping[str, float]) -> list[Law]:
+    """Compare the time waited per second for reads, log and locks by the server's counters (SQL Server's
+    sys.dm_os_wait_stats) with the sessions seen waiting.
+
+    Counters hold waits of the server's own tasks too, so they may be more; sessions seen waiting must be in them.
+    """
+    return [law for part in _COUNTED if (law := _waits(part, counted, seen.get(part, 0.0)))] if seen else []
+
+
+def _waits(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
+    waits = [one for one in counted if part_of(one.wait_class, one.wait_type) == part]
+    waited = sum(one.resource_ms / one.seconds / 1000 for one in waits)
+    if not waits or max(waited, seen) < LAW_FLOOR_USERS:
+        return None
+    gap = seen / waited - 1 if waited else float("inf")
+    closed = True if abs(gap) <= LITTLE_READS else (None if gap < 0 else False)
+    names = sorted(one.wait_type for one in waits)
+    return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, part=part, wait_types=names)
+
+
+def _law(kind: LawKind, left: float, right: float, tolerance: float, closed: bool | None, **facts: Any) -> Law:
+    severity = Severity.CAUTION if closed is False else Severity.INFO
     return Law(
-        "Utilisation law of the CPU",
-        "cores busy, by the machine’s counters",
-        "sessions seen running or waiting for a CPU, and the driver’s CPU time",
-        "cores",
-        busy,
-        known,
-        CPU_ACCOUNTED,
+        Finding(kind, severity, {"left": left, "right": right, "closed": closed, **facts}),
+        left,
+        right,
+        tolerance,
         closed,
-        sentence,
     )
-
-
-def _said(closed: bool, what: str, left: float, right: float) -> str:
-    return f"{what}." if closed else f"Does not close: {number(left)} on one side, {number(right)} on the other."

@@ -1,4 +1,4 @@
-"""One side's model put to the test: what it says of the other side's read time, beside what that side really did."""
+"""Test one side's model: what it predicts for the other side's read time, beside what that side really did."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ from stallmark.stats.thresholds import READS_SAME
 
 
 def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[Tested]:
-    """One test, or none where the two differ in more than reads: users, reads per transaction, or what is not known.
+    """Return one test, or none where the two differ in more than reads: users, reads per transaction, or what is not
+    known.
 
     Predictions are means over the runs of `model`, and so are the ends of their range.
     """

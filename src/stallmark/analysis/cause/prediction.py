@@ -1,4 +1,4 @@
-"""What if reads took so many milliseconds? A closed model of one step, solved for throughput.
+"""Predict throughput for another read time: a closed model of one step, solved for throughput.
 
 Each of N users thinks for Z and then waits for a response R, so N = X (Z + R). Reads are a delay: their number per
 transaction is a matter of pool and transactions and stays, their time is what is asked about, queueing at the device
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from stallmark.analysis.cause.summary import Demands, Prediction
+from stallmark.analysis.cause.summary import Demands, Limit, Prediction
 from stallmark.stats.thresholds import MODEL_ERROR
 
 WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
@@ -40,19 +40,19 @@ _EVERY = [_Assumptions(*some) for some in product((True, False), repeat=2)]
 
 
 def predict(demands: Demands, read_ms: float) -> Prediction:
-    """Throughput if a read took `read_ms` (> 0) on average."""
+    """Predict throughput if a read took `read_ms` (> 0) on average."""
     rate, times = _solve(_half_seen(demands), read_ms, _Assumptions())
     rates = [rate, *_others(demands, read_ms)]
     per_rate = demands.tps / demands.rate
     error = 2 * demands.spread + MODEL_ERROR * abs(math.log2(read_ms / demands.read_ms))
     at_most = max(rates) * per_rate * (1 + error)
     at_least = min(rates) * per_rate / (1 + error)
-    response = sum(times.values()) - times["think time"]
+    response = sum(times.values()) - times[Limit.THINK_TIME]
     return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
 
 
 def _others(demands: Demands, read_ms: float) -> Iterator[float]:
-    """Rates under every other set of assumptions."""
+    """Yield the rates under every other set of assumptions."""
     read_part = demands.read_part_ms
     # By the counters reads may be longer or shorter than they were seen to be; the rest of the response gives way.
     counted = min(demands.read_volume_ms, read_part + demands.fixed_ms)
@@ -66,14 +66,14 @@ def _others(demands: Demands, read_ms: float) -> Iterator[float]:
 
 
 def _half_seen(demands: Demands) -> Demands:
-    """With the CPU time of these transactions half way between all of the machine's and what was seen."""
+    """Take the CPU time of these transactions to be half way between all of the machine's and what was seen."""
     if demands.cpu_ms is None or demands.cpu_seen_ms is None:
         return demands
     return replace(demands, cpu_ms=(demands.cpu_ms + demands.cpu_seen_ms) / 2)
 
 
-def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[str, float]]:
-    """The rate at which N = X (Z + R(X)), per second, and R's parts there; X (Z + R(X)) only grows with X."""
+def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:
+    """Return the rate at which N = X (Z + R(X)), per second, and R's parts there; X (Z + R(X)) only grows with X."""
     low, high = 0.0, demands.users * 1e6
     if demands.cpu_ms and demands.cores:
         high = min(high, demands.cores / demands.cpu_ms * 1000)
@@ -84,8 +84,8 @@ def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[floa
     return low, _times(demands, read_ms, low, assume)
 
 
-def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[str, float]:
-    """A user's cycle in ms, by part."""
+def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[Limit, float]:
+    """Return a user's cycle in ms, by part."""
     reads = demands.read_part_ms * read_ms / demands.read_ms
     cpu = demands.cpu_part_ms
     if assume.cpu_queues:
@@ -95,11 +95,17 @@ def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) 
     before = demands.response_ms - locks
     if assume.locks_shrink and before > 0:
         locks *= held / before
-    return {"reads": reads, "CPU": cpu, "locks": locks, "think time": demands.think_ms, "the rest": demands.fixed_ms}
+    return {
+        Limit.READS: reads,
+        Limit.CPU: cpu,
+        Limit.LOCKS: locks,
+        Limit.THINK_TIME: demands.think_ms,
+        Limit.REST: demands.fixed_ms,
+    }
 
 
 def _residence(demands: Demands, rate: float) -> float:
-    """Time at the CPU per transaction, queueing included (ms), when transactions come at `rate`."""
+    """Return the time at the CPU per transaction, queueing included (ms), when transactions come at `rate`."""
     if not demands.cpu_ms or not demands.cores:
         return 0.0
     each = demands.cpu_ms / demands.cores

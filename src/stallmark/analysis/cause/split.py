@@ -1,4 +1,4 @@
-"""Of the parts of a change that are I/O: what single I/Os took longer, and what came of another number of them.
+"""Split the I/O in a change: what single I/Os took longer, and what came of another number of them.
 
 A part is number · time, and Δ(number · time) = Δnumber · mean time + Δtime · mean number. Only the second is the
 device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, another load commits more or less often.
@@ -7,7 +7,7 @@ device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, an
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.cause.summary import PARTS, STORAGE, Evidence
+from stallmark.analysis.cause.summary import STORAGE, Evidence
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import StepSummary
 from stallmark.stats.thresholds import RARE
@@ -31,11 +31,11 @@ class Split:
 
 
 def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence], change: float) -> Split:
-    """Of a `change` in response time that is not 0."""
-    by_title = {part.name: part for part in parts}
+    """Split a `change` in response time that is not 0."""
+    by_name = {part.part: part for part in parts}
     device, number, unknown = dict.fromkeys(STORAGE, 0.0), dict.fromkeys(STORAGE, 0.0), 0.0
     for name in STORAGE:
-        part = by_title.get(PARTS[name])
+        part = by_name.get(name)
         if part is None:
             continue
         found = _of_reads(a, b, part) if name == "read" else _of_single(name, a, b, part)
@@ -47,9 +47,9 @@ def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Ev
 
 
 def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
-    """The device's doing in ms, by the number of reads per transaction, all of which somebody waits for; None where
-    that number is not known. Where one side hardly reads, looks at its sessions do not tell how long a read takes, and
-    the server's time of single reads is used."""
+    """Return the device's part in ms, by the number of reads per transaction, all of which somebody waits for; None
+    where that number is not known. Where one side hardly reads, looks at its sessions do not tell how long a read
+    takes, and the server's time of single reads is used."""
     before, after = (_mean([step.reads_per_transaction for step in side]) for side in (a, b))
     if before is None or after is None:
         return None
@@ -59,10 +59,10 @@ def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence
 
 
 def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
-    """The device's doing in ms, by the time of single I/Os. Their number is what was waited for ÷ that time, because
-    the server's counts take in what nobody waits for: a checkpoint writes what evictions did not, and one sync of the
-    log ends the waiting of many. No more than the part changed, and nothing where it changed the other way or one side
-    has no such I/O; None where nobody timed it."""
+    """Return the device's part in ms, by the time of single I/Os. Their number is what was waited for ÷ that time,
+    because the server's counts take in what nobody waits for: a checkpoint writes what evictions did not, and one sync
+    of the log ends the waiting of many. No more than the part changed, and nothing where it changed the other way or
+    one side has no such I/O; None where nobody timed it."""
     apart = all(step.device_io and step.wal_device_io for step in (*a, *b))
     sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
     if not all(any(counted for counted, _ in side) for side in sides):
@@ -77,7 +77,8 @@ def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
 
 
 def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | None]:
-    """Whether there was any such I/O, and how long a single one took (ms); what nobody counted is taken to have been.
+    """Return whether there was any such I/O, and how long a single one took (ms); what nobody counted is taken to have
+    been.
 
     Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by
     their device, as the part is the device's, where data files and log are counted `apart`, else by the server.

@@ -1,13 +1,13 @@
-"""Everything that one step tells of causes, put together."""
+"""Put together everything that one step tells about causes."""
 
 from dataclasses import replace
 
 from stallmark.analysis.cause.associations import associations
 from stallmark.analysis.cause.budget import make_budget, relative_spread
-from stallmark.analysis.cause.laws import cpu_cores, laws
+from stallmark.analysis.cause.laws import cpu_cores, laws, wait_laws
 from stallmark.analysis.cause.prediction import WHAT_IF_MS, predict
-from stallmark.analysis.cause.summary import Budget, Demands, StepCause
-from stallmark.analysis.cause.wait_laws import wait_laws
+from stallmark.analysis.cause.summary import Budget, Demands, NoteKind, Source, StepCause
+from stallmark.analysis.finding import info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.load import Load
@@ -19,7 +19,7 @@ from stallmark.record.manifest import Manifest
 def with_cause(
     step: StepSummary, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
 ) -> StepSummary:
-    """The step with its `cause`; as it is where it ran queries, which are compared by themselves."""
+    """Return the step with its `cause`; as it is where it ran queries, which are compared by themselves."""
     if manifest.queries:
         return step
     return replace(step, cause=_step_cause(step, manifest, load, io, waits, interval))
@@ -34,26 +34,17 @@ def _step_cause(
     notes = []
     demands: Demands | None = None
     if budget is None:
-        notes.append(
-            "Where response time went is not known: the users’ sessions were not looked at (collector “Waits of the "
-            "users”), or nothing ended."
-        )
+        notes.append(info(NoteKind.NOT_LOOKED_AT))
     elif arrivals == "closed" and cycle_ms is None:
-        notes.append("Faster reads are not predicted: no transaction that a user started ended.")
+        notes.append(info(NoteKind.NOTHING_ENDED))
     elif cycle_ms is None:
-        notes.append(
-            "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "
-            "they shorten is the response time."
-        )
+        notes.append(info(NoteKind.OPEN_LOOP))
     else:
         demands = _demands(step, manifest, load, io, waits, interval, budget, cycle_ms)
         if demands is None:
-            notes.append("Faster reads are not predicted: there were no reads, or nobody counted them.")
+            notes.append(info(NoteKind.NO_READS))
         elif demands.cpu_ms is None:
-            notes.append(
-                "The CPU of the server’s machine is not known, so predictions know no limit of it: they are too high "
-                "where the CPU would become the limit."
-            )
+            notes.append(info(NoteKind.CPU_UNKNOWN))
     return StepCause(
         budget,
         [
@@ -68,7 +59,7 @@ def _step_cause(
 
 
 def _cycle_ms(load: Load, interval: Interval) -> float | None:
-    """A user's time per transaction."""
+    """Return a user's time per transaction."""
     done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
     running = float(interval.of(load.user_sum("running")).sum())
     return running * 1000 / float(done) if done and running else None
@@ -84,11 +75,11 @@ def _demands(
     budget: Budget,
     cycle_ms: float,
 ) -> Demands | None:
-    """None where no reads were counted. Parts of the budget, which is of all transactions, are taken to be the same
-    shares of those that users start."""
-    counted, source = step.device_io, "device"
+    """Return the demands; None where no reads were counted. Parts of the budget, which is of all transactions, are
+    taken to be the same shares of those that users start."""
+    counted, source = step.device_io, Source.DEVICE
     if counted is None or not counted.read_ms:
-        counted, source = step.data_io, "server"
+        counted, source = step.data_io, Source.SERVER
     if counted is None or not counted.read_ms or not step.result_tps:
         return None
     done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
@@ -119,7 +110,7 @@ def _demands(
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Of the server's machine: all cores' time is so many seconds per second; else as the server tells."""
+    """Return those of the server's machine: all cores' time is so many seconds per second; else as the server tells."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))

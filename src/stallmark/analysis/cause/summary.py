@@ -1,28 +1,122 @@
-"""What the analysis says of causes: plain values, as the report, the terminal and `--json` show them.
+"""The values that the analysis of causes returns, as the report, the terminal and `--json` show them.
 
 A `StepCause` is of one step: where its transactions' time went, what moved with throughput, which laws hold, and what
 faster reads would have given. A `Cause` is of two sides of a comparison: why B differs from A.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import StrEnum
 
-Storage = Literal["is the cause", "is not the cause", "one of several", "not known"]
+from stallmark.analysis.finding import Finding, Kind
 
-PARTS = {
-    "read": "reads of data files",
-    "log": "writing the log",
-    "other I/O": "writes and other I/O of files",
-    "lock": "locks",
-    "cpu": "CPU",
-    "client": "driver and network",
-    "queue": "waiting for a free user",
-    "rest": "everything else",
-}
-"""Parts of a transaction's response time, in the order in which they are shown, and what they are called."""
+PARTS = ("read", "log", "other I/O", "lock", "cpu", "client", "queue", "rest")
+"""Parts of a transaction's response time, in the order in which they are shown."""
 
 STORAGE = ("read", "log", "other I/O")
 """Of the parts, those that a faster device shortens."""
+
+
+class Storage(StrEnum):
+    """What storage has to do with a difference."""
+
+    CAUSE = "is the cause"
+    NOT_THE_CAUSE = "is not the cause"
+    ONE_OF_SEVERAL = "one of several"
+    NOT_KNOWN = "not known"
+
+
+class Source(StrEnum):
+    """What timed or counted I/O."""
+
+    DEVICE = "device"
+    SERVER = "server"
+
+
+class LawKind(Kind):
+    """Identities of operational analysis. Facts: `left` and `right` as measured, `closed`, and what they are of."""
+
+    USERS = "law_of_users"
+    READS = "law_of_reads"
+    DEVICE = "law_of_device"
+    CPU = "law_of_cpu"
+    WAITS = "law_of_waits"
+
+
+class NoteKind(Kind):
+    """Why something could not be computed for a step."""
+
+    NOT_LOOKED_AT = "sessions_not_looked_at"
+    NOTHING_ENDED = "no_transaction_of_users_ended"
+    OPEN_LOOP = "no_prediction_in_open_loop"
+    NO_READS = "no_reads_counted"
+    CPU_UNKNOWN = "cpu_unknown_to_predictions"
+    QUERIES = "no_prediction_of_queries"
+    NOT_PREDICTED = "steps_not_predicted"
+
+
+class CauseKind(Kind):
+    """Why two sides differ, and what to be careful about."""
+
+    NOT_LOOKED_AT = "cause_not_known"
+    UNCHANGED = "response_time_unchanged"
+    LITTLE_IO = "response_time_unchanged_with_little_io"
+    NOT_SPLIT = "cause_not_split"
+    STORAGE = "storage_is_the_cause"
+    NOT_STORAGE = "storage_is_not_the_cause"
+    ONE_OF_SEVERAL = "storage_is_one_cause"
+    UNCERTAIN = "no_single_part_shown"
+    NO_DEVICE = "device_counters_unknown"
+    LAW_FAILED = "law_does_not_close"
+    LOCKS = "locks_in_the_change"
+
+
+class ChangeKind(Kind):
+    """What changed between two sides; facts are of A and B."""
+
+    READ_TIME = "read_time_changed"
+    PART = "part_changed"
+    CPU_TIME = "cpu_time_changed"
+    NUMBER = "number_changed"
+    WAITED_FOR = "number_waited_for_changed"
+    LITTLE_IO = "io_hardly_changed"
+
+
+class Series(StrEnum):
+    """What may move with throughput."""
+
+    READ_TIME = "read time"
+    WRITE_TIME = "write time of data files"
+    LOG_TIME = "log time per sync"
+    READERS = "sessions waiting for reads"
+    LOG_WAITERS = "sessions waiting for the log"
+    LOCK_WAITERS = "sessions waiting for locks"
+    CPU = "CPU"
+
+
+class Figure(StrEnum):
+    """What is compared of two sides to find a cause."""
+
+    RESPONSE = "response time"
+    PART = "part of the response time"
+    READ_TIME = "read time"
+    WRITE_TIME = "write time"
+    SYNC_TIME = "log sync time"
+    READS = "physical reads per transaction"
+    WRITES = "writes of data files per transaction"
+    SYNCS = "syncs of the log per transaction"
+    CPU_BUSY = "CPU"
+    CPU_TIME = "CPU time per transaction"
+    DEVICE_BUSY = "device busy"
+
+
+class Limit(StrEnum):
+    """Where most of a user's time would go."""
+
+    READS = "reads"
+    CPU = "CPU"
+    LOCKS = "locks"
+    THINK_TIME = "think time"
+    REST = "the rest"
 
 
 @dataclass(frozen=True)
@@ -54,21 +148,21 @@ class Budget:
 @dataclass(frozen=True)
 class Law:
     """An identity of operational analysis, both of its sides measured in different ways. `closed` is None where the
-    two sides need not agree more closely than they do for a reason that `sentence` gives."""
+    two sides need not agree more closely than they do."""
 
-    name: str
-    left: str  # what it is, in words
-    right: str
-    unit: str
+    finding: Finding
     left_value: float
     right_value: float
     tolerance: float  # of right ÷ left from 1
     closed: bool | None
-    sentence: str
+
+    @property
+    def kind(self) -> Kind:
+        return self.finding.kind
 
     @property
     def gap(self) -> float:
-        """right ÷ left, less 1."""
+        """Return right ÷ left, less 1."""
         return self.right_value / self.left_value - 1 if self.left_value else 0.0
 
 
@@ -81,8 +175,8 @@ class Association:
     Intervals are of 95 %; fields are None where they cannot be computed.
     """
 
-    name: str
-    unit: str
+    series: Series
+    source: Source | None  # of I/O
     n: int  # pairs of changes
     bin_s: int  # length of a stretch
     r: float
@@ -99,7 +193,7 @@ class Association:
 
     @property
     def shown(self) -> bool:
-        """Whether it moved with throughput at all."""
+        """Tell whether it moved with throughput at all."""
         return self.low > 0 or self.high < 0
 
 
@@ -112,7 +206,7 @@ class Demands:
     rate: float  # transactions of the users' per second, committed or rolled back
     tps: float  # the step's result; taken to keep its ratio to `rate`
     read_ms: float  # of a single read
-    read_source: str  # who timed it: "device" or "server"
+    read_source: Source
     read_part_ms: float
     read_volume_ms: float  # the same by the counters: reads per transaction × read_ms
     lock_ms: float
@@ -141,19 +235,19 @@ class Prediction:
     low: float
     high: float
     response_ms: float
-    limit: str  # "reads", "CPU", "locks", "think time" or "the rest": where most of a user's time would go
+    limit: Limit
 
 
 @dataclass(frozen=True)
 class StepCause:
-    """Everything that one step tells of causes. What is None says why in `notes`."""
+    """Everything that one step tells about causes. `notes` say why something is None."""
 
     budget: Budget | None
     laws: list[Law] = field(default_factory=list)
     associations: list[Association] = field(default_factory=list)  # strongest first
     demands: Demands | None = None
     predictions: list[Prediction] = field(default_factory=list)  # slowest reads first
-    notes: list[str] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -161,15 +255,15 @@ class Evidence:
     """One figure for A and for B: means over runs. The interval (95 %) is of B − A, over runs; None with fewer than
     two runs on a side."""
 
-    name: str
-    unit: str
+    figure: Figure
+    part: str | None  # of PARTS
+    source: Source | None  # of I/O
     a: float
     b: float
     low: float | None
     high: float | None
     runs_a: int
     runs_b: int
-    method: str
     share: float | None = None  # of the change in response time
 
     @property
@@ -179,16 +273,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why B differs from A. `because` goes on with a sentence, "because read stalls fell from 4.1 to 1.9 ms"; None
-    where there is nothing to say. `sentence` stands by itself."""
+    """Why B differs from A."""
 
     storage: Storage
-    sentence: str
-    because: str | None = None
+    finding: Finding
     parts: list[Evidence] = field(default_factory=list)  # of the response time, ms per transaction
     evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and what was checked besides
     predictions: list["Tested"] = field(default_factory=list)
-    cautions: list[str] = field(default_factory=list)
+    cautions: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -206,7 +298,7 @@ class Tested:
 
     @property
     def error(self) -> float:
-        """predicted ÷ measured, less 1."""
+        """Return predicted ÷ measured, less 1."""
         return self.predicted / self.measured - 1
 
     @property

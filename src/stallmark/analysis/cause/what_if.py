@@ -1,4 +1,4 @@
-"""What if reads took so many milliseconds: for every variant of some runs, with what such predictions were worth where
+"""Predict throughput for other read times, for every variant of some runs; and how good such predictions were where
 variants with other read times were really run."""
 
 from collections.abc import Iterator, Sequence
@@ -7,8 +7,9 @@ from itertools import permutations
 
 from stallmark.analysis.cause.model_tests import tested
 from stallmark.analysis.cause.prediction import predict
-from stallmark.analysis.cause.summary import Demands, Prediction, Tested
-from stallmark.analysis.points import points
+from stallmark.analysis.cause.summary import Demands, NoteKind, Prediction, Source, Tested
+from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.points import group, points
 from stallmark.analysis.summary import StepSummary
 from stallmark.errors import StallmarkError
 
@@ -24,28 +25,27 @@ class WhatIf:
     emulated: bool
     tps: float  # the result, as measured
     read_ms: float  # as measured
-    read_source: str  # who timed it: "device" or "server"
+    read_source: Source
     predictions: list[Prediction]  # in the order asked for
 
 
 @dataclass(frozen=True)
 class WhatIfs:
-    """`left_out` says of which steps nothing can be predicted, and why."""
+    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted, and
+    why."""
 
     found: list[WhatIf]
     tests: list[Tested]
-    left_out: list[str]
+    left_out: list[Finding]
 
 
 def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
-    """Raises StallmarkError where nothing can be predicted of any step."""
+    """Predict throughput for read times. Raises StallmarkError where no step was measured."""
     same = [point.steps for point in points(steps)]
     known = [some for some in same if len(_demands(some)) == len(some)]
     left_out = list(_left_out([step for some in same if some not in known for step in some]))
-    if not known:
-        raise StallmarkError(
-            left_out[0] if left_out else "These runs hold no measured step: there is nothing to predict."
-        )
+    if not same:
+        raise StallmarkError("These runs hold no measured step: there is nothing to predict.")
     tests = [test for a, b in permutations(known, 2) for test in tested(a, b)]
     return WhatIfs([_of(some, times_ms) for some in known], tests, left_out)
 
@@ -81,15 +81,15 @@ def _demands(steps: Sequence[StepSummary]) -> list[Demands]:
     return [step.cause.demands for step in steps if step.cause and step.cause.demands]
 
 
-def _left_out(steps: Sequence[StepSummary]) -> Iterator[str]:
-    by_reason: dict[str, list[str]] = {}
-    for step in steps:
-        if not (step.cause and step.cause.demands):
-            notes = step.cause.notes if step.cause else ()
-            why = next(iter(notes), "Runs of queries have no model to predict by.")
-            by_reason.setdefault(why, []).append(f"“{step.variant}, {step.step}”")
-    for why, names in by_reason.items():
-        yield f"{', '.join(dict.fromkeys(names))}: {why[0].lower()}{why[1:]}"
+def _left_out(steps: Sequence[StepSummary]) -> Iterator[Finding]:
+    unknown = [step for step in steps if not (step.cause and step.cause.demands)]
+    for same in group(unknown, _why):
+        names = list(dict.fromkeys(f"{step.variant}, {step.step}" for step in same))
+        yield info(NoteKind.NOT_PREDICTED, steps=names, because=_why(same[0]))
+
+
+def _why(step: StepSummary) -> Finding:
+    return next(iter(step.cause.notes if step.cause else ()), info(NoteKind.QUERIES))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""What a comparison compares of a step, and the ratios of it with their intervals."""
+"""Compare metrics of steps: ratios with their intervals."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -45,13 +45,6 @@ METRICS = (
     Metric("mb", "bandwidth", "MB/s", None, _of("data_io", "mb_per_s")),
     Metric("cpu", "CPU busy", SHARE, None, lambda s: s.cpu_busy_share),
 )
-METHODS = (
-    "Throughput counts committed transactions per second of the measured interval (of the primary transaction where "
-    "the workload has one). Latency is from scheduled to ended, retries included. Read and write time, IOPS and "
-    "bandwidth are of data files as the server counts them, times volume-weighted (stall ÷ I/Os); MB are 10⁶ bytes. "
-    "CPU is of the server’s machine."
-)
-"""How each is taken, for whoever reads a figure."""
 
 
 def metric(key: str) -> Metric:
@@ -60,12 +53,12 @@ def metric(key: str) -> Metric:
 
 
 def declared(run: RunSummary) -> str:
-    """The key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
+    """Return the key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
     return run.manifest.scenario.primary or METRICS[0].key
 
 
 def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:
-    """B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
+    """Return B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
     values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
     found = Ratio(title or what.title, what.unit, what.better, None, None, len(a), len(b))
     known = [value for value in (*values_a, *values_b) if value is not None and value > 0]
@@ -83,19 +76,19 @@ def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], pair
 
 
 def adjusted(family: Sequence[Ratio]) -> list[Ratio]:
-    """The same with Holm's p-values among those that have one."""
+    """Return the same with Holm's p-values among those that have one."""
     judged = [one for one in family if one.p is not None]
     p_values = iter(statistics.holm([one.p for one in judged if one.p is not None]))
     return [one if one.p is None else replace(one, p_adjusted=next(p_values), family=len(judged)) for one in family]
 
 
 def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Ratio]:
-    """Every metric but the primary one, adjusted among themselves."""
+    """Return the ratios of every metric but the primary one, adjusted among themselves."""
     return adjusted([ratio(one, a, b, paired) for one in METRICS if one.key != primary])
 
 
 def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[TransactionRatios]:
-    """Of every type that all runs executed, adjusted among all of these. None where there is but one type."""
+    """Return the ratios of every type of transaction, adjusted among all of these. None where there is but one type."""
     names = [one.name for one in a[0].transactions] if a else []
     if len(names) < 2:
         return []

@@ -1,4 +1,4 @@
-"""How many runs a wanted difference needs, from the spread of runs already made."""
+"""Say how many runs a wanted difference needs, from the spread of runs already made."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.compare.compare import declared_metric
 from stallmark.analysis.compare.sides import experiment, variant
+from stallmark.analysis.compare.summary import PairKind
+from stallmark.analysis.compare.verdicts import declared_metric
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.points import group
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.format import listed
 from stallmark.stats import student as statistics
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
@@ -22,7 +23,7 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 class RunsPlan:
     """`spread` is the standard deviation of ln of the primary metric of single runs, pooled within variants and steps;
     its interval (χ², CONFIDENCE) says how roughly it is known. Runs are of each variant; None: more than anyone makes.
-    `left_out` says which of the runs given tell nothing of it, and why; empty where all do.
+    `left_out` says how many of the runs given tell nothing about it, and why; None where all do.
     """
 
     primary: str
@@ -38,7 +39,7 @@ class RunsPlan:
     runs_high: int | None
     can_show: list[tuple[int, float]]  # runs, smallest difference
     run_s: float | None  # how long one of them took, warm-up included
-    left_out: str
+    left_out: Finding | None
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
@@ -48,7 +49,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = _left_out(runs)
     if not any(_sound(step) for run in whole for step in run.steps):
-        raise StallmarkError(f"There is no run among these to tell the spread from ({left_out or 'there is none'}).")
+        raise StallmarkError(f"There is no run among these to tell the spread from{_in_brackets(left_out)}.")
     what = declared_metric(whole)
     values: list[list[list[float]]] = []
     # A and A′ apart: what changed between them is drift, which no further run makes smaller.
@@ -64,7 +65,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     if found is None:
         raise StallmarkError(
             f"No variant has two runs in which {what.title} was measured, so nothing tells how much runs scatter: make "
-            f"at least 2 of one, `repeats: 2`{f' ({left_out})' if left_out else ''}."
+            f"at least 2 of one, `repeats: 2`{_in_brackets(left_out)}."
         )
     spread, df = found
     low, high = statistics.spread_interval(spread, df)
@@ -85,7 +86,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
         runs_high=needed[2],
         can_show=[(count, statistics.detectable_with(count, spread)) for count in SHOWN],
         run_s=float(np.median(lengths)) if lengths else None,
-        left_out=f"{left_out.capitalize()}." if left_out else "",
+        left_out=left_out,
     )
 
 
@@ -93,8 +94,8 @@ def _sound(step: StepSummary) -> bool:
     return not step.invalid and not step.driver_bound
 
 
-def _left_out(runs: Sequence[RunSummary]) -> str:
-    """How many tell nothing of the spread, and why; empty where all do. Counts steps where runs have several."""
+def _left_out(runs: Sequence[RunSummary]) -> Finding | None:
+    """Return how many tell nothing about the spread, and why. Counts steps where runs have several."""
     reasons: Counter[str] = Counter()
     for run in runs:
         if run.incomplete_because or not run.steps:
@@ -102,10 +103,16 @@ def _left_out(runs: Sequence[RunSummary]) -> str:
             continue
         for step in run.steps:
             if not _sound(step):
-                reasons["invalid" if step.invalid else "with the driver as the bottleneck"] += 1
+                reasons["invalid" if step.invalid else "driver_bound"] += 1
     if not reasons:
-        return ""
+        return None
     counts = [max(1, len(run.steps)) for run in runs]
-    what = "steps" if max(counts) > 1 else f"run{'s' * (sum(counts) != 1)}"
-    words = [f"{count} {reason}" for reason, count in reasons.items()]
-    return f"left out of {sum(counts)} {what}: {listed(words)}"
+    return caution(PairKind.PLAN_LEFT_OUT, of=sum(counts), steps=max(counts) > 1, left_out=dict(reasons))
+
+
+def _in_brackets(left_out: Finding | None) -> str:
+    """Return for an error how many runs do not count."""
+    if left_out is None:
+        return ""
+    count = sum(left_out.facts["left_out"].values())
+    return f" ({count} of {left_out.facts['of']} are incomplete, invalid or limited by the driver)"

@@ -1,4 +1,4 @@
-"""What two runs were made with: what differs by intent, and what must not differ if their figures are to be compared.
+"""Tell what two runs were made with: what differs by intent, and what must not differ if they are to be compared.
 
 By intent differs what a variant declares (its buffer pool, its devices), and where the data lie: storage is what is
 compared. Everything else that decides a figure must be the same.
@@ -7,132 +7,146 @@ compared. Everything else that decides a figure must be the same.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from stallmark.format import number, size
+from stallmark.analysis.finding import Finding, Kind, info, invalid
 from stallmark.record.devices import array_in_words, data_device_name
-from stallmark.record.manifest import Device, Manifest, Step
+from stallmark.record.manifest import Manifest, Step
 from stallmark.stats.thresholds import POOL_REACHED
 
 PLACEMENT = ("file ", "volume ", "tablespace ")
-"""Settings that begin so say where data lie and how large the files are."""
+"""Settings with these prefixes say where data lie and how large the files are."""
 
 MOMENTARY = ("server started", "database log reuse wait")
-"""Settings that say how the server stood when it was asked, and nothing of its configuration."""
+"""Settings that describe the moment they were read, not the configuration."""
 
 WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory")
 """Settings by which the buffer pool is capped, and what PostgreSQL derives from it."""
 
-Difference = tuple[str, Any, Any]  # what, of A, of B; None where it is not said
+
+class IntentKind(Kind):
+    """What may tell the sides of a comparison from one another."""
+
+    POOL = "made_with_buffer_pool"
+    DATA_DEVICE = "made_with_data_device"
+    ARRAY = "made_with_array"
+    LOG_DEVICE = "made_with_log_device"
 
 
-def by_intent(manifest: Manifest) -> list[str]:
-    """What may tell this run's variant from others, in words: its buffer pool, its array, the devices of data
-    and log."""
-    reached, devices = manifest.memory.reached_bytes, manifest.devices
-    said = [f"buffer pool {size(reached)}"] if reached else []
-    if devices.data:
-        said.append(f"data on {data_device_name(manifest)}")
-    said += [f"array: {one}" for one in array_in_words(manifest)]
-    if devices.wal and devices.wal != devices.data:
-        said.append(f"log on {_device(devices.wal)}")
-    return said
+class DifferenceKind(Kind):
+    """What must be the same of runs that are compared. Facts: `a` and `b`, None where a record does not say."""
+
+    WORKLOAD = "other_workload"
+    WORKLOAD_VERSION = "other_workload_version"
+    SCALE = "other_scale"
+    SEED = "other_seed"
+    MIX = "other_mix"
+    LOCALITY = "other_locality"
+    SERVER = "other_server"
+    SERVER_VERSION = "other_server_version"
+    DESIGN = "other_physical_design"
+    LOAD_MACHINES = "other_load_machines"
+    CACHE_START = "other_cache_start"
+    RESET = "other_reset"
+    OBSERVATION = "other_observation"
+    CPU = "other_cpu"
+    CORES = "other_cores"
+    MEMORY = "other_memory"
+    ARRIVALS = "other_arrivals"
+    RATE = "other_rate"
+    THINK_TIME = "other_think_time"
+    MEASURED = "other_measured_time"
+    SETTING = "other_setting"
+    POOL = "other_buffer_pool"
+
+
+def by_intent(manifest: Manifest) -> Iterator[Finding]:
+    """Yield what may tell this run's variant from others: its buffer pool, its array, the devices of data and log."""
+    data, log = manifest.devices.data, manifest.devices.wal
+    if reached := manifest.memory.reached_bytes:
+        yield info(IntentKind.POOL, reached_bytes=reached)
+    if data:
+        yield info(IntentKind.DATA_DEVICE, device=data_device_name(manifest))
+    for one in array_in_words(manifest):
+        yield info(IntentKind.ARRAY, described=one)
+    if log and log != data:
+        array = log.emulated_in_process
+        yield info(
+            IntentKind.LOG_DEVICE,
+            device=" ".join(part for part in (log.name, log.model) if part) or None,
+            emulated=array and {"spindles": array.spindles, "rpm": array.rpm, "write_ms": array.write_ms},
+        )
 
 
 def one_pool(a: Manifest, b: Manifest) -> bool:
-    """Whether the two were to have the same buffer pool: declared alike, or not at all."""
+    """Tell whether the two were to have the same buffer pool: declared alike, or not at all."""
     return bool(_declared_pool(a) == _declared_pool(b))
 
 
-def differences(a: Manifest, b: Manifest) -> list[Difference]:
-    """What differs though neither variant declares it, in the order of importance."""
-    return list(_differences(a, b))
-
-
-def in_words(difference: Difference) -> str:
-    what, left, right = difference
-    return f"{what} {_said(left)} against {_said(right)}"
-
-
-def _differences(a: Manifest, b: Manifest) -> Iterator[Difference]:
-    for what, of in _SAME.items():
+def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
+    """Yield what differs though neither variant declares it, the most important first."""
+    for kind, of in _SAME.items():
         left, right = of(a), of(b)
-        # What a record does not say, nobody can hold against it.
+        # What a record does not say is not held against it.
         if left != right and left is not None and right is not None:
-            yield what, left, right
+            yield invalid(kind, a=left, b=right)
     yield from _steps(a.steps, b.steps)
     pool = one_pool(a, b)
     yield from _settings(a.server.settings, b.server.settings, pool)
     left, right = a.memory.reached_bytes, b.memory.reached_bytes
     if pool and left and right and abs(right / left - 1) > POOL_REACHED:
-        yield "buffer pool", size(left), size(right)
+        yield invalid(DifferenceKind.POOL, a=left, b=right)
 
 
-_SAME: dict[str, Callable[[Manifest], Any]] = {
-    "workload": lambda one: one.workload.name or None,
-    "version of the workload": lambda one: one.workload.version,
-    "scale": lambda one: one.workload.scale or None,
-    "seed": lambda one: one.workload.seed,
-    "mix": lambda one: one.workload.mix,
-    "locality": lambda one: one.workload.locality,
-    "server": lambda one: one.server.product or None,
-    "version of the server": lambda one: one.server.version or None,
-    "physical design": lambda one: one.scenario.database,
-    "load machines": lambda one: len(one.load_machines) or 1,
-    "cache at the start": lambda one: one.cache_start,
-    "reset": lambda one: one.reset,
-    "observation": lambda one: one.scenario.observe,
-    "CPU of the driver’s machine": lambda one: one.machine.cpu,
-    "cores of the driver’s machine": lambda one: one.machine.cores,
-    "memory of the driver’s machine": lambda one: one.machine.memory_bytes,
+_SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
+    DifferenceKind.WORKLOAD: lambda one: one.workload.name or None,
+    DifferenceKind.WORKLOAD_VERSION: lambda one: one.workload.version,
+    DifferenceKind.SCALE: lambda one: one.workload.scale or None,
+    DifferenceKind.SEED: lambda one: one.workload.seed,
+    DifferenceKind.MIX: lambda one: one.workload.mix,
+    DifferenceKind.LOCALITY: lambda one: one.workload.locality,
+    DifferenceKind.SERVER: lambda one: one.server.product or None,
+    DifferenceKind.SERVER_VERSION: lambda one: one.server.version or None,
+    DifferenceKind.DESIGN: lambda one: one.scenario.database,
+    DifferenceKind.LOAD_MACHINES: lambda one: len(one.load_machines) or 1,
+    DifferenceKind.CACHE_START: lambda one: one.cache_start,
+    DifferenceKind.RESET: lambda one: one.reset,
+    DifferenceKind.OBSERVATION: lambda one: one.scenario.observe,
+    DifferenceKind.CPU: lambda one: one.machine.cpu,
+    DifferenceKind.CORES: lambda one: one.machine.cores,
+    DifferenceKind.MEMORY: lambda one: one.machine.memory_bytes,
 }
 
 
-def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Difference]:
-    """How users arrive, and how long they are measured; which steps there are is for who pairs them to see."""
+def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:
+    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who pairs
+    them."""
     for left in a:
         for right in b:
             if (left.name, left.users) != (right.name, right.users):
                 continue
-            for what, one, other in (
-                ("arrivals", left.arrivals, right.arrivals),
-                ("rate of arrivals", left.rate, right.rate),
-                ("think time, ms", left.think_ms, right.think_ms),
-                ("seconds measured", _measured_s(left), _measured_s(right)),
+            for kind, one, other in (
+                (DifferenceKind.ARRIVALS, left.arrivals, right.arrivals),
+                (DifferenceKind.RATE, left.rate, right.rate),
+                (DifferenceKind.THINK_TIME, left.think_ms, right.think_ms),
+                (DifferenceKind.MEASURED, _measured_s(left), _measured_s(right)),
             ):
                 if one != other:
-                    yield what, one, other
+                    yield invalid(kind, a=one, b=other)
 
 
 def _measured_s(step: Step) -> float:
-    """As planned, to the millisecond: a run that waited for a steady state is measured later, and for as long."""
+    """Return the planned time to the millisecond: a run that waited for a steady state is measured later, as long."""
     return round(step.end_s - step.measure_s, 3)
 
 
-def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterator[Difference]:
+def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterator[Finding]:
     for name in sorted({*a, *b}):
         if name.startswith((*PLACEMENT, *MOMENTARY, "not readable")):
             continue
         if not pool and name.startswith(WITH_THE_POOL):
             continue
         if a.get(name) != b.get(name):
-            yield f"setting {name}", a.get(name), b.get(name)
+            yield invalid(DifferenceKind.SETTING, name=name, a=a.get(name), b=b.get(name))
 
 
 def _declared_pool(manifest: Manifest) -> Any:
     return manifest.variant.buffer_pool or manifest.scenario.buffer_pool
-
-
-def _device(device: Device) -> str:
-    if array := device.emulated_in_process:
-        time = f"{array.rpm:,.0f} rpm" if array.rpm else f"{number(array.write_ms or 0)} ms"
-        return f"{array.spindles} emulated spindles, {time}"
-    return " ".join(part for part in (device.name, device.model) if part) or "unknown"
-
-
-def _said(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {inner}" for key, inner in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return f"{value}"

@@ -1,7 +1,8 @@
-"""Which runs stand on which side of a comparison, which of them are pairs, and in what order they were made."""
+"""Divide runs into the sides of a comparison: which of them are pairs, and in what order they were made."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from typing import Literal
 
@@ -14,7 +15,7 @@ Between = Literal["variants", "experiments"]
 
 
 def steps_of(runs: Iterable[RunSummary], step: tuple[str, int]) -> list[StepSummary]:
-    """Those of a name and a number of users."""
+    """Return the steps of that name and number of users."""
     return [one for run in runs for one in run.steps if (one.step, one.users) == step]
 
 
@@ -27,11 +28,11 @@ class Side:
     again: tuple[RunSummary, ...] = ()
 
     def steps(self, step: tuple[str, int]) -> list[StepSummary]:
-        """Of every run the step of that name and number of users."""
+        """Return the step of that name and number of users of every run that has it."""
         return steps_of(self.runs, step)
 
     def having(self, step: tuple[str, int]) -> "Side":
-        """Of only those runs that have the step."""
+        """Return the side with only those runs that have the step."""
         runs, again = (tuple(run for run in some if steps_of([run], step)) for some in (self.runs, self.again))
         return Side(self.name, runs, again)
 
@@ -40,18 +41,31 @@ class Side:
         return list(dict.fromkeys((one.step, one.users) for run in self.runs for one in run.steps))
 
 
+class Unpaired(StrEnum):
+    """Why runs are not paired."""
+
+    BLOCKS = "each side ran by itself"
+    FEW_REPEATS = "too few repeats hold a run of both"
+    EXPERIMENTS = "different experiments"
+
+
 @dataclass(frozen=True)
 class Pairing:
-    """Runs of A and of B; the n-th of each belong together where `paired`. `sentence` says how and why."""
+    """Runs of A and of B; the n-th of each belong together unless they are `unpaired`. `left_out`: without a
+    partner."""
 
     a: tuple[RunSummary, ...]
     b: tuple[RunSummary, ...]
-    paired: bool
-    sentence: str
+    unpaired: Unpaired | None = None
+    left_out: int = 0
+
+    @property
+    def paired(self) -> bool:
+        return self.unpaired is None
 
 
 def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Side]:
-    """The sides in the order of their first run. By variant where there are several, else by experiment.
+    """Return the sides in the order of their first run: by variant where there are several, else by experiment.
 
     Raises StallmarkError where that gives fewer than two.
     """
@@ -74,7 +88,7 @@ def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Si
 
 
 def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
-    """Every side against the baseline; between experiments, variants against the same variant of the first one.
+    """Pair every side with the baseline; between experiments, variants with the same variant of the first one.
 
     Raises StallmarkError for a baseline that is no side.
     """
@@ -97,14 +111,14 @@ def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between |
 
 
 def with_again(found: Sequence[Side]) -> list[Side]:
-    """Every side with those of its runs told apart that were made again at the end: declared by the scenario, or in
-    another experiment after all of another side. (Two repeats in the order ABBA end with A too, and are not meant.)"""
+    """Mark the runs of each side that were made again at the end: declared by the scenario, or in another experiment
+    after all of another side. (Two repeats in the order ABBA end with A too, and are not meant.)"""
     return [Side(side.name, side.runs, tuple(_again(side, found))) for side in found]
 
 
 def tells_of(side: Side, a: Side, b: Side) -> bool:
-    """Whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
-    where whatever changes with time falls on both alike."""
+    """Tell whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
+    where whatever changes with time affects both alike."""
     by_turns = not _apart(a, b) and not _declared_again(side)
     first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
     between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
@@ -112,45 +126,35 @@ def tells_of(side: Side, a: Side, b: Side) -> bool:
 
 
 def order(a: Side, b: Side) -> str:
-    """Of the runs by time: "ABBA"."""
+    """Return the order of the runs by time: "ABBA"."""
     made = [(run.started, run.folder, "A") for run in a.runs] + [(run.started, run.folder, "B") for run in b.runs]
     return "".join(letter for *_, letter in sorted(made))
 
 
 def confounded(a: Side, b: Side) -> bool:
-    """Whether whatever drifts with time is in the difference: one side wholly before the other, or A B A′."""
+    """Tell whether drift over time is in the difference: one side wholly before the other, or A B A′."""
     return _switches(a, b) <= 1 or came_back(a, b) is not None
 
 
 def came_back(a: Side, b: Side) -> Side | None:
-    """The one of the two that ran before and, as A′, after the other."""
+    """Return the side that ran before and, as A′, after the other; None where neither did."""
     if _switches(a, b) <= 1:
         return None
     return next((side for side in (a, b) if tells_of(side, a, b)), None)
 
 
 def pair_up(a: Side, b: Side) -> Pairing:
-    """Runs of one repeat of one experiment are pairs; where those are too few, all runs without pairs."""
+    """Pair the runs of one repeat of one experiment; where those are too few, leave all unpaired."""
     in_blocks = any(run.manifest.scenario.order == "blocks" for run in a.runs + b.runs)
     left, right = _by_repeat(a), _by_repeat(b)
     common = [key for key in left if key in right]
     whole = len(common) == len(a.runs) == len(b.runs)
     if in_blocks:
-        why = "each side ran by itself, so no run has a partner"
-    elif common and (whole or len(common) >= REPLICATES):
-        alone = len(a.runs) + len(b.runs) - 2 * len(common)
-        without = f"; {alone} without a partner left out" if alone else ""
-        return Pairing(
-            tuple(left[key] for key in common),
-            tuple(right[key] for key in common),
-            True,
-            f"paired by repeat, {len(common)} pair{'s' * (len(common) != 1)} of runs{without}",
-        )
-    elif not _apart(a, b):
-        why = "too few repeats hold a run of both"
-    else:
-        why = "the sides are different experiments, so no run has a partner"
-    return Pairing(a.runs, b.runs, False, f"not paired, {len(a.runs)} and {len(b.runs)} runs: {why}")
+        return Pairing(a.runs, b.runs, Unpaired.BLOCKS)
+    if common and (whole or len(common) >= REPLICATES):
+        of_a, of_b = (tuple(side[key] for key in common) for side in (left, right))
+        return Pairing(of_a, of_b, left_out=len(a.runs) + len(b.runs) - 2 * len(common))
+    return Pairing(a.runs, b.runs, Unpaired.EXPERIMENTS if _apart(a, b) else Unpaired.FEW_REPEATS)
 
 
 def variant(run: RunSummary) -> str:
@@ -158,7 +162,7 @@ def variant(run: RunSummary) -> str:
 
 
 def name_of(run: RunSummary) -> str:
-    """As its folder lies below those of the runs: "20251121-101500-demo/01-hdd". Folders alone have namesakes."""
+    """Return its folder with the experiment's: "20251121-101500-demo/01-hdd". Folders alone are not unique."""
     return f"{name}/{run.folder}" if (name := experiment(run)) else run.folder
 
 
@@ -182,7 +186,7 @@ def _declared_again(side: Side) -> list[RunSummary]:
 
 
 def _apart(a: Side, b: Side) -> bool:
-    """Whether no experiment holds runs of both."""
+    """Tell whether no experiment holds runs of both."""
     return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
 
 

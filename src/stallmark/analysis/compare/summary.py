@@ -1,18 +1,86 @@
-"""What a comparison says: plain values, as the report, the terminal, Markdown and `--json` show them.
+"""The values that a comparison returns, as the report, the terminal, Markdown and `--json` show them.
 
 B against A throughout, A the baseline. Ratios are B ÷ A of the geometric means of runs.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
 from stallmark.analysis.cause.summary import Cause
+from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.stats.thresholds import CONFIDENCE
 
-Verdict = Literal["better", "worse", "no difference shown", "indicative only", "not comparable"]
 Direction = Literal["higher", "lower"]
 PRIMARIES = ("tps", "latency", "p99", "read_ms")
 """Metrics a scenario may declare as its primary one: they are better in one direction."""
+
+
+class Verdict(StrEnum):
+    BETTER = "better"
+    WORSE = "worse"
+    NO_DIFFERENCE = "no difference shown"
+    INDICATIVE = "indicative only"
+    NOT_COMPARABLE = "not comparable"
+
+
+class CheckKind(Kind):
+    """What must hold for two sides to be compared. The facts are what was found."""
+
+    METRIC_DECLARED = "metric_declared"
+    SETTINGS = "settings_alike"
+    RUNS = "runs_valid"
+    DRIVER = "driver_no_bottleneck"
+    CONSISTENCY = "data_right"
+    FOREIGN_IO = "little_foreign_io"
+    CLOCK = "clock_in_order"
+    GROWTH = "data_not_grown"
+    READS = "reads_alike"
+    STEADINESS = "runs_steady"
+    DEVICES = "devices_of_one_kind"
+    STORAGE = "storage_unchanged"
+    AGAIN = "first_side_again"
+    METRIC_MEASURED = "metric_measured"
+
+
+class ReasonKind(Kind):
+    """Why two sides must not be compared."""
+
+    METRICS_DIFFER = "metrics_differ"
+    SETTINGS_DIFFER = "settings_differ"
+    RUNS_INVALID = "runs_invalid"
+    DRIVER_BOUND = "driver_was_the_bottleneck"
+    DATA_WRONG = "data_wrong_after_runs"
+    FOREIGN_IO = "foreign_io_in_runs"
+    CLOCK_WENT_BACK = "clock_went_back"
+    DATA_GREW = "data_grew"
+    READS_DIFFER = "reads_differ"
+    NOT_STEADY = "runs_not_steady"
+    DEVICES_DIFFER = "devices_differ"
+    PROBE_OF_OTHER_DEVICE = "probe_of_other_device"
+    STORAGE_CHANGED = "storage_itself_changed"
+    DRIFTED = "first_side_drifted"
+    NOT_MEASURED = "metric_not_measured"
+
+
+class PairKind(Kind):
+    """What is said of a pair: its verdict, how it was computed, and what to be careful about."""
+
+    DIFFERENCE = "difference_shown"
+    NO_DIFFERENCE = "no_difference_shown"
+    INDICATIVE = "indicative_only"
+    NOT_COMPARABLE = "not_comparable"
+    METHOD = "comparison_method"
+    ONE_SIDE_FIRST = "one_side_ran_first"
+    CAME_BACK = "one_side_ran_before_and_after"
+    SEVERAL_PAIRS = "several_pairs"
+    ONLY_ONE_SIDE = "steps_of_one_side"
+    FLASH_WARMING = "flash_of_sides_warming_up"
+    CHECKS_UNKNOWN = "checks_unknown"
+    READS_WITHIN_SCATTER = "reads_differ_within_scatter"
+    INCOMPLETE = "run_left_out"
+    NO_COMMON_STEP = "sides_without_common_step"
+    PLAN_LEFT_OUT = "runs_left_out_of_plan"
 
 
 @dataclass(frozen=True)
@@ -40,7 +108,7 @@ class Ratio:
 
     @property
     def shown(self) -> bool | None:
-        """Whether a difference is; None where that cannot be judged."""
+        """Tell whether a difference is shown; None where that cannot be judged."""
         return None if self.p_adjusted is None else self.p_adjusted <= 1 - CONFIDENCE
 
 
@@ -59,13 +127,23 @@ class WithinRun:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold for two sides to be compared. `passed` is None where the record does not tell."""
+    """Something that must hold for two sides to be compared. `passed` is None where the record does not tell.
 
-    name: str
-    asks: str
+    `reason` is why not, for one that failed; of another, what to be careful about.
+    """
+
+    found: Finding
     passed: bool | None
-    figure: str
-    sentence: str = ""  # why not, for one that failed; of another, what to be careful about
+    reason: Finding | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self.found.kind
+
+
+def check(kind: CheckKind, passed: bool | None, reason: Finding | None = None, **facts: Any) -> Check:
+    severity = {True: Severity.INFO, None: Severity.CAUTION, False: Severity.INVALID}[passed]
+    return Check(Finding(kind, severity, facts), passed, reason)
 
 
 @dataclass(frozen=True)
@@ -75,7 +153,7 @@ class SideSummary:
     name: str
     runs: list[str]  # folders
     again: list[str]  # of them, those made again at the end (A′)
-    differs: list[str]  # by intent: "buffer pool 64 MiB", "device …"
+    differs: list[Finding]  # by intent
     emulated: bool
 
 
@@ -95,13 +173,13 @@ class PairComparison:
     step: str
     users: int
     verdict: Verdict
-    sentence: str
+    finding: Finding  # the verdict with its figures
     primary: Ratio
     others: list[Ratio]
     transactions: list[TransactionRatios]
     checks: list[Check]
-    cautions: list[str]
-    method: str  # how runs were paired, and what the interval is
+    cautions: list[Finding]
+    method: Finding  # how runs were paired, and what the interval is
     order: str  # of the runs, as letters: "ABBAAB"
     confounded: bool  # with time: all runs of one side came first
     within_run: WithinRun | None = None
@@ -120,4 +198,4 @@ class ComparisonSummary:
     baseline: str
     sides: list[SideSummary]
     pairs: list[PairComparison] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)  # sentences: runs that count for nothing, and why
+    left_out: list[Finding] = field(default_factory=list)  # runs and sides that are not compared

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.queries import figures as query_figures
-from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryRunSummary
+from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryKind, QueryRunSummary
 from stallmark.record.manifest import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
@@ -49,14 +50,14 @@ def figures(
     power, power_lacks = None, None
     if "power" in wanted:
         done = [one for one in executions if one.phase == "power"]
-        power_lacks = _lacks("power", "The query power", phases, done)
+        power_lacks = _lacks("power", phases, done)
         if not power_lacks:
             queries = [one.seconds for one in done if one.query not in REFRESH]
             power = query_figures.power(factor, queries, [one.seconds for one in done if one.query in REFRESH])
     throughput, throughput_lacks = None, None
     if "throughput" in wanted:
         done = [one for one in executions if one.phase == "throughput"]
-        throughput_lacks = _lacks("throughput", "The query throughput", phases, done)
+        throughput_lacks = _lacks("throughput", phases, done)
         if not throughput_lacks:
             throughput = query_figures.throughput(factor, asked.streams or 1, phases["throughput"])
     both = power is not None and throughput is not None
@@ -69,15 +70,20 @@ def figures(
     )
 
 
-def _lacks(phase: str, figure: str, phases: Mapping[str, float], done: Sequence[Execution]) -> str | None:
-    failed = [one for one in done if one.failed]
-    if failed:
-        how = "took longer than its timeout" if failed[0].error_class == "timeout" else f"failed: {failed[0].error}"
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        return f"{figure} is not computed, because {failed[0].query} {how}{more}."
-    if phase not in phases:
-        return f"{figure} is not computed, because the {phase} run did not come to its end."
-    return None
+def _lacks(phase: str, phases: Mapping[str, float], done: Sequence[Execution]) -> Finding | None:
+    """Return why a figure cannot be computed; None where it can."""
+    if failed := [one for one in done if one.failed]:
+        first = failed[0]
+        timeout = first.error_class == "timeout"
+        return caution(
+            QueryKind.QUERY_FAILED,
+            figure=phase,
+            query=first.query,
+            error=None if timeout else first.error,
+            timeout=timeout,
+            others=len(failed) - 1,
+        )
+    return caution(QueryKind.PHASE_CUT, figure=phase) if phase not in phases else None
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:

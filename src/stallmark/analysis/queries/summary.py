@@ -1,12 +1,31 @@
-"""What the analysis says of runs of queries: plain values with their units, `None` where nothing was measured."""
+"""The values that the analysis returns for runs of queries, with their units; `None` where nothing was measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from stallmark.analysis.finding import Finding, Kind
 
 REFRESH = ("RF1", "RF2")
 
 PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
 """What the parts of a run of queries are called."""
+
+
+class QueryKind(Kind):
+    """Findings and cautions of runs of queries."""
+
+    QUERY_FAILED = "query_failed"
+    PHASE_CUT = "query_phase_cut"
+    LACKS = "query_figure_lacking"
+    FIGURE = "query_figure"
+    RELATIVE = "query_times"
+    PLANS = "query_plans_changed"
+    PARALLEL = "query_parallelism"
+    FEW_RUNS = "few_runs_of_queries"
+    NO_TPC_RESULT = "no_tpc_result"
+    SMALL_SCALE = "small_scale_factor"
+    DOPS_IN_TURN = "parallelism_in_turn"
+    OTHER_PARAMETERS = "streams_of_other_parameters"
 
 
 @dataclass(frozen=True)
@@ -45,8 +64,8 @@ class QueryFigures:
     power: float | None = None
     throughput: float | None = None
     composite: float | None = None
-    power_lacks: str | None = None  # a sentence
-    throughput_lacks: str | None = None
+    power_lacks: Finding | None = None
+    throughput_lacks: Finding | None = None
 
 
 @dataclass(frozen=True)

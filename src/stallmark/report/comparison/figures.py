@@ -20,6 +20,7 @@ from stallmark.report.labels import EMULATED
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
@@ -270,7 +271,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         unit="",
         emulated=emulated,
         summary="; ".join(f"{name} {words.change(one)}" for name, one in lines) + ".",
-        method=f"{pair.method} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
+        method=f"{sentence(pair.method)} {words.adjustment(pair)} Types of transactions are adjusted among themselves.",
         chart=made,
         header=["figure", "unit", "A", "B", "B to A", f"{percent(CONFIDENCE)} interval", "p adjusted", "runs"],
         rows=[_ratio_row(name, one) for name, one in lines],

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.format import percent
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
 from stallmark.stats.thresholds import CONFIDENCE
 
 
@@ -13,9 +14,9 @@ def summary_for_a_ticket(found: ComparisonSummary) -> str:
     lines = ["## " + _plain(f"Stallmark: {_title(found)}"), ""]
     for pair in found.pairs:
         lines += [*_pair(pair), ""]
-    lines += [f"- {_plain(sentence)}" for sentence in found.left_out]
+    lines += [f"- {_plain(sentence(one))}" for one in found.left_out]
     for side in found.sides:
-        about = f" ({', '.join(side.differs)})" if side.differs else ""
+        about = f" ({', '.join(map(sentence, side.differs))})" if side.differs else ""
         emulated = ", EMULATED device" if side.emulated else ""
         runs = ", ".join(map(_plain, side.runs))
         lines.append(f"- **{_plain(side.name)}**{_plain(about)}{emulated}: {runs}")
@@ -28,7 +29,7 @@ def _title(found: ComparisonSummary) -> str:
 
 
 def _pair(pair: PairComparison) -> Iterator[str]:
-    yield f"**{pair.verdict.capitalize()}.** {_plain(pair.sentence)}"
+    yield f"**{pair.verdict.capitalize()}.** {_plain(sentence(pair.finding))}"
     yield ""
     yield f"| | {_cell(pair.a)} | {_cell(pair.b)} | change | {percent(CONFIDENCE)} interval | p |"
     yield "|---|---:|---:|---:|---:|---:|"
@@ -42,12 +43,12 @@ def _pair(pair: PairComparison) -> Iterator[str]:
     yield ""
     for check in pair.checks:
         mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
-        yield f"- {check.name}: {mark} ({_plain(check.figure)})"
-    for sentence in pair.cautions:
-        yield f"- Caution: {_plain(sentence)}"
+        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({_plain(sentence(check.found))})"
+    for caution in pair.cautions:
+        yield f"- Caution: {_plain(sentence(caution))}"
     if pair.cause:
-        yield f"- Cause: {_plain(pair.cause.sentence)}"
-    yield f"- {_plain(pair.method)} Order: {pair.order}. {words.adjustment(pair)}"
+        yield f"- Cause: {_plain(sentence(pair.cause.finding))}"
+    yield f"- {_plain(sentence(pair.method))} Order: {pair.order}. {words.adjustment(pair)}"
 
 
 def _row(one: Ratio, bold: bool = False, name: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from stallmark.analysis.compare.metrics import METHODS
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison import figures as comparison_charts
@@ -47,7 +46,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         key_items=_key(found),
         tables=comparison_tables,
         words=comparison_words,
-        methods=METHODS,
+        methods=comparison_words.METHODS,
         environment=environment,
     )
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
-from stallmark.analysis.compare.summary import Check, ComparisonSummary, PairComparison
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
+from stallmark.report.text.comparison import CHECKS
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
@@ -15,9 +17,9 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 def checks(pair: PairComparison) -> Table:
     return Table(
         header=["check", "what must hold", "", "found"],
-        rows=[[check.name, check.asks, WORDS[check.passed], check.figure] for check in pair.checks],
+        rows=[[*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)] for one in pair.checks],
         words=frozenset({0, 1, 2, 3}),
-        notes=[_sentence(check) for check in pair.failed],
+        notes=[sentence(one.reason) for one in pair.failed if one.reason],
     )
 
 
@@ -25,7 +27,9 @@ def intent(found: ComparisonSummary) -> Table:
     """What every side was made with, where variants may differ."""
     return Table(
         header=["side", "made with"],
-        rows=[[side.name, ", ".join(side.differs) or "the record does not tell"] for side in found.sides],
+        rows=[
+            [side.name, ", ".join(map(sentence, side.differs)) or "the record does not tell"] for side in found.sides
+        ],
         words=frozenset({0, 1}),
     )
 
@@ -79,7 +83,3 @@ def _figures(step: StepSummary) -> list[str]:
         format.number(io.mb_per_s if io else None),
         format.share(step.cpu_busy_share),
     ]
-
-
-def _sentence(check: Check) -> str:
-    return check.sentence[0].upper() + check.sentence[1:] + "."

@@ -7,18 +7,19 @@ from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.compare.plan import RunsPlan
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
-from stallmark.analysis.compare.words import amount
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, Verdict
 from stallmark.format import percent
 from stallmark.report.text import comparison as words
+from stallmark.report.text import sentence
+from stallmark.report.text.comparison import amount
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 STYLES = {
-    "better": "bold green",
-    "worse": "bold red",
-    "no difference shown": "bold",
-    "indicative only": "bold yellow",
-    "not comparable": "bold yellow",
+    Verdict.BETTER: "bold green",
+    Verdict.WORSE: "bold red",
+    Verdict.NO_DIFFERENCE: "bold",
+    Verdict.INDICATIVE: "bold yellow",
+    Verdict.NOT_COMPARABLE: "bold yellow",
 }
 WIDE = 96
 """Columns from which p-values have room beside the intervals."""
@@ -30,7 +31,7 @@ def verdicts(found: ComparisonSummary) -> RenderableType:
 
 def headline(pair: PairComparison) -> Text:
     """The verdict in a word and in a sentence."""
-    return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", pair.sentence)
+    return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
 
 
 class _Comparison:
@@ -41,7 +42,7 @@ class _Comparison:
         parts: list[RenderableType] = []
         for pair in self.found.pairs:
             parts += [*_pair(pair, options.max_width >= WIDE), Text("")]
-        parts += [Text(sentence, style="yellow") for sentence in self.found.left_out]
+        parts += [Text(sentence(one), style="yellow") for one in self.found.left_out]
         yield Group(*parts)
 
 
@@ -53,11 +54,13 @@ def _pair(pair: PairComparison, wide: bool) -> list[RenderableType]:
     for check in pair.checks:
         if check.passed is not True:
             mark = Text("failed ", "bold red") if check.passed is False else Text("unknown", "yellow")
-            parts.append(_item(mark, f"{check.name}: {check.figure}"))
-    parts += [_item(Text("caution", "yellow"), sentence) for sentence in pair.cautions]
+            parts.append(_item(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}"))
+    parts += [_item(Text("caution", "yellow"), sentence(one)) for one in pair.cautions]
     if cause := pair.cause:
-        parts.append(_item(Text("cause  "), cause.sentence))
-    parts.append(Text(f"{pair.method} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim"))
+        parts.append(_item(Text("cause  "), sentence(cause.finding)))
+    parts.append(
+        Text(f"{sentence(pair.method)} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim")
+    )
     return parts
 
 
@@ -123,7 +126,7 @@ def planned(plan: RunsPlan) -> RenderableType:
             f"Scatter of {plan.primary} from run to run: {spread} (standard deviation of ln; {percent(CONFIDENCE)} "
             f"interval {known}), pooled over {plan.runs_seen} runs with {plan.df} degrees of freedom. Paired t-test, "
             f"two-sided {percent(1 - CONFIDENCE)}, by the noncentral t distribution; a verdict needs {REPLICATES} "
-            f"runs of each in any case.{f' {plan.left_out}' if plan.left_out else ''}",
+            f"runs of each in any case.{f' {sentence(plan.left_out)}' if plan.left_out else ''}",
             style="dim",
         ),
     )

@@ -12,6 +12,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import EMULATED
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.terminal_service_level import service_levels
+from stallmark.report.text import sentence
 
 GUTTER = 2
 
@@ -82,7 +83,7 @@ def _below(experiment: ExperimentSummary, found: QueryComparison) -> Iterator[Re
     if experiment.findings:
         yield Text("")
     for finding in experiment.findings:
-        yield _item("•", finding)
+        yield _item("•", sentence(finding))
     emulated = [variant.device.removeprefix(EMULATED).strip() for variant in found.variants if variant.emulated]
     if emulated:
         yield Text("")

@@ -4,11 +4,14 @@ give, and how two sides differ."""
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, StepCause
+from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, Series, StepCause
+from stallmark.analysis.finding import Finding
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import cause as words
+from stallmark.report.text import sentence
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
 
 _DIVIDED = (
@@ -68,7 +71,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     notes = [_DIVIDED] + [_NO_DEVICE] * (not all(budget.device_known for _, budget in known))
-    header = ["step", "response ms", *(PARTS[name] for name in parts), "transactions", "looks at sessions"]
+    header = ["step", "response ms", *(words.PARTS[name] for name in parts), "transactions", "looks at sessions"]
     return Table(header, rows, frozenset({0}), notes)
 
 
@@ -100,10 +103,10 @@ def _predicted(cause: StepCause, read_ms: float) -> str:
     return f"{format.number(found.tps)} ({format.number(found.low)}–{format.number(found.high)})"
 
 
-def notes(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
     """What could not be computed and why, once each, with the steps it is true of."""
     labels = step_labels(experiment)
-    found: dict[str, list[str]] = {}
+    found: dict[Finding, list[str]] = {}
     for step in experiment.steps:
         for note in step.cause.notes if step.cause else ():
             found.setdefault(note, []).append(labels[step.key])
@@ -113,23 +116,24 @@ def notes(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 
 def laws(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            emulated_label(step, labels),
-            law.name,
-            f"{law.left}: {format.number(law.left_value)}",
-            f"{law.right}: {format.number(law.right_value)}",
-            law.unit,
-            format.signed_share(law.gap),
-            f"±{format.share(law.tolerance)}",
-            {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}[
-                law.closed
-            ],
-            law.sentence,
-        ]
-        for step in experiment.steps
-        for law in (step.cause.laws if step.cause else ())
-    ]
+    rows: list[Sequence[str | Cell]] = []
+    known = [(step, law) for step in experiment.steps if step.cause for law in step.cause.laws]
+    for step, law in known:
+        name, left, right, unit = words.law_words(law)
+        closed = {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}
+        rows.append(
+            [
+                emulated_label(step, labels),
+                name,
+                f"{left}: {format.number(law.left_value)}",
+                f"{right}: {format.number(law.right_value)}",
+                unit,
+                format.signed_share(law.gap),
+                f"±{format.share(law.tolerance)}",
+                closed[law.closed],
+                sentence(law.finding),
+            ]
+        )
     if not rows:
         return None
     header = ["step", "law", "one side", "other side", "unit", "apart", "allowed", "", "in words"]
@@ -143,14 +147,13 @@ def associations(experiment: ExperimentSummary) -> Table | None:
     others = 0
     for step in experiment.steps:
         for one in step.cause.associations if step.cause else ():
-            if not one.shown and not one.name.startswith("read time"):
+            if not one.shown and one.series != Series.READ_TIME:
                 others += 1
                 continue
             rows.append(
                 [
                     emulated_label(step, labels),
-                    one.name,
-                    one.unit,
+                    *words.series_words(one),
                     _with_interval(one.r, one.low, one.high),
                     f"{format.count(one.n)} of {format.seconds(one.bin_s)}",
                     Cell("moves with it", "good") if one.shown else "not shown",
@@ -182,19 +185,20 @@ def evidence(cause: Cause) -> Table | None:
 def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
     rows: list[Sequence[str | Cell]] = []
     for one in some:
+        name, unit, method = words.evidence_words(one)
         row = [
-            one.name,
-            one.unit,
+            name,
+            unit,
             format.number(one.a),
             format.number(one.b),
             _signed(one.change),
             format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
             f"{one.runs_a} and {one.runs_b}",
         ]
-        rows.append([*row, format.signed_share(one.share)] if with_share else [*row, one.method])
+        rows.append([*row, format.signed_share(one.share)] if with_share else [*row, method])
     last = "share of the change" if with_share else "method"
     header = ["", "unit", "A", "B", "change", f"{percent(CONFIDENCE)} interval", "runs", last]
-    note = [_CHANGED, f"Method: {some[0].method}."] if with_share else []
+    note = [_CHANGED, f"Method: {words.evidence_words(some[0])[2]}."] if with_share else []
     return Table(header, rows, frozenset({0, 1} if with_share else {0, 1, 7}), note)
 
 

@@ -8,6 +8,7 @@ from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.probe import tables as probe_tables
 from stallmark.report.table import Table
+from stallmark.report.text.cautions import during
 
 
 def against_probe(experiment: ExperimentSummary) -> Table | None:
@@ -29,5 +30,5 @@ def against_probe(experiment: ExperimentSummary) -> Table | None:
 def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
     """Of every variant, before against after its runs and from one to the next; None where there were no two probes."""
     by_variant = group(experiment.runs, lambda run: run.manifest.variant.name)
-    rows = [one for same in by_variant for one in drifts(same)]
+    rows = [(during(between), one) for same in by_variant for between, one in drifts(same)]
     return probe_tables.drift_table(rows) if rows else None

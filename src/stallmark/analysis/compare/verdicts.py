@@ -1,4 +1,4 @@
-"""Compares sides over runs: a verdict for each pair, with its evidence (design.md, 9).
+"""Compare sides over runs: a verdict for each pair, with its evidence (design.md, 9).
 
 The verdict is on one metric, which the scenario declares before anything runs; where several pairs are judged at once,
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.
@@ -7,12 +7,12 @@ Holm's correction is among them. All other metrics explain, and are corrected am
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.cause.difference import explain
+from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause
-from stallmark.analysis.compare import words
 from stallmark.analysis.compare.checks import checks
 from stallmark.analysis.compare.metrics import (
     Metric,
@@ -43,16 +43,21 @@ from stallmark.analysis.compare.storage import warming_up
 from stallmark.analysis.compare.summary import (
     PRIMARIES,
     Check,
+    CheckKind,
     ComparisonSummary,
     PairComparison,
+    PairKind,
     Ratio,
+    ReasonKind,
     SideSummary,
     Verdict,
     WithinRun,
+    check,
 )
+from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.errors import StallmarkError
-from stallmark.format import listed
+from stallmark.stats.student import welch
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 MOST_BATCHES, BATCH_S = 20, 5
@@ -68,12 +73,13 @@ def compare_runs(
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = [
-        f"{name_of(run)} counts for nothing: {run.incomplete_because or 'nothing was measured'}."
+        caution(PairKind.INCOMPLETE, run=name_of(run), because=run.incomplete_because)
         for run in runs
         if not run.steps or run.incomplete_because
     ]
     if not whole:
-        raise StallmarkError(f"There is nothing to compare. {left_out[0]}" if left_out else "There is no run.")
+        because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
+        raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")
     found = with_again(sides(whole, between))
     chosen = chosen_pairs(found, baseline, between)
     what = declared_metric(chosen[0][0].runs)
@@ -81,9 +87,7 @@ def compare_runs(
     if not drafts:
         raise StallmarkError("The sides have no step in common: compare runs with the same numbers of virtual users.")
     left_out += [
-        f"{b.name} is not compared with {a.name}: they have no step in common."
-        for a, b in chosen
-        if not any(map(b.steps, a.all_steps))
+        caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
     ]
     family = adjusted([draft.primary for draft in drafts])
     return ComparisonSummary(
@@ -96,7 +100,7 @@ def compare_runs(
 
 
 def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
-    """Of an experiment whose variants were repeated; None where there is nothing for a verdict."""
+    """Compare the variants of an experiment that repeated them; None where there is nothing for a verdict."""
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     names = [variant(run) for run in whole]
     if any(run.queries is not None for run in runs) or len(set(names)) < 2 or len(set(names)) == len(names):
@@ -108,7 +112,7 @@ def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
 
 
 def declared_metric(runs: Sequence[RunSummary]) -> Metric:
-    """The primary metric that the scenario of the first run declared; throughput, where it could not yet.
+    """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
 
     Raises StallmarkError for one that only a later version knows.
     """
@@ -133,7 +137,7 @@ class _Draft:
 
 
 def _draft(what: Metric, a: Side, b: Side, step: tuple[str, int]) -> _Draft:
-    """Of the runs that have the step: in others it was not reached, or not planned."""
+    """Draft a pair of the runs that have the step: in others it was not reached, or not planned."""
     a, b = a.having(step), b.having(step)
     pairing = pair_up(a, b)
     return _Draft(a, b, step, pairing, ratio(what, *_steps(pairing, step), pairing.paired))
@@ -149,26 +153,32 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
     paired = draft.pairing.paired and len(steps_a) == len(steps_b)
     found = checks(a, b, step, what, among)
     if primary.ratio is None:
-        found = [*found, _unknown(what, a, b)]
+        reason = invalid(ReasonKind.NOT_MEASURED, metric=what.key, a=a.name, b=b.name)
+        found = [*found, check(CheckKind.METRIC_MEASURED, False, reason, metric=what.key)]
     verdict = _verdict(what, primary, found)
-    within = _within_run(what, draft) if verdict == "indicative only" else None
-    cause = explain(steps_a, steps_b, paired) if verdict != "not comparable" else None
-    sentence = _sentence(what, verdict, draft, primary, found, within, cause)
-    if len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1:
-        sentence = f"With {_in_words(step).removeprefix(f'{step[0]} with ')}: {sentence}"
+    within = _within_run(what, draft) if verdict == Verdict.INDICATIVE else None
+    cause = explain(steps_a, steps_b, paired) if verdict != Verdict.NOT_COMPARABLE else None
+    ramp = len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1
     return PairComparison(
         a=a.name,
         b=b.name,
         step=step[0],
         users=step[1],
         verdict=verdict,
-        sentence=sentence,
+        finding=_finding(what, verdict, draft, primary, found, within, cause, list(step) if ramp else None),
         primary=primary,
         others=other_ratios(what.key, steps_a, steps_b, paired),
         transactions=transaction_ratios(steps_a, steps_b, paired),
         checks=found,
         cautions=_cautions(a, b, among, found, primary, pairs),
-        method=words.method(paired, draft.pairing.sentence, primary),
+        method=info(
+            PairKind.METHOD,
+            paired=paired,
+            runs=[len(draft.pairing.a), len(draft.pairing.b)],
+            unpaired=draft.pairing.unpaired,
+            left_out=draft.pairing.left_out,
+            df=primary.df,
+        ),
         order=order(a, b),
         confounded=confounded(a, b),
         within_run=within,
@@ -178,15 +188,15 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
 
 def _verdict(what: Metric, primary: Ratio, found: Sequence[Check]) -> Verdict:
     if any(check.passed is False for check in found):
-        return "not comparable"
+        return Verdict.NOT_COMPARABLE
     if min(primary.runs_a, primary.runs_b) < REPLICATES or primary.p_adjusted is None:
-        return "indicative only"
+        return Verdict.INDICATIVE
     if primary.p_adjusted > 1 - CONFIDENCE or primary.ratio is None:
-        return "no difference shown"
-    return "better" if (primary.ratio > 1) == (what.better == "higher") else "worse"
+        return Verdict.NO_DIFFERENCE
+    return Verdict.BETTER if (primary.ratio > 1) == (what.better == "higher") else Verdict.WORSE
 
 
-def _sentence(
+def _finding(
     what: Metric,
     verdict: Verdict,
     draft: _Draft,
@@ -194,61 +204,50 @@ def _sentence(
     found: Sequence[Check],
     within: WithinRun | None,
     cause: Cause | None,
-) -> str:
-    a, b = draft.a.name, draft.b.name
-    if verdict == "not comparable":
-        return words.not_comparable(a, b, [check for check in found if check.passed is False])
-    if verdict == "indicative only":
-        return words.indicative(what, a, b, primary, within)
-    if verdict == "no difference shown":
-        return words.no_difference(what, a, b, primary)
-    return words.found_out(verdict, what, a, b, primary, cause.because if cause else None)
+    step: list[Any] | None,
+) -> Finding:
+    """Return the verdict with its figures. `step` is its name and users, where there are several."""
+    facts: dict[str, Any] = {"a": draft.a.name, "b": draft.b.name, "step": step}
+    if verdict == Verdict.NOT_COMPARABLE:
+        reasons = [one.reason for one in found if one.passed is False and one.reason]
+        return invalid(PairKind.NOT_COMPARABLE, reasons=reasons, **facts)
+    facts |= {"metric": what.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
+    if verdict == Verdict.INDICATIVE:
+        if within:
+            facts |= {"low": within.low, "high": within.high}
+        fewest = min(primary.runs_a, primary.runs_b)
+        return caution(PairKind.INDICATIVE, runs=fewest, interval_within_run=within is not None, **facts)
+    if verdict == Verdict.NO_DIFFERENCE:
+        chance = primary.family > 1 and primary.p is not None and primary.p <= 1 - CONFIDENCE
+        return info(
+            PairKind.NO_DIFFERENCE,
+            detectable_share=primary.detectable,
+            by_chance_among=primary.family if chance else None,
+            **facts,
+        )
+    return info(PairKind.DIFFERENCE, verdict=verdict, because=cause.finding if cause else None, **facts)
 
 
-def _unknown(what: Metric, a: Side, b: Side) -> Check:
-    return Check(
-        "primary metric",
-        f"every run has a {what.title} above zero",
-        False,
-        "not measured in every run, or zero",
-        f"{what.title} was not measured in every run of {a.name} and {b.name}, or was zero",
-    )
-
-
-def _cautions(a: Side, b: Side, among: Sequence[Side], found: Sequence[Check], primary: Ratio, pairs: int) -> list[str]:
+def _cautions(
+    a: Side, b: Side, among: Sequence[Side], found: Sequence[Check], primary: Ratio, pairs: int
+) -> list[Finding]:
     said, back = [], came_back(a, b)
     if confounded(a, b) and len(a.runs) + len(b.runs) > 2:
-        said.append(
-            f"Order confounded: {back.name} ran before and after {(b if back is a else a).name}, so what came and went "
-            "in between counts as a difference."
-            if back
-            else "Order confounded: all runs of one side came before all of the other, so whatever changed with time "
-            f"counts as a difference. Alternate them (order: abba), or run {a.name} again at the end."
-        )
+        if back:
+            said.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
+        else:
+            said.append(caution(PairKind.ONE_SIDE_FIRST, a=a.name, b=b.name))
     if pairs > 1 and primary.p is not None:
-        said.append(f"{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself.")
+        said.append(caution(PairKind.SEVERAL_PAIRS, pairs=pairs))
     for one, other in permutations([side for side in among if side.name in (a.name, b.name)], 2):
         if alone := [step for step in one.all_steps if not other.steps(step)]:
-            said.append(f"Only {one.name} ran {listed(list(map(_in_words, alone)))}, so that is not compared.")
+            said.append(caution(PairKind.ONLY_ONE_SIDE, side=one.name, steps=[list(step) for step in alone]))
     if warming := [side.name for side in (a, b) if warming_up(side.runs)]:
-        said.append(f"Flash was still warming up in {listed(warming)}: later it would have given more.")
-    if unknown := [check.name for check in found if check.passed is None]:
-        said.append(f"Not known of these runs: {listed(unknown)}.")
-    said += [
-        f"{check.sentence[0].upper()}{check.sentence[1:]}."
-        for check in found
-        if check.passed is not False and check.sentence
-    ]
+        said.append(caution(PairKind.FLASH_WARMING, sides=warming))
+    if unknown := [one.kind for one in found if one.passed is None]:
+        said.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))
+    said += [one.reason for one in found if one.passed is not False and one.reason]
     return said
-
-
-def _in_words(step: tuple[str, int]) -> str:
-    """ "50 users", "50 users (2)", "steady with 30 users"."""
-    name, users = step
-    of = f"{users} user{'s' * (users != 1)}"
-    if name in ("", f"{users} users"):
-        return of
-    return name if name.startswith(of) else f"{name} with {of}"
 
 
 def _side(side: Side) -> SideSummary:
@@ -257,13 +256,13 @@ def _side(side: Side) -> SideSummary:
         name=side.name,
         runs=[name_of(run) for run in side.runs],
         again=[name_of(run) for run in side.again],
-        differs=by_intent(side.runs[0].manifest),
+        differs=list(by_intent(side.runs[0].manifest)),
         emulated=any(step.emulated for step in steps),
     )
 
 
 def _within_run(what: Metric, draft: _Draft) -> WithinRun | None:
-    """Of one run each, from batch means of throughput; None of other metrics, and of few seconds."""
+    """Return the interval of one run each from batch means of throughput; None of other metrics, and of few seconds."""
     if what.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
         return None
     rates = [_measured(side.runs[0], draft.step) for side in (draft.a, draft.b)]
@@ -278,14 +277,12 @@ def _within_run(what: Metric, draft: _Draft) -> WithinRun | None:
         if means.min() <= 0:
             return None
         logs.append(np.log(means))
-    from stallmark.stats.student import welch
-
     low, high = (float(np.exp(end)) for end in welch(*logs).interval())
     return WithinRun(low, high, batches, length)
 
 
 def _measured(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
-    """The result's rate in every second that the step's figures are over."""
+    """Return the result's rate in every second that the step's figures are over."""
     series = run.series
     rate = series.tps if series.primary_tps is None else series.primary_tps
     for one in run.steps:

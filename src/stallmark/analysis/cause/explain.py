@@ -1,0 +1,192 @@
+"""Explain why one side of a comparison differs from the other: the change of the response time, divided into its parts.
+
+In a closed loop throughput is users ÷ (response time + think time), so what changed the response time changed
+throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
+I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (split.py).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from stallmark.analysis.cause.evidence import between, evidence
+from stallmark.analysis.cause.model_tests import tested
+from stallmark.analysis.cause.split import Split, split
+from stallmark.analysis.cause.summary import (
+    PARTS,
+    STORAGE,
+    Cause,
+    CauseKind,
+    ChangeKind,
+    Evidence,
+    Figure,
+    Source,
+    Storage,
+)
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.summary import StepSummary
+from stallmark.stats import student as statistics
+from stallmark.stats.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
+
+_NUMBERS = {"read": Figure.READS, "log": Figure.SYNCS, "other I/O": Figure.WRITES}
+_KINDS = {
+    Storage.CAUSE: CauseKind.STORAGE,
+    Storage.NOT_THE_CAUSE: CauseKind.NOT_STORAGE,
+    Storage.ONE_OF_SEVERAL: CauseKind.ONE_OF_SEVERAL,
+}
+
+
+def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
+    """Say why B differs from A; steps of repeated runs, the n-th of each made together where `paired`."""
+    figures = evidence(a, b, paired)
+    tests = [*tested(a, b), *tested(b, a)]
+    if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
+        return Cause(Storage.NOT_KNOWN, caution(CauseKind.NOT_LOOKED_AT), [], figures, tests)
+    whole = between(Figure.RESPONSE, _response, a, b, paired)
+    assert whole is not None
+    shown = _changed(whole, a, b, paired)
+    parts = _parts(a, b, paired, whole, shown)
+    cautions = list(_cautions(a, b, parts))
+    facts = {"response_ms": [whole.a, whole.b]}
+    if not shown:
+        level = [_storage_share(side) for side in (a, b)]
+        storage = Storage.NOT_THE_CAUSE if max(level) <= DEVICE_FREE else Storage.NOT_KNOWN
+        found = info(CauseKind.UNCHANGED, io_share=level, **facts)
+        if storage == Storage.NOT_THE_CAUSE:
+            found = info(CauseKind.LITTLE_IO, io_share=level, **facts, **_besides_io(whole, parts, figures))
+        return Cause(storage, found, [whole, *parts], figures, tests, cautions)
+    shares = split(a, b, parts, whole.change)
+    storage = _storage(shares)
+    if storage == Storage.NOT_KNOWN:
+        found = caution(CauseKind.NOT_SPLIT, unknown_share=shares.unknown, **facts)
+        return Cause(storage, found, [whole, *parts], figures, tests, cautions)
+    of_io = _storage_reason(parts, figures, whole.change, shares)
+    others = [] if storage == Storage.CAUSE else list(_other_reasons(whole, parts, figures, shares))
+    if storage == Storage.ONE_OF_SEVERAL and others == [of_io]:
+        others = []
+    found = info(_KINDS[storage], io_share=shares.io, io_reason=of_io, others=others, **facts)
+    if storage == Storage.CAUSE and not _certain(parts, whole.change):
+        cautions.append(caution(CauseKind.UNCERTAIN))
+    return Cause(storage, found, [whole, *parts], figures, tests, cautions)
+
+
+def _parts(
+    a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, whole: Evidence, shown: bool
+) -> list[Evidence]:
+    """Compare the parts. Their shares are of a change that was shown; of scatter there are none."""
+    found = []
+    for name in PARTS:
+        part = between(Figure.PART, partial(_part, name), a, b, paired, part=name)
+        if part and (part.a or part.b):
+            found.append(replace(part, share=part.change / whole.change if shown else None))
+    return found
+
+
+def _changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> bool:
+    """Tell whether the response time changed beyond the scatter of runs or, of single runs, beyond what these differ by
+    anyway. On logarithms, as throughput is compared."""
+    if min(len(a), len(b)) < 2:
+        return abs(whole.change) > SAME * min(whole.a, whole.b)
+    both = [np.log([found for step in side if (found := _response(step))]) for side in (a, b)]
+    compare = statistics.paired if paired and len(a) == len(b) else statistics.welch
+    return float(compare(*both).p()) <= 1 - CONFIDENCE
+
+
+def _storage(shares: Split) -> Storage:
+    """Judge storage; not known where the parts that could not be split would turn the answer."""
+    with_all = _verdict(shares.io + shares.unknown)
+    return with_all if with_all == _verdict(shares.io) else Storage.NOT_KNOWN
+
+
+def _verdict(share: float) -> Storage:
+    if share >= CAUSE_MOST:
+        return Storage.CAUSE
+    return Storage.NOT_THE_CAUSE if share <= CAUSE_LITTLE else Storage.ONE_OF_SEVERAL
+
+
+def _certain(parts: Sequence[Evidence], change: float) -> bool:
+    """Tell whether the interval of one part of I/O says that it changed as the whole did. Not known of single runs."""
+    ends = [(p.low, p.high) for p in parts if p.part in STORAGE]
+    return any(low is None or high is None or (low > 0 if change > 0 else high < 0) for low, high in ends)
+
+
+def _besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence]) -> dict[str, object]:
+    """Return the largest part that is no I/O with its share of B's response time, and how busy the CPUs were."""
+    other = max((p for p in parts if p.part not in STORAGE), key=lambda p: p.b, default=None)
+    cpu = _find(figures, Figure.CPU_BUSY)
+    return {
+        "other_part": other.part if other else None,
+        "other_share": other.b / whole.b if other else None,
+        "cpu_share": [cpu.a, cpu.b] if cpu else None,
+    }
+
+
+def _storage_reason(parts: Sequence[Evidence], figures: Sequence[Evidence], change: float, shares: Split) -> Finding:
+    """Return the part of I/O that the device changed most; of reads the time of a single one, where it is known."""
+    most = max(shares.device, key=lambda name: shares.device[name])
+    part = next((one for one in parts if one.part == most), None)
+    if part is None:
+        return info(ChangeKind.LITTLE_IO)
+    if most == "read":
+        for source in (Source.SERVER, Source.DEVICE):
+            one = _find(figures, Figure.READ_TIME, source)
+            if one and one.change * change > 0:
+                return info(ChangeKind.READ_TIME, source=source, read_ms=[one.a, one.b])
+    return _part_reason(part, figures)
+
+
+def _other_reasons(
+    whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence], shares: Split
+) -> Iterator[Finding]:
+    """Yield what else changed the response time: another number of I/Os, or the part that changed most."""
+    largest = max(parts, key=lambda part: part.change / whole.change)
+    of_others = max((p.share or 0.0 for p in parts if p.part not in STORAGE), default=0.0)
+    of_number = shares.number.get(largest.part or "", -1.0) >= shares.device.get(largest.part or "", 0.0)
+    if shares.fewer < max(shares.io, of_others) and not of_number:
+        yield _part_reason(largest, figures)
+        return
+    order = sorted(shares.number, key=lambda name: -shares.number[name])
+    for name in [name for name in order if shares.number[name] > CAUSE_LITTLE] or order[:1]:
+        one = _find(figures, _NUMBERS[name])
+        if one and one.change * whole.change > 0:  # what the server counted went the same way as what was waited for
+            yield info(ChangeKind.NUMBER, figure=one.figure, per_transaction=[one.a, one.b])
+        else:
+            yield info(ChangeKind.WAITED_FOR, part=name, fewer=whole.change < 0)
+
+
+def _part_reason(part: Evidence, figures: Sequence[Evidence]) -> Finding:
+    if part.part == "cpu":
+        used = _find(figures, Figure.CPU_TIME)
+        if used and used.change * part.change > 0 and abs(used.change) > 0.1 * used.a:
+            return info(ChangeKind.CPU_TIME, used_ms=[used.a, used.b], cpu_ms=[part.a, part.b])
+    return info(ChangeKind.PART, part=part.part, per_transaction_ms=[part.a, part.b])
+
+
+def _find(figures: Sequence[Evidence], figure: Figure, source: Source | None = None) -> Evidence | None:
+    return next((one for one in figures if (one.figure, one.source) == (figure, source)), None)
+
+
+def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence]) -> Iterator[Finding]:
+    if not all(step.cause and step.cause.budget and step.cause.budget.device_known for step in (*a, *b)):
+        yield caution(CauseKind.NO_DEVICE)
+    broken = {law.kind for step in (*a, *b) if step.cause for law in step.cause.laws if law.closed is False}
+    if broken:
+        yield caution(CauseKind.LAW_FAILED, laws=sorted(broken))
+    lock = next((part for part in parts if part.part == "lock"), None)
+    if lock and lock.share is not None and lock.share > CAUSE_LITTLE:
+        yield caution(CauseKind.LOCKS, share=lock.share)
+
+
+def _response(step: StepSummary) -> float | None:
+    return step.cause.budget.response_ms if step.cause and step.cause.budget else None
+
+
+def _part(name: str, step: StepSummary) -> float | None:
+    return step.cause.budget.parts_ms[name] if step.cause and step.cause.budget else None
+
+
+def _storage_share(steps: Sequence[StepSummary]) -> float:
+    shares = [step.cause.budget.storage_share for step in steps if step.cause and step.cause.budget]
+    return sum(shares) / len(shares)

@@ -1,0 +1,404 @@
+"""The wording of causes: laws, what moved with throughput, why two sides differ, what other read times would give."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from stallmark.analysis.cause.summary import (
+    Association,
+    CauseKind,
+    ChangeKind,
+    Evidence,
+    Figure,
+    Law,
+    LawKind,
+    NoteKind,
+    Series,
+    Source,
+)
+from stallmark.analysis.cause.what_if import WhatIfs
+from stallmark.analysis.finding import Finding, Kind
+from stallmark.format import number, per_transaction, percent, quoted, signed_share
+from stallmark.report.text import clause, says
+
+PARTS = {
+    "read": "reads of data files",
+    "log": "writing the log",
+    "other I/O": "writes and other I/O of files",
+    "lock": "locks",
+    "cpu": "CPU",
+    "client": "driver and network",
+    "queue": "waiting for a free user",
+    "rest": "everything else",
+}
+"""What the parts of the response time are called."""
+
+
+# Laws of one step. -------------------------------------------------------------------------------------------
+
+LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
+    LawKind.USERS: (
+        "Little’s law of the users",
+        "users that were running",
+        "transactions per second × (latency + think time)",
+        "users",
+    ),
+    LawKind.READS: (
+        "Little’s law of the reads",
+        "reads per second × time of a read, by the server’s counters",
+        "sessions seen waiting for a read",
+        "sessions",
+    ),
+    LawKind.DEVICE: (
+        "Utilisation law of the {role}",
+        "busy share of its spindles, as it counted",
+        "I/Os per second × service time ÷ spindles",
+        "share of the time",
+    ),
+    LawKind.CPU: (
+        "Utilisation law of the CPU",
+        "cores busy, by the machine’s counters",
+        "sessions seen running or waiting for a CPU, and the driver’s CPU time",
+        "cores",
+    ),
+    LawKind.WAITS: (
+        "Little’s law of waiting for {part}",
+        "time waited per second, by the server’s counters ({wait_types})",
+        "sessions seen waiting for it",
+        "sessions",
+    ),
+}
+_ROLES = {"data": "data device", "wal": "log’s device"}
+
+
+def law_words(law: Law) -> list[str]:
+    """Return the name of a law, what its sides are, and their unit."""
+    facts = law.finding.facts
+    filled = {
+        "role": _ROLES.get(facts.get("role", ""), ""),
+        "part": PARTS.get(facts.get("part", ""), ""),
+        "wait_types": ", ".join(facts.get("wait_types", ())),
+    }
+    return [text.format(**filled) for text in LAWS[law.kind]]
+
+
+def _sides(left: float, right: float) -> str:
+    return f"Does not close: {number(left)} on one side, {number(right)} on the other."
+
+
+@says(LawKind.USERS)
+def _(left: float, right: float, closed: bool) -> str:
+    return "Transactions and the time between them account for all users." if closed else _sides(left, right)
+
+
+@says(LawKind.READS)
+def _(left: float, right: float, closed: bool | None) -> str:
+    if closed is None:
+        return f"Users were {number(right)} of the {number(left)} that read by the counters: queries read too."
+    return "Sessions were seen reading for as long as the server counted." if closed else _sides(left, right)
+
+
+@says(LawKind.DEVICE)
+def _(left: float, right: float, closed: bool | None, role: str) -> str:
+    what = f"I/Os times their service times account for the {_ROLES[role]}’s busy time"
+    if closed is None:
+        return f"{what} less well: sequential I/O is served faster than the model’s read and write times say."
+    return f"{what}." if closed else _sides(left, right)
+
+
+@says(LawKind.CPU)
+def _(left: float, right: float, closed: bool | None) -> str:
+    if closed:
+        return f"Sessions on a CPU and the driver account for the machine’s {number(left)} busy cores."
+    if right > left:
+        return (
+            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(right)} cores, of which "
+            f"{number(left)} were busy: the others queued for a core, or did not run whenever they were seen running."
+        )
+    return (
+        f"{percent(1 - right / left)} of {number(left)} busy cores were neither sessions seen on a CPU nor the driver: "
+        "the kernel’s work for I/O, the server’s own processes, or other programs."
+    )
+
+
+@says(LawKind.WAITS)
+def _(left: float, right: float, closed: bool | None, part: str, wait_types: list[str]) -> str:
+    both = f"{number(left)} by the counters, {number(right)} seen"
+    if closed is None:
+        return f"The server counted more waiting than users’ sessions were seen in ({both}): its own tasks wait too."
+    if closed:
+        return "The server counted as much waiting as sessions were seen in."
+    return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
+
+
+# What could not be computed. ---------------------------------------------------------------------------------
+
+
+@says(NoteKind.NOT_LOOKED_AT)
+def _() -> str:
+    return (
+        "Where response time went is not known: the users’ sessions were not sampled (collector “Waits of the users”), "
+        "or nothing ended."
+    )
+
+
+@says(NoteKind.NOTHING_ENDED)
+def _() -> str:
+    return "Faster reads are not predicted: no transaction that a user started ended."
+
+
+@says(NoteKind.OPEN_LOOP)
+def _() -> str:
+    return (
+        "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "
+        "faster reads shorten is the response time."
+    )
+
+
+@says(NoteKind.NO_READS)
+def _() -> str:
+    return "Faster reads are not predicted: there were no reads, or they were not counted."
+
+
+@says(NoteKind.CPU_UNKNOWN)
+def _() -> str:
+    return (
+        "The CPU of the server’s machine is not known, so it sets no limit to the predictions: they are too high where "
+        "the CPU would become the limit."
+    )
+
+
+@says(NoteKind.QUERIES)
+def _() -> str:
+    return "Runs of queries have no model to predict by."
+
+
+@says(NoteKind.NOT_PREDICTED)
+def _(steps: list[str], because: Finding) -> str:
+    return f"{quoted(steps)}: {clause(because)}."
+
+
+# Why two sides differ. ---------------------------------------------------------------------------------------
+
+
+@says(CauseKind.NOT_LOOKED_AT)
+def _() -> str:
+    return (
+        "The cause is not known: the users’ sessions were not sampled in every run (collector “Waits of the users”), "
+        "so nothing tells where response time went."
+    )
+
+
+@says(CauseKind.UNCHANGED)
+def _(response_ms: list[float], io_share: list[float]) -> str:
+    return f"No change of the response time was shown ({_and(response_ms)} ms), of which I/O was {_shares(io_share)}."
+
+
+@says(CauseKind.LITTLE_IO)
+def _(
+    response_ms: list[float],
+    io_share: list[float],
+    other_part: str | None,
+    other_share: float | None,
+    cpu_share: list[float] | None,
+) -> str:
+    parts = [f"I/O is {_shares(io_share)} of it"]
+    if other_part and other_share is not None:
+        parts.append(f"{PARTS[other_part]} {percent(other_share)}")
+    if cpu_share:
+        parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
+    return (
+        f"Storage is not the cause: no change of the response time was shown ({_and(response_ms)} ms), and storage has "
+        f"little part in it: {', '.join(parts)}."
+    )
+
+
+@says(CauseKind.NOT_SPLIT)
+def _(response_ms: list[float], unknown_share: float) -> str:
+    return (
+        f"Whether storage is the cause is not known. {_turned(response_ms)}; {_of_change(unknown_share)} of the change "
+        "is waiting for I/O of which it is not known whether single ones took longer or there were more of them."
+    )
+
+
+@says(CauseKind.STORAGE)
+def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
+    return f"Storage is the cause. {_explained(response_ms, io_share)}: {clause(io_reason)}."
+
+
+@says(CauseKind.NOT_STORAGE)
+def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
+    return f"Storage is not the cause. {_explained(response_ms, io_share)}, but {_joined(others)}."
+
+
+@says(CauseKind.ONE_OF_SEVERAL)
+def _(response_ms: list[float], io_share: float, io_reason: Finding, others: list[Finding]) -> str:
+    more = f" Besides, {_joined(others)}." if others else ""
+    return f"Storage is one of several causes. {_explained(response_ms, io_share)}: {clause(io_reason)}.{more}"
+
+
+def because_of(cause: Finding) -> str | None:
+    """Return a cause as the end of a sentence, "because read stalls fell from 4.1 to 1.9 ms"; None where there is
+    none."""
+    others = _joined(cause.facts.get("others", ()))
+    if cause.kind == CauseKind.STORAGE:
+        return f"because {clause(cause.facts['io_reason'])}"
+    if cause.kind == CauseKind.NOT_STORAGE:
+        return f"because {others} (storage is not the cause)"
+    if cause.kind == CauseKind.ONE_OF_SEVERAL:
+        return f"partly because {clause(cause.facts['io_reason'])}{f', and {others}' if others else ''}"
+    return None
+
+
+@says(CauseKind.UNCERTAIN)
+def _() -> str:
+    return "Runs scatter: no single part of I/O is known to have changed, only their sum points at storage."
+
+
+@says(CauseKind.NO_DEVICE)
+def _() -> str:
+    return "The device’s own counters are not known, so waiting for a CPU after an I/O is counted as I/O."
+
+
+@says(CauseKind.LAW_FAILED)
+def _(laws: list[Kind]) -> str:
+    return "A law that the figures must obey does not close in a run: see the laws of its step."
+
+
+@says(CauseKind.LOCKS)
+def _(share: float) -> str:
+    return (
+        f"Locks are {percent(share)} of the change. A session that holds a lock may itself wait for I/O, so storage "
+        "may be behind some of it."
+    )
+
+
+@says(ChangeKind.LITTLE_IO)
+def _() -> str:
+    return "Waiting for I/O hardly changed."
+
+
+@says(ChangeKind.READ_TIME)
+def _(source: Source, read_ms: list[float]) -> str:
+    return f"Read stalls {_went(read_ms)} ms."
+
+
+@says(ChangeKind.CPU_TIME)
+def _(used_ms: list[float], cpu_ms: list[float]) -> str:
+    return f"The CPU time per transaction {_went(used_ms)} ms, and with waiting for a CPU {_went(cpu_ms)} ms."
+
+
+_WAITING = {"cpu": "CPU time and waiting for a CPU", "read": "Waiting for reads", "lock": "Waiting for locks"}
+
+
+@says(ChangeKind.PART)
+def _(part: str, per_transaction_ms: list[float]) -> str:
+    return f"{_WAITING.get(part, f'Time for {PARTS[part]}')} {_went(per_transaction_ms)} ms per transaction."
+
+
+_per_transaction = per_transaction  # where a fact has that name
+
+
+@says(ChangeKind.NUMBER)
+def _(figure: Figure, per_transaction: list[float]) -> str:
+    return f"{figure[0].upper()}{figure[1:]} {_went(per_transaction, _per_transaction)}."
+
+
+_WAITED_FOR = {"read": "reads", "log": "syncs of the log", "other I/O": "writes and other I/O of files"}
+
+
+@says(ChangeKind.WAITED_FOR)
+def _(part: str, fewer: bool) -> str:
+    return f"Transactions waited for {'fewer' if fewer else 'more'} {_WAITED_FOR[part]}."
+
+
+def _explained(response_ms: list[float], share: float) -> str:
+    return f"{_turned(response_ms)}; the time of single I/Os explains {_of_change(share)} of the change"
+
+
+def _turned(response_ms: list[float]) -> str:
+    return f"A transaction took {number(response_ms[1])} ms instead of {number(response_ms[0])} ms"
+
+
+def _went(values: list[float], write: Callable[[float], str] = number) -> str:
+    a, b = values
+    return f"{'fell' if b < a else 'rose'} from {write(a)} to {write(b)}"
+
+
+def _of_change(share: float) -> str:
+    """Return a share of a change; more than all is possible where other parts went the other way."""
+    if share > 1:
+        return "more than all"
+    return "nothing" if share <= 0 else percent(share)
+
+
+def _joined(reasons: Sequence[Finding]) -> str:
+    return " and ".join(map(clause, reasons))
+
+
+def _shares(level: list[float]) -> str:
+    a, b = map(percent, level)
+    return a if a == b else f"{a} and {b}"
+
+
+def _and(values: list[float]) -> str:
+    return " and ".join(map(number, values))
+
+
+# The tables: what figures are called, their units and how they are taken. --------------------------------------
+
+_UNITS = {
+    Series.READ_TIME: "ms per I/O",
+    Series.WRITE_TIME: "ms per I/O",
+    Series.LOG_TIME: "ms per sync",
+    Series.CPU: "share busy",
+}
+
+
+def series_words(one: Association) -> list[str]:
+    """Return the name of a series and its unit."""
+    return [_with_source(one.series, one.source), _UNITS.get(one.series, "sessions")]
+
+
+_DIVIDED = "mean response time, divided as sessions were seen (Little’s law)"
+_WEIGHTED = "stall ÷ number of I/Os over the measured interval"
+_NUMBER = "the server’s count, checkpoints included, ÷ commits per second of the measured interval"
+_FIGURES = {
+    Figure.RESPONSE: ("ms per transaction", _DIVIDED),
+    Figure.PART: ("ms per transaction", _DIVIDED),
+    Figure.READ_TIME: ("ms per read", _WEIGHTED),
+    Figure.WRITE_TIME: ("ms per write", _WEIGHTED),
+    Figure.SYNC_TIME: ("ms per sync", _WEIGHTED),
+    Figure.READS: ("reads per commit", "reads of data files ÷ commits over the same time"),
+    Figure.WRITES: ("writes per commit", _NUMBER),
+    Figure.SYNCS: ("syncs per commit", _NUMBER),
+    Figure.CPU_BUSY: ("share busy", "neither idle nor waiting for I/O, of all cores"),
+    Figure.CPU_TIME: (
+        "ms per transaction",
+        "utilisation law: busy cores ÷ transactions per second, everything that runs on the machine",
+    ),
+    Figure.DEVICE_BUSY: ("share of the time", "as the device counted"),
+}
+
+
+def evidence_words(one: Evidence) -> tuple[str, str, str]:
+    """Return the name of a figure, its unit, and how it is taken."""
+    name = PARTS[one.part] if one.part else _with_source(one.figure, one.source)
+    return name, *_FIGURES[one.figure]
+
+
+def _with_source(name: str, source: Source | None) -> str:
+    return f"{name} ({source})" if source else name
+
+
+def tests_of_models(found: WhatIfs) -> str:
+    """Return how good predictions were where the other variant was really run."""
+    if not found.tests:
+        return (
+            "Not tested: no other variant with as many users and as many reads per transaction was run. A prediction "
+            "is worth most where one was."
+        )
+    errors = [test.error for test in found.tests]
+    held = sum(test.held for test in found.tests)
+    return (
+        f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
+        f"{signed_share(min(errors))} to {signed_share(max(errors))}, {held} within the range."
+    )

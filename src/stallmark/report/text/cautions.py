@@ -1,0 +1,181 @@
+"""The wording of what the reader must not conclude from an experiment."""
+
+from collections.abc import Sequence
+
+from stallmark.analysis.array_cautions import ArrayKind
+from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.finding import Finding
+from stallmark.format import listed, number, percent, quoted, size
+from stallmark.report.text import clause, says
+from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
+
+
+@says(CautionKind.EMULATED)
+def _(devices: list[str]) -> str:
+    return (
+        f"Figures of an emulated device ({listed(devices)}) show how the database reacts to a device that slow. They "
+        "say nothing about any real device."
+    )
+
+
+@says(CautionKind.EMULATED_LATE)
+def _(steps: list[str] | None, share: float) -> str:
+    return (
+        f"In {_steps(steps)} the real device was slower than the emulated one for up to {percent(share)} of the I/Os: "
+        "the emulated device was slower than its description says."
+    )
+
+
+@says(CautionKind.FEW_RUNS)
+def _(runs: int) -> str:
+    each = "One run per variant is" if runs == 1 else f"{runs} runs per variant are"
+    return (
+        f"{each} indicative: another run of the same variant may differ by several percent. A verdict needs "
+        f"{REPLICATES} or more."
+    )
+
+
+@says(CautionKind.SCATTER)
+def _() -> str:
+    return "The scatter of seconds within a run is not the scatter between runs, and sets no bound to it."
+
+
+@says(CautionKind.FEW_CHECKPOINTS)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"The measured interval of {_steps(steps)} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
+        "written, and when, partly depends on where the interval began."
+    )
+
+
+@says(CautionKind.IRREGULAR_CHECKPOINTS)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"Checkpoints came too irregularly in {_steps(steps)}: the measured interval could not be cut to whole "
+        "checkpoint cycles."
+    )
+
+
+@says(CautionKind.UNSTEADY)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"No steady state was reached in {_steps(steps)}: the figures depend on when they were taken, and other "
+        "minutes would give others."
+    )
+
+
+@says(CautionKind.WARM_UP_MEASURED)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"Part of the warm-up was measured in {_steps(steps)}: warm up longer, or until it is steady "
+        "(warm_up: {until: steady, at_most: …})."
+    )
+
+
+@says(CautionKind.TOO_SHORT)
+def _(steps: list[str] | None) -> str:
+    return f"Too little was measured to tell whether it was steady in {_steps(steps)}."
+
+
+@says(CautionKind.NOT_STEADY_IN_TIME)
+def _(steps: list[str] | None, at_most_s: float) -> str:
+    return (
+        f"No steady state was seen within the {at_most_s:g} s that a warm-up may take in {_steps(steps)}: measuring "
+        "began all the same."
+    )
+
+
+@says(CautionKind.DERIVED)
+def _(workload: str, model: str) -> str:
+    return f"The workload {workload} is derived from {model} and not comparable with published {model} results."
+
+
+@says(CautionKind.LOCAL_DRIVER)
+def _() -> str:
+    return "The driver ran on the server's machine and used its CPUs: a load from elsewhere would leave it more."
+
+
+@says(CautionKind.RESTORED)
+def _() -> str:
+    return (
+        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
+        "tiers, so the array started over as well."
+    )
+
+
+@says(CautionKind.COLD_START)
+def _() -> str:
+    return "A cold start empties the server's caches. A cache inside the device cannot be emptied from here."
+
+
+@says(CautionKind.GREW)
+def _(share: float, runs: list[str]) -> str:
+    return f"The database grew by up to {percent(share)} within a run ({listed(runs)})."
+
+
+@says(CautionKind.CPU_IN_READ_TIME)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"The server's mean read time in {_steps(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
+        f"or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the device's."
+    )
+
+
+@says(ArrayKind.ACTIVE)
+def _(steps: list[str] | None, warning: Finding | str) -> str:
+    said = warning[0].lower() + warning[1:].removesuffix(".") if isinstance(warning, str) else clause(warning)
+    return f"{quoted(steps)}: {said}." if steps else f"{said[0].upper()}{said[1:]}."
+
+
+@says(ArrayKind.SIZE_UNKNOWN)
+def _() -> str:
+    return (
+        "The scenario does not say how much DRAM and flash the array has, so the active data cannot be compared with "
+        "them: perhaps DRAM alone was measured. Write it into the scenario (array: {dram: 8GiB, flash_cache: 800GB})."
+    )
+
+
+@says(ArrayKind.FLASH_WARMING)
+def _(steps: list[str] | None) -> str:
+    return (
+        f"Flash was still warming up in {quoted(steps) if steps else 'what was measured'}: it answered ever more of "
+        "the reads. Later it would have given more, so these figures do not rank a cache and a tier for good."
+    )
+
+
+@says(ArrayKind.SMALL_PROBE)
+def _(file_bytes: int) -> str:
+    return (
+        f"Probes around runs: the file that was read and written has {size(file_bytes)}. An array with as much memory "
+        "or flash answers from there, and its disks are hardly seen; a larger file (probe: {size: …}) shows them."
+    )
+
+
+@says(ArrayKind.ENDED)
+def _(before: str, because: str) -> str:
+    return f"The experiment ended before “{before}”: {because.removesuffix('.')}."
+
+
+@says(ArrayKind.NOT_PRECONDITIONED)
+def _(run: str, file_bytes: int, rounds: int, write_ms: list[float]) -> str:
+    return (
+        f"{run}: writes were not steady after {rounds} rounds of overwriting a file of {size(file_bytes)} at random, "
+        f"and it was measured all the same ({number(write_ms[0])} ms per write in the first round, "
+        f"{number(write_ms[1])} in the last)."
+    )
+
+
+@says(ArrayKind.DRIFTED)
+def _(between: list[str], how: Finding | str) -> str:
+    said = how[0].lower() + how[1:].removesuffix(".") if isinstance(how, str) else clause(how)
+    text = during(between)
+    return f"{text[0].upper()}{text[1:]}: {said}."
+
+
+def during(between: Sequence[str]) -> str:
+    """Return "during RUN", or "from RUN to RUN"."""
+    return f"during {between[0]}" if len(between) == 1 else f"from {between[0]} to {between[1]}"
+
+
+def _steps(steps: list[str] | None) -> str:
+    return quoted(steps) if steps else "every step"

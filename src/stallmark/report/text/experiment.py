@@ -1,0 +1,221 @@
+"""The wording of what an experiment shows."""
+
+from stallmark import format
+from stallmark.analysis.conclusions import ExperimentKind
+from stallmark.analysis.finding import Finding
+from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size
+from stallmark.report.text import clause, says, sentence
+from stallmark.stats.thresholds import REPLICATES
+
+
+@says(ExperimentKind.DATA_WRONG)
+def _(runs: list[str]) -> str:
+    return f"The data were wrong after {listed(runs)}: the figures of such a run mean nothing."
+
+
+@says(ExperimentKind.NOTHING_MEASURED)
+def _() -> str:
+    return "Nothing was measured: no run got past its warm-up."
+
+
+@says(ExperimentKind.STEPS_LEFT_OUT)
+def _(left_out: int, steps: int) -> str:
+    return f"{left_out} of {steps} measured steps are not compared; the reason is given with each."
+
+
+@says(ExperimentKind.NO_STEADY_STATE)
+def _(step: str | None, unsteady: int, runs: int, how: Finding) -> str:
+    several = f"in {unsteady} of {runs} runs" if runs > 1 else ""
+    where = ", ".join(filter(None, [quoted([step]) if step else "", several]))
+    return f"{where[0].upper()}{where[1:]}: {clause(how)}." if where else sentence(how)
+
+
+@says(ExperimentKind.MOST_USERS)
+def _(variant: str | None, users: list[int], per_s: list[float], primary: str | None) -> str:
+    few, best = map(_users, users)
+    return (
+        f"{_of(variant)}{few} committed {_rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best} "
+        f"({factor(per_s[1] / per_s[0])})."
+    )
+
+
+@says(ExperimentKind.KNEE)
+def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float]) -> str:
+    knee, last = map(_users, users)
+    return (
+        f"{_of(variant)}{knee} already reached {percent(share)} of the most; more users only queue: the mean latency "
+        f"went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}."
+    )
+
+
+@says(ExperimentKind.POOL)
+def _(
+    device: str | None,
+    pools_bytes: list[int | None],
+    pools_share: list[float | None],
+    per_s: list[float],
+    differ: bool,
+    primary: str | None,
+    reads_per_transaction: list[float | None],
+) -> str:
+    small, large = map(_pool, pools_bytes, pools_share)
+    where = f"On {device}, growing" if device else "Growing"
+    what = plural(primary) if primary else "committed transactions"
+    a, b = map(per_second, per_s)
+    verb = "raised" if per_s[1] > per_s[0] else "lowered"
+    change = (
+        f"{verb} {what} from {a} to {b} ({factor(per_s[1] / per_s[0])})"
+        if differ
+        else f"hardly changed {what} ({a} and {b})"
+    )
+    return f"{where} the buffer pool from {small} to {large} {change}{_reads(*reads_per_transaction)}."
+
+
+def _reads(before: float | None, after: float | None) -> str:
+    if before is None or after is None:
+        return ""
+    a, b = per_transaction(before), per_transaction(after)
+    if a == b:
+        return f"; physical reads per transaction stayed at {a}"
+    return f"; physical reads per transaction {'fell' if after < before else 'rose'} from {a} to {b}"
+
+
+@says(ExperimentKind.POOL_GAIN)
+def _(ratio: float, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
+    before, after = map(_pool, pools_bytes, pools_share)
+    return f"The largest single gain, {factor(ratio)}, lies between {before} and {after}."
+
+
+@says(ExperimentKind.DEVICES)
+def _(
+    devices: list[str],
+    pool_bytes: int | None,
+    pool_share: float | None,
+    per_s: list[float],
+    primary: str | None,
+    one_run_each: bool,
+    flash_warming: bool,
+) -> str:
+    a, b = per_s
+    one_run = ", one run each" if one_run_each else ""
+    warming = ", while flash was still warming up" if flash_warming else ""
+    return (
+        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {devices[1]} gave {_rate(b, primary)} against "
+        f"{per_second(a)} on {devices[0]} ({factor(b / a)}{one_run}){warming}."
+    )
+
+
+@says(ExperimentKind.DEVICES_UNLIKE)
+def _(devices: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
+    return (
+        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {devices[0]} and {devices[1]} are not "
+        "compared: an emulated device says nothing about a real one."
+    )
+
+
+@says(ExperimentKind.DEVICE_READS)
+def _(devices: list[str], reads_per_transaction: list[float]) -> str:
+    a, b = map(per_transaction, reads_per_transaction)
+    return (
+        f"Physical reads per transaction differ between {devices[0]} and {devices[1]} ({a} and {b}), though buffer "
+        "pool and transactions are the same: the pool had not filled, or something besides the device changed."
+    )
+
+
+@says(ExperimentKind.FLASH)
+def _(
+    step: str, flash: str, share: float, read_ms: float, spindle_read_ms: float | None, halves_share: list[float] | None
+) -> str:
+    others = f", and the disks the others in {number(spindle_read_ms)} ms" if spindle_read_ms else ""
+    warming = ""
+    if halves_share:
+        first, second = map(percent, halves_share)
+        warming = (
+            f"; it was still warming up: {first} in the first half of the measured interval, {second} in the second"
+        )
+    return (
+        f"In {quoted([step])} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms each"
+        f"{others}{warming}."
+    )
+
+
+@says(ExperimentKind.ONE_VARIANT)
+def _(variant: str, per_s: float, primary: str | None) -> str:
+    return f"{variant} committed {_rate(per_s, primary)}."
+
+
+@says(ExperimentKind.VARIANTS_ALIKE)
+def _(variants: list[str], per_s: list[float], primary: str | None) -> str:
+    return f"All variants committed about the same: {per_second(per_s[0])} to {_rate(per_s[1], primary)}."
+
+
+@says(ExperimentKind.VARIANTS)
+def _(variants: list[str], per_s: list[float], primary: str | None) -> str:
+    (worst, best), (least, most) = variants, per_s
+    return (
+        f"{best} committed most, {_rate(most, primary)}; {worst} least, {per_second(least)} "
+        f"({factor(most / least)} between them)."
+    )
+
+
+@says(ExperimentKind.STREAMS)
+def _(
+    streams: int, queries_per_h: float, users: int, per_s: float, alone_per_s: float | None, primary: str | None
+) -> str:
+    against = f" against {per_second(alone_per_s)} alone ({factor(per_s / alone_per_s)})" if alone_per_s else ""
+    return (
+        f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
+        f"{_users(users)}, who committed {_rate(per_s, primary)}{against}."
+    )
+
+
+@says(ExperimentKind.OVER_LIMIT)
+def _(steps: list[str]) -> str:
+    return f"In {quoted(steps)} more than a tenth of the transactions of one type took longer than their limit."
+
+
+@says(ExperimentKind.STORAGE_LIMITS)
+def _(steps: list[str] | None) -> str:
+    return f"Storage is the bottleneck in {quoted(steps) if steps else 'every step'}."
+
+
+@says(ExperimentKind.STORAGE_DOES_NOT_LIMIT)
+def _(step: str, verdict: Finding) -> str:
+    return f"{quoted([step])}: {clause(verdict)}."
+
+
+@says(ExperimentKind.DRIVER_LIMITS)
+def _(steps: list[str]) -> str:
+    return f"The driver was the bottleneck in {quoted(steps)}: the server could have done more than the figures say."
+
+
+@says(ExperimentKind.ONE_RUN_EACH)
+def _() -> str:
+    return "With one run per variant this is indicative only."
+
+
+@says(ExperimentKind.SPREAD)
+def _(share: float, fewest_runs: int) -> str:
+    few = "" if fewest_runs >= REPLICATES else f"; a verdict needs at least {REPLICATES} runs of each"
+    return f"Runs of the same variant differed by up to {percent(share)}{few}."
+
+
+def _of(variant: str | None) -> str:
+    return f"{variant}: " if variant else ""
+
+
+_users = format.users  # "30 users", where a fact has that name
+
+
+def _rate(per_s: float, primary: str | None) -> str:
+    """Return a rate and what it counts: "45.0/s" of all, "4.50 Trade-Results/s"."""
+    return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
+
+
+def _pool(pool_bytes: int | None, pool_share: float | None) -> str:
+    """Return "64 MiB (20 % of the data)"."""
+    if pool_bytes is None:
+        return "a buffer pool of unknown size"
+    if pool_share is None:
+        return size(pool_bytes)
+    return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
