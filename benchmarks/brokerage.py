@@ -29,6 +29,7 @@ from benchmarks.recorded import Recorded, record
 from psycopg import pq
 
 from stallmark.driver.controller import Drive
+from stallmark.driver.messages import LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -140,17 +141,11 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
     rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload(workload)
-    order = {
-        "engine": engine.spec(),
-        "workload": workload,
-        "scale": SCALE,
-        "deck": {kind.name: cards for kind, cards in found.deck.items()},
-        "locality": 0.0,
-        "call_timeout_s": 60,
-        "repeat": 1,
-    }
+    load = LoadSpec(
+        engine.spec(), workload, SCALE, {kind.name: cards for kind, cards in found.deck.items()}, call_timeout_s=60
+    )
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    drive = Drive(Timeline(steps, Arrivals(), 1, found.background_sessions), order, writer)
+    drive = Drive(Timeline(steps, Arrivals(), 1, found.background.sessions_per_user), load, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

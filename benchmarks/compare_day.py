@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from day_record import TPS, USERS, write, write_record
+from day_record import TPS, USERS, histogram_columns, write, write_record
 
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest import read_manifest, write_manifest
@@ -119,13 +119,13 @@ def make(folder: Path, variant: str, seconds: int, seed: int) -> None:
             "committed": committed,
             "latency_us": latency_us,
             "service_us": latency_us,
-            "latency": [pool[n][i] for n, i in zip(committed, pick, strict=True)],
-            "service": [pool[n][(i + 7) % POOL] for n, i in zip(committed, pick, strict=True)],
-        },
+        }
+        | histogram_columns("latency", [pool[n][i] for n, i in zip(committed, pick, strict=True)])
+        | histogram_columns("service", [pool[n][(i + 7) % POOL] for n, i in zip(committed, pick, strict=True)]),
     )
 
 
-def _histogram(rng: np.random.Generator, n: int) -> bytes:
+def _histogram(rng: np.random.Generator, n: int) -> hdr.Histogram:
     return hdr.encode(rng.lognormal(np.log(USERS / TPS * 1e6) - 0.125, 0.5, n).astype(np.int64))
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,9 @@ def write_record(folder: Path, seconds: int) -> None:
             "committed": committed,
             "latency_us": latency_us,
             "service_us": latency_us,
-            "latency": [blobs[i % len(blobs)] for i in range(seconds)],
-            "service": [blobs[(i + 7) % len(blobs)] for i in range(seconds)],
-        },
+        }
+        | histogram_columns("latency", [blobs[i % len(blobs)] for i in range(seconds)])
+        | histogram_columns("service", [blobs[(i + 7) % len(blobs)] for i in range(seconds)]),
     )
     write(
         folder,
@@ -173,7 +174,12 @@ def write(folder: Path, name: str, columns: dict) -> None:
         writer.write_table(table, row_group_size=ROWS_AT_ONCE)
 
 
-def _histogram(rng: np.random.Generator) -> bytes:
+def histogram_columns(name: str, histograms: Sequence[hdr.Histogram]) -> dict[str, pa.Array]:
+    rows = [hdr.columns(name, histogram) for histogram in histograms]
+    return {each: pa.array([row[each] for row in rows], TABLES["transactions"].field(each).type) for each in rows[0]}
+
+
+def _histogram(rng: np.random.Generator) -> hdr.Histogram:
     return hdr.encode(rng.lognormal(np.log(USERS / TPS * 1e6) - 0.125, 0.5, TPS).astype(np.int64))
 
 

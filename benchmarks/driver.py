@@ -23,6 +23,7 @@ from pathlib import Path
 from psycopg import pq
 
 from stallmark.driver.controller import Drive
+from stallmark.driver.messages import LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -48,16 +49,8 @@ def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    order = {
-        "engine": engine.spec(),
-        "workload": "bank",
-        "scale": {"branches": BRANCHES},
-        "deck": {"transfer": 1},
-        "locality": 0.0,
-        "call_timeout_s": 60,
-        "repeat": 1,
-    }
-    drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), order, writer)
+    load = LoadSpec(engine.spec(), "bank", {"branches": BRANCHES}, {"transfer": 1}, call_timeout_s=60)
+    drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), load, writer)
     drive.start()
     drive.follow(lambda progress: None, lambda: None)
     drive.finish()

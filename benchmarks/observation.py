@@ -19,6 +19,7 @@ import pyarrow as pa
 from stallmark.collectors import collectors_for
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive
+from stallmark.driver.messages import LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -76,16 +77,8 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
     shutil.rmtree(WORK / "observation", ignore_errors=True)
     writer = RecordWriter(WORK / "observation", Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
-    order = {
-        "engine": engine.spec(),
-        "workload": "bank",
-        "scale": {"branches": BRANCHES},
-        "deck": {"transfer": 1},
-        "locality": 0.0,
-        "call_timeout_s": 60,
-        "repeat": 1,
-    }
-    drive = Drive(Timeline(steps, Arrivals(), 1), order, writer)
+    load = LoadSpec(engine.spec(), "bank", {"branches": BRANCHES}, {"transfer": 1}, call_timeout_s=60)
+    drive = Drive(Timeline(steps, Arrivals(), 1), load, writer)
     usable = [c for c in collectors_for(engine) if observed and c.unavailable() is None]
     for collector in usable:
         writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))

@@ -97,7 +97,7 @@ class BackgroundSession(Client):
         self._deferred = deferred
 
     def _kinds(self) -> list[type[Transaction]]:
-        return [*self._workload.followers, *self._workload.timers]
+        return [*self._workload.background.followers, *self._workload.background.timers]
 
     def _work(self) -> None:
         now = time.monotonic_ns

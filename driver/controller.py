@@ -1,21 +1,44 @@
-"""Drives one run: starts the conductor, follows the timeline, and writes what arrives into the record."""
+"""Drive one run: start the conductor, follow the timeline, and write what arrives into the record."""
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from select import select
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from stallmark.driver.cluster.join import ExpectedMachines
-from stallmark.driver.messages import Closed
+from stallmark.driver.messages import (
+    Bye,
+    ClocksCompared,
+    Closed,
+    ConductorOrder,
+    ExecutorDied,
+    ExecutorSilent,
+    Finished,
+    Go,
+    Incomplete,
+    LoadMachine,
+    LoadSpec,
+    MachineLost,
+    Message,
+    MessagesLost,
+    NewTimeline,
+    Quit,
+    Ready,
+    Refused,
+    Report,
+    SessionLost,
+    Stopped,
+    Waiting,
+)
 from stallmark.driver.subprocesses import start_child
-from stallmark.driver.tally import USER_SUMS, summed
+from stallmark.driver.tally import DeferredRow, OwnIORow, Row, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
-from stallmark.engines.base import OwnIO
 from stallmark.errors import ErrorClass, StallmarkError
-from stallmark.record import histogram as hdr
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Workload
@@ -42,89 +65,85 @@ class Interrupted(Exception):
     """The run ended before its timeline did; the sentence says why."""
 
 
-@dataclass
 class Merger:
-    """Merges the executors' partial rows into one row per second (and transaction, or executor)."""
+    """Merge the executors' partial rows into one row per second (and transaction, or executor)."""
 
-    writer: RecordWriter
-    seen: SecondsSeen = field(default_factory=SecondsSeen)
-    errors: int = 0
-    _transactions: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
-    _users: dict[tuple[int, int], dict] = field(default_factory=dict)
-    _deferred: dict[tuple[int, int], dict] = field(default_factory=dict)
-    _own_io: dict[tuple[int, str], list[dict]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self, writer: RecordWriter):
+        self.writer = writer
+        self.seen = SecondsSeen()
+        self.errors = 0
+        self._transactions: dict[tuple[int, str], list[TransactionRow]] = defaultdict(list)
+        self._users: dict[tuple[int, int], UserRow] = {}
+        self._deferred: dict[tuple[int, int], DeferredRow] = {}
+        self._own_io: dict[tuple[int, str], list[OwnIORow]] = defaultdict(list)
 
-    def add(self, report: dict[str, list[dict[str, Any]]]) -> None:
-        for row in report["transactions"]:
-            self._transactions[row["second"], row["transaction"]].append(row)
+    def add(self, report: Report) -> None:
+        for row in report.transactions:
+            self._transactions[row.second, row.transaction].append(row)
             self.seen.add(row)
-        for row in report["users"]:
-            if known := self._users.get((row["second"], row["executor"])):
-                for name in ("running", "cpu_us", *USER_SUMS):
-                    known[name] += row[name]
-                known["lag_max_us"] = max(known["lag_max_us"], row["lag_max_us"])
-            else:
-                self._users[row["second"], row["executor"]] = row
-        for row in report["deferred_queue"]:
-            if known := self._deferred.get((row["second"], row["executor"])):
-                for name in ("taken", "late_us"):
-                    known[name] += row[name]
-                for name in ("late_max_us", "waiting"):
-                    known[name] = max(known[name], row[name])
-            else:
-                self._deferred[row["second"], row["executor"]] = row
-        for row in report["transaction_io"]:
-            self._own_io[row["second"], row["transaction"]].append(row)
-        self.errors += sum(row["attempts"] for row in report["errors"])
-        self.writer.append("errors", report["errors"])
+        for user in report.users:
+            _add(self._users, user, ("running", "cpu_us", "busy_us", "think_us", "lag_us"), ("lag_max_us",))
+        for deferred in report.deferred_queue:
+            _add(self._deferred, deferred, ("taken", "late_us"), ("late_max_us", "waiting"))
+        for own_io in report.transaction_io:
+            self._own_io[own_io.second, own_io.transaction].append(own_io)
+        self.errors += sum(error.attempts for error in report.errors)
+        self.writer.append("errors", [error.columns() for error in report.errors])
 
     def write_before(self, second: float) -> None:
         """Write and forget the rows of all seconds before `second`."""
-        due = sorted(key for key in self._transactions if key[0] < second)
-        self.writer.append("transactions", [_merged(self._transactions.pop(key)) for key in due])
-        due = sorted(key for key in self._own_io if key[0] < second)
-        own_io = [self._own_io.pop(key) for key in due]
-        names = ("sampled", *OwnIO._fields)
-        self.writer.append("transaction_io", [rows[0] | summed(rows, names) for rows in own_io])
-        for name, rows in (("users", self._users), ("deferred_queue", self._deferred)):
-            settled = sorted(key for key in rows if key[0] < second)
-            self.writer.append(name, [rows.pop(key) for key in settled])
+        self._write("transactions", [merge(rows) for rows in _taken(self._transactions, second)])
+        self._write("transaction_io", [merge_own_io(rows) for rows in _taken(self._own_io, second)])
+        self._write("users", _taken(self._users, second))
+        self._write("deferred_queue", _taken(self._deferred, second))
+
+    def _write(self, table: str, rows: Sequence[Row]) -> None:
+        self.writer.append(table, [row.columns() for row in rows])
 
 
-def _merged(rows: list[dict]) -> dict:
-    sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
-    total = {name: sum(row[name] for row in rows) for name in sums}
-    latency = hdr.merge([row["latency"] for row in rows])
-    alike = all(row["latency"] == row["service"] for row in rows)
-    service = latency if alike else hdr.merge([row["service"] for row in rows])
-    return rows[0] | total | {"latency": latency, "service": service}
+PerExecutor = TypeVar("PerExecutor", UserRow, DeferredRow)
+
+
+def _add(
+    known: dict[tuple[int, int], PerExecutor], row: PerExecutor, sums: Sequence[str], maxima: Sequence[str]
+) -> None:
+    first = known.setdefault((row.second, row.executor), row)
+    if first is not row:
+        for name in sums:
+            setattr(first, name, getattr(first, name) + getattr(row, name))
+        for name in maxima:
+            setattr(first, name, max(getattr(first, name), getattr(row, name)))
+
+
+def _taken(rows: dict[tuple[int, Any], Any], before: float) -> list[Any]:
+    """Remove those of the seconds before then, and return them in order."""
+    return [rows.pop(key) for key in sorted(key for key in rows if key[0] < before)]
 
 
 class Drive:
     """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it.
 
-    With `expected` the load comes from other machines, each of which knows its own way to the server: the "engine"
-    of the order, which may hold a password, stays here. `load_machines` then says what they are, for the manifest.
+    With `expected` the load comes from other machines, each of which knows its own way to the server: the `engine` of
+    the load, which may hold a password, stays here. `load_machines` then describes them, for the manifest.
     """
 
     def __init__(
         self,
         timeline: Timeline,
-        order: dict[str, Any],
+        load: LoadSpec,
         writer: RecordWriter,
         web_port: int | None = None,
         expected: ExpectedMachines | None = None,
     ):
-        self._workload = find_workload(order["workload"])
+        self._workload = find_workload(load.workload)
         self._writer = writer
         self._merger = Merger(writer)
         self._settling = Settling(timeline, self._merger.seen)
         self._within_s = expected.within_s if expected else 0
         if expected:
-            order = {name: value for name, value in order.items() if name != "engine"}
+            load = msgspec.structs.replace(load, engine=None)
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        invited = asdict(expected) if expected else None
-        self._channel.send("order", timeline=asdict(timeline), executor=order, web_port=web_port, expected=invited)
+        self._channel.send(ConductorOrder(timeline, load, web_port, expected))
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
@@ -132,27 +151,28 @@ class Drive:
 
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
-        patience_s = READY_LIMIT_S + self._within_s
+        limit_s = READY_LIMIT_S + self._within_s
         try:
-            kind = None
-            while kind != "ready":
-                if not select([self._channel], [], [], patience_s)[0]:
+            ready = False
+            while not ready:
+                if not select([self._channel], [], [], limit_s)[0]:
                     raise StallmarkError(
-                        f"The load driver was not ready within {patience_s:g} s: the machine is overloaded."
+                        f"The load driver was not ready within {limit_s:g} s: the machine is overloaded."
                     )
-                kind, fields = self._channel.receive()
-                if kind == "refused":
-                    say(f"Load machine {fields['name']} was refused: {fields['why']}.")
-                elif kind == "waiting":
-                    say(f"Waiting for load machines: {fields['came']} of {fields['wanted']} are here.")
-                elif kind == "ready":
-                    self._welcome(fields["machines"], say)
-                else:
-                    raise StallmarkError(f"The load could not start: {_why(kind, fields, self._workload)}.")
+                match self._channel.receive():
+                    case Refused(name, why):
+                        say(f"Load machine {name} was refused: {why}.")
+                    case Waiting(arrived, wanted):
+                        say(f"Waiting for load machines: {arrived} of {wanted} are here.")
+                    case Ready(machines):
+                        self._welcome(machines, say)
+                        ready = True
+                    case message:
+                        raise StallmarkError(f"The load could not start: {_why(message, self._workload)}.")
         except Closed:
             raise StallmarkError("The load driver could not start; its message stands above.") from None
         self.start_ns = time.monotonic_ns()
-        self._channel.send("go", start_ns=self.start_ns)
+        self._channel.send(Go(self.start_ns))
 
     def clock(self) -> float:
         """Seconds since the run's start. Monotonic: a wall clock set back changes nothing."""
@@ -184,7 +204,7 @@ class Drive:
 
     def _take_over(self) -> None:
         """What was decided, into the load and the record."""
-        self._channel.send("timeline", timeline=asdict(self._timeline))
+        self._channel.send(NewTimeline(self._timeline))
         waited = dict(enumerate(self._settling.waited))
         steps = [
             described.changed(
@@ -200,7 +220,7 @@ class Drive:
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes; after anything that happened."""
         try:
-            self._channel.send("quit")
+            self._channel.send(Quit())
             deadline = time.monotonic() + FAREWELL_S
             while not self._ended and time.monotonic() < deadline:
                 self._receive(timeout=0.5, farewell=True)
@@ -213,8 +233,8 @@ class Drive:
             self._merger.write_before(float("inf"))
 
     def unheard(self) -> dict[str, int]:
-        """Of how many transactions nobody knows how they ended: those "unfinished" when even a cancel did not help, and
-        all that the last reports of "silent" executors would have told of. After `finish`."""
+        """Return how many transactions are "unfinished", because even a cancel did not help, and how many executors
+        were "silent" at the end, so that nobody knows what their users did last. After `finish`."""
         return {name: self._left[name] for name in ("unfinished", "silent")}
 
     def notes(self) -> list[str]:
@@ -233,8 +253,8 @@ class Drive:
         if count := self._left["pending"]:
             then = ": the next run begins by clearing away what they leave open" if self._workload.opening else ""
             notes.append(
-                f"{count:,} transactions of {self._workload.attended_by} were not due yet, or not begun, when the run "
-                f"ended{then}."
+                f"{count:,} transactions of {self._workload.background.executed_by} were not due yet, or not begun, "
+                f"when the run ended{then}."
             )
         if count := self._left["silent"]:
             notes.append(
@@ -246,51 +266,58 @@ class Drive:
         if not select([self._channel], [], [], timeout)[0]:
             return
         try:
-            kind, fields = self._channel.receive()
+            message = self._channel.receive()
         except Closed:
             if farewell:
                 raise
             raise Interrupted("the load driver's conductor was killed; what it had reported is kept") from None
-        if kind == "report":
-            self._merger.add(fields)
-            for row in fields["errors"]:
-                if ErrorClass(row["error_class"]).fatal and not farewell:
-                    raise Interrupted(f"the server lost data: {row['message']} ({row['code']}); check its storage")
-        elif kind == "bye":
-            self._left.update({name: fields[name] for name in ("unserved", "unfinished", "pending")})
-        elif kind == "clocks" and self.load_machines:
-            self.load_machines[fields["machine"] - 1]["clock_within_ms"] = fields["within_ms"]
-        elif kind == "silent":
-            self._left["silent"] += 1
-        elif kind == "finished":
-            self._ended = True
-        elif not farewell and (kind != "stopped" or self.clock() < self._timeline.end_s):
-            raise Interrupted(_why(kind, fields, self._workload))
+        match message:
+            case Report():
+                self._merger.add(message)
+                for row in message.errors:
+                    if ErrorClass(row.error_class).fatal and not farewell:
+                        raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")
+            case Bye(unfinished, unserved, pending):
+                self._left.update(unserved=unserved, unfinished=unfinished, pending=pending)
+            case ClocksCompared(machine, within_ms) if self.load_machines:
+                self.load_machines[machine - 1]["clock_within_ms"] = within_ms
+            case ExecutorSilent():
+                self._left["silent"] += 1
+            case Finished():
+                self._ended = True
+            case Stopped() if farewell or self.clock() >= self._timeline.end_s:
+                pass
+            case _ if not farewell:
+                raise Interrupted(_why(message, self._workload))
 
-    def _welcome(self, machines: list[dict[str, Any]], say: Callable[[str], None]) -> None:
+    def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
         """The name of a machine is said and not kept: a record tells what it was, not whose."""
         for machine in machines:
-            say(f"Load machine {machine['number']} is {machine.pop('name')}: {machine['cores']} cores.")
-        self.load_machines = machines
+            say(f"Load machine {machine.number} is {machine.name}: {machine.facts['cores']} cores.")
+            described = {name: getattr(machine, name) for name in ("number", "executors", "clock_within_ms")}
+            self.load_machines.append(described | machine.facts)
 
 
-def _why(kind: str, fields: dict[str, Any], workload: Workload) -> str:
-    machine = fields.get("machine")
-    where = f" on load machine {machine}" if machine else ""
-    if kind == "died":
-        by_itself = (fields["code"] or 0) > 0
-        how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
-        part = f" and its part of {workload.attended_by}" if workload.background_sessions else ""
-        return f"executor process {fields['pid']}{where} {how}, and its users{part} with it"
-    if kind == "lost":
-        who = workload.attended_by if fields["user"] is None else f"virtual user {fields['user']}"
-        return f"{who}{where} lost the server: {fields['message']}"
-    if kind == "lost machine":
-        return (
-            f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines failed"
-        )
-    if kind == "gap":
-        return f"messages of load machine {machine} were lost: the network between the machines failed"
-    if kind == "apart":
-        return fields["why"]
+def _why(message: Message, workload: Workload) -> str:
+    """Return why a run was interrupted, as the end of a sentence."""
+    where = f" on load machine {machine}" if (machine := getattr(message, "machine", 0)) else ""
+    background = workload.background
+    match message:
+        case ExecutorDied(pid, code):
+            by_itself = (code or 0) > 0
+            how = "ended by a fault of its own, whose message stands in its output" if by_itself else "was killed"
+            part = f" and its part of {background.executed_by}" if background.sessions_per_user else ""
+            return f"executor process {pid}{where} {how}, and its users{part} with it"
+        case SessionLost(user, why):
+            who = background.executed_by if user is None else f"virtual user {user}"
+            return f"{who}{where} lost the server: {why}"
+        case MachineLost(machine):
+            return (
+                f"load machine {machine} was lost: its `stallmark worker` ended, or the network between the machines "
+                "failed"
+            )
+        case MessagesLost(machine):
+            return f"messages of load machine {machine} were lost: the network between the machines failed"
+        case Incomplete(why):
+            return why
     return "the run was stopped from the web page"

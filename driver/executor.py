@@ -1,7 +1,7 @@
-"""The executor: a plain process whose threads are virtual users, and background sessions for what they give rise to.
+"""The executor: a plain process whose threads are virtual users, and background sessions for what follows from them.
 
-Run as `python -m stallmark.driver.executor FD`. It is told whom to start and stop, and sends what was measured
-four times a second, of transactions those of whole seconds. It ends when its parent does.
+Run as `python -m stallmark.driver.executor FD`. It is told which users to start and stop. Four times a second it
+reports what was measured, transactions by whole seconds. It ends when its parent does.
 """
 
 import os
@@ -12,18 +12,33 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
 from stallmark.driver.client import Client, Failure
 from stallmark.driver.deck import Dealer
-from stallmark.driver.messages import Channel, Closed, inherited_channel
-from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.messages import (
+    Bye,
+    Channel,
+    Closed,
+    ExecutorOrder,
+    ExecutorReady,
+    Message,
+    Quit,
+    RateShare,
+    Report,
+    SessionLost,
+    StartUser,
+    StopUser,
+    inherited_channel,
+)
+from stallmark.driver.pacing import OpenLoop, Pacing, ThinkTime
 from stallmark.driver.tally import (
     ENDED,
     SECOND_NS,
+    DeferredRow,
+    UserRow,
     as_table,
     deferred_rows,
     error_rows,
@@ -39,7 +54,7 @@ from stallmark.transactions.workload import WorkloadContext
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled
-CANCELLED_WITHIN_S = 2  # both together below `fleet.LAST_WORD_S`, after which this process is killed
+CANCELLED_WITHIN_S = 2  # both together below `executor_pool.LAST_WORD_S`, after which this process is killed
 
 # The interpreter switches threads only this often when several want to run. The default of 5 ms would let one
 # user's Python hold up the answers that have arrived for the others.
@@ -49,52 +64,51 @@ SWITCH_INTERVAL_S = 0.0005
 class Executor:
     """The users of this process and what they have reported."""
 
-    def __init__(self, channel: Channel, order: dict[str, Any]):
+    def __init__(self, channel: Channel, order: ExecutorOrder):
+        load = order.load
+        assert load.engine
         self._channel = channel
-        self._number: int = order["number"]
-        self._machine: int = order["machine"]
-        self._engine = open_engine(order["engine"])
-        self._workload = find_workload(order["workload"])
-        self._call_timeout_s = order["call_timeout_s"]
-        self._arrivals = Arrivals(**order["arrivals"])
-        self._seed, self._repeat = order["seed"], order["repeat"]
+        self._order = order
+        self._engine = open_engine(load.engine)
+        self._workload = find_workload(load.workload)
+        self._arrivals = order.arrivals
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
         self._deferred = DeferredQueue()
         self._shared = self._workload.share(
             WorkloadContext(
-                order["scale"],
-                self._seed,
+                load.scale,
+                order.seed,
                 self._engine.query,
                 self._deferred.post,
-                process=self._number,
-                processes=order["processes"],
-                machine=self._machine,
-                machines=order["machines"],
-                locality=order["locality"],
+                process=order.number,
+                processes=order.processes,
+                machine=order.machine,
+                machines=order.machines,
+                locality=load.locality,
             )
         )
-        deck = {kind: order["deck"].get(kind.name, 0) for kind in self._workload.deck}
+        deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.deck}
         self._dealer = Dealer(deck, self._random("deck"))
         self._samples: deque[tuple[int, ...]] = deque()
-        self._attended: deque[tuple[int, ...]] = deque()
+        self._background_samples: deque[tuple[int, ...]] = deque()
         self._failures: deque[Failure] = deque()
         self._own_io: deque[tuple] = deque()
         self._users: dict[int, VirtualUser] = {}
         self._leaving: list[VirtualUser] = []
-        self._background = [self._background_session(number) for number in range(order["background_sessions"])]
+        self._background = [self._background_session(number) for number in range(order.background_sessions)]
         self._names = [transaction.name for transaction in self._workload.transactions]
 
     def run(self) -> None:
         """Until told to quit; nothing is measured before "go" says when the run started."""
-        kind, fields = self._channel.receive()
-        if kind == "quit":
-            self._channel.send("bye", unfinished=0, unserved=0, pending=0)
+        message = self._channel.receive()
+        if isinstance(message, Quit):
+            self._channel.send(Bye(unfinished=0, unserved=0, pending=0))
             return
-        self._start_ns = self._reported_ns = fields["start_ns"]
+        self._start_ns = self._reported_ns = message.start_ns
         self._cpu_ns = time.process_time_ns()
-        self._attend()
+        self._start_background()
         self._follow_orders()
         self._finish()
 
@@ -103,36 +117,37 @@ class Executor:
         while True:
             # All orders that have come, before a report: on a busy machine one takes longer than until the next is due.
             while select.select([self._channel], [], [], max(0.0, next_report - time.monotonic()))[0]:
-                kind, fields = self._channel.receive()
-                if kind == "quit":
+                message = self._channel.receive()
+                if isinstance(message, Quit):
                     return
-                self._obey(kind, fields)
+                self._obey(message)
             if not self._deferred.works():
-                raise RuntimeError("The deferred has ended: users would go on without what they give rise to.")
+                raise RuntimeError("The deferred queue has ended: users would go on without what follows from them.")
             self._send_report()
             next_report = max(next_report + REPORT_EVERY_S, time.monotonic())
 
-    def _obey(self, kind: str, fields: dict[str, Any]) -> None:
-        if kind == "start":
-            self._start(fields["user"])
-        elif kind == "stop":
-            self._stop(fields["user"])
-        elif kind == "share" and self._queue:
-            self._queue.take_share(fields["share"], time.monotonic_ns())
+    def _obey(self, message: Message) -> None:
+        match message:
+            case StartUser(user):
+                self._start(user)
+            case StopUser(user):
+                self._stop(user)
+            case RateShare(share) if self._queue:
+                self._queue.take_share(share, time.monotonic_ns())
 
-    def _attend(self) -> None:
-        for background_session in self._background:
-            background_session.start()
-        if self._number == 0:
-            for kind, every_s in self._workload.timers.items():
+    def _start_background(self) -> None:
+        for session in self._background:
+            session.start()
+        if self._order.number == 0:
+            for kind, every_s in self._workload.background.timers.items():
                 self._deferred.add(Task(self._start_ns, kind, every_s=every_s))
 
     def _background_session(self, number: int) -> BackgroundSession:
         rng = self._random(f"background session {number} of")
-        return BackgroundSession(number, self._deferred, *self._client(rng, self._attended.append))
+        return BackgroundSession(number, self._deferred, *self._client(rng, self._background_samples.append))
 
     def _start(self, number: int) -> None:
-        rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
+        rng = random.Random(f"{self._order.seed}/user {number}")  # the same stream in whatever executor
         pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
         user = VirtualUser(number, pacing, self._dealer.next_card, *self._client(rng, self._samples.append))
         self._users[number] = user
@@ -143,7 +158,7 @@ class Executor:
             self._engine,
             self._workload,
             self._shared,
-            self._call_timeout_s,
+            self._order.load.call_timeout_s,
             rng,
             report_sample,
             self._failures.append,
@@ -152,7 +167,7 @@ class Executor:
 
     def _random(self, whose: str) -> random.Random:
         """Of a repeat's own: what one draws by chance must not be in all. All variants of a repeat draw the same."""
-        return random.Random(f"{self._seed}/{self._repeat}/{whose} executor {self._number}")
+        return random.Random(f"{self._order.seed}/{self._order.load.repeat}/{whose} executor {self._order.number}")
 
     def _stop(self, number: int) -> None:
         if user := self._users.pop(number, None):
@@ -164,8 +179,8 @@ class Executor:
             self._stop(number)
         unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
         self._deferred.close(len(self._background))
-        for background_session in self._background:
-            background_session.stop()
+        for session in self._background:
+            session.stop()
         leaving: list[Client] = [*self._leaving, *self._background]
         _join(leaving, LAST_CALL_S)
         self._send_report(everything=True)
@@ -175,54 +190,49 @@ class Executor:
         _join(leaving, CANCELLED_WITHIN_S)
         self._send_report(everything=True)
         unfinished = sum(client.is_alive() for client in leaving)
-        self._channel.send("bye", unfinished=unfinished, unserved=unserved, pending=self._deferred.left)
+        self._channel.send(Bye(unfinished, unserved, self._deferred.left))
 
     def _send_report(self, *, everything: bool = False) -> None:
         now = time.monotonic_ns()
         # A histogram for each type and second: one for each report would take as much CPU as a tenth of the users.
         before = now if everything else now - (now - self._start_ns) % SECOND_NS
-        samples, attended = _taken(self._samples, before), _taken(self._attended, before)
+        samples, background = _taken(self._samples, before), _taken(self._background_samples, before)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
-        looks = [self._own_io.popleft() for _ in range(len(self._own_io))]
+        own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
         self._channel.send(
-            "report",
-            transactions=transaction_rows(np.concatenate([samples, attended]), self._names, self._start_ns),
-            users=self._user_rows(samples),
-            errors=error_rows(failures, self._start_ns),
-            deferred_queue=self._agenda_rows(attended),
-            transaction_io=own_io_rows(looks, self._names, self._start_ns),
+            Report(
+                transactions=transaction_rows(np.concatenate([samples, background]), self._names, self._start_ns),
+                users=self._user_rows(samples),
+                errors=error_rows(failures, self._start_ns),
+                deferred_queue=self._deferred_rows(background),
+                transaction_io=own_io_rows(own_io, self._names, self._start_ns),
+            )
         )
         for user in [*self._users.values(), *self._leaving]:
             if user.lost:
                 self._users.pop(user.number, None)
-                self._channel.send("lost", user=user.number, message=str(user.lost))
-        for background_session in [each for each in self._background if each.lost]:
-            self._background.remove(background_session)
-            self._channel.send("lost", user=None, message=str(background_session.lost))
+                self._channel.send(SessionLost(user.number, str(user.lost)))
+        for session in [each for each in self._background if each.lost]:
+            self._background.remove(session)
+            self._channel.send(SessionLost(None, str(session.lost)))
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
-    def _agenda_rows(self, attended: np.ndarray) -> list[dict[str, Any]]:
+    def _deferred_rows(self, samples: np.ndarray) -> list[DeferredRow]:
         if not self._background:
             return []
         second = (time.monotonic_ns() - self._start_ns) // SECOND_NS
         waiting = {second: self._deferred.waiting()}
-        return [
-            {"machine": self._machine, "executor": self._number} | row
-            for row in deferred_rows(attended, waiting, self._start_ns)
-        ]
+        return deferred_rows(samples, waiting, self._start_ns, self._order.machine, self._order.number)
 
-    def _user_rows(self, samples: np.ndarray) -> list[dict[str, Any]]:
+    def _user_rows(self, samples: np.ndarray) -> list[UserRow]:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
-        rows = user_rows(samples, self._start_ns)
+        rows = user_rows(samples, self._start_ns, self._order.machine, self._order.number)
         running = len(self._users) + sum(user.is_alive() for user in self._leaving)
         for second, part in parts_by_second(self._reported_ns - self._start_ns, now - self._start_ns):
             spent = (cpu - self._cpu_ns) * part // (now - self._reported_ns)
-            rows[second] |= {"running": running * part / SECOND_NS, "cpu_us": spent // 1000}
+            rows[second].running, rows[second].cpu_us = running * part / SECOND_NS, spent // 1000
         self._reported_ns, self._cpu_ns = now, cpu
-        return [
-            {"second": second, "machine": self._machine, "executor": self._number, "running": 0.0, "cpu_us": 0} | row
-            for second, row in rows.items()
-        ]
+        return list(rows.values())
 
 
 def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
@@ -233,9 +243,9 @@ def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
     return as_table(taken)
 
 
-def _join(clients: Iterable[Client], patience_s: float) -> None:
-    """Attendants that were never started have nothing to end."""
-    deadline = time.monotonic() + patience_s
+def _join(clients: Iterable[Client], timeout_s: float) -> None:
+    """Wait for their ends; background sessions that were never started have none."""
+    deadline = time.monotonic() + timeout_s
     for client in clients:
         if client.ident is not None:
             client.join(max(0.0, deadline - time.monotonic()))
@@ -253,10 +263,10 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     channel = inherited_channel(sys.argv[1])
     try:
-        _, order = channel.receive()
-        keep_to_one_core(order["index"])
+        order = channel.receive()
+        keep_to_one_core(order.index)
         executor = Executor(channel, order)
-        channel.send("ready")
+        channel.send(ExecutorReady())
         executor.run()
     except Closed:
         pass  # the parent has gone; daemon threads and their connections go with us

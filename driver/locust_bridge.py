@@ -19,10 +19,25 @@ from locust.env import Environment
 from locust.runners import Runner
 from locust.stats import StatsEntry
 
-from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.executor_pool import ExecutorPool
-from stallmark.driver.messages import Channel, Closed, inherited_channel
+from stallmark.driver.messages import (
+    Channel,
+    Closed,
+    ConductorOrder,
+    Finished,
+    Go,
+    Incomplete,
+    LoadMachine,
+    Message,
+    NewTimeline,
+    Ready,
+    Report,
+    Stopped,
+    UsersHere,
+    inherited_channel,
+)
+from stallmark.driver.tally import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
 
@@ -67,31 +82,30 @@ def spawn_rate(timeline: Timeline, step: Step) -> float:
 
 
 class Conductor:
-    """One run: told the timeline by the parent, ends with it or when told to."""
+    """Conduct one run as the controller orders; end with it, or when told to."""
 
-    def __init__(self, parent: Channel, order: dict[str, Any]):
+    def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
-        PlannedShape.timeline = timeline = Timeline.from_dict(order["timeline"])
+        self._order = order
+        PlannedShape.timeline = order.timeline
         self._environment = Environment(user_classes=[VirtualUserHandle], shape_class=PlannedShape())
         self._load: ExecutorPool | Master
         self._runner: Runner
-        if order["expected"]:
-            expected = ExpectedMachines(**order["expected"])
-            self._load = self._runner = Master(self._environment, expected, self._deliver)
+        if order.expected:
+            self._load = self._runner = Master(self._environment, order.expected, self._deliver)
         else:
-            self._load = VirtualUserHandle.pool = ExecutorPool(timeline, order["executor"], self._deliver)
+            self._load = VirtualUserHandle.pool = ExecutorPool(order.timeline, order.load, self._deliver)
             self._runner = self._environment.create_local_runner()
-        self._order = {"timeline": order["timeline"], "executor": order["executor"]}
         self._web = None
-        if order["web_port"]:
-            self._web = self._environment.create_web_ui("127.0.0.1", order["web_port"])
+        if order.web_port:
+            self._web = self._environment.create_web_ui("127.0.0.1", order.web_port)
 
     def run(self) -> None:
         getting_ready = gevent.spawn(self._get_ready)
         try:
-            kind, fields = self._parent.receive()
-            if kind == "go":
-                self._go(fields["start_ns"])
+            message = self._parent.receive()
+            if isinstance(message, Go):
+                self._go(message.start_ns)
                 self._follow_changes()
         finally:
             getting_ready.kill()
@@ -100,61 +114,58 @@ class Conductor:
                 self._load.quit()
             if self._web:
                 self._web.stop()
-        self._parent.send("finished")
+        self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Until "quit": the timeline that steps have been moved to, because the load was steady."""
-        while True:
-            kind, fields = self._parent.receive()
-            if kind != "timeline":
-                return
-            PlannedShape.timeline = Timeline.from_dict(fields["timeline"])
+        """Until Quit: steps are moved when the load is steady."""
+        while isinstance(message := self._parent.receive(), NewTimeline):
+            PlannedShape.timeline = message.timeline
 
     def _get_ready(self) -> None:
-        machines: list[dict[str, Any]] = []
+        machines: list[LoadMachine] = []
         if isinstance(self._load, Master):
             try:
-                machines = self._load.gather(self._order)
+                machines = self._load.gather(self._order.timeline, self._order.load)
             except MachinesMissing as error:
-                self._tell("apart", why=str(error))
+                self._tell(Incomplete(str(error)))
                 return
-        self._tell("ready", machines=machines)
+        self._tell(Ready(machines))
 
     def _go(self, start_ns: int) -> None:
         PlannedShape.start_ns = start_ns
         self._load.go(start_ns)
         self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(lambda **_: self._tell("stopped"))
+        self._environment.events.test_stop.add_listener(lambda **_: self._tell(Stopped()))
 
-    def _deliver(self, kind: str, **fields: Any) -> None:
-        if kind == "users":
+    def _deliver(self, message: Message) -> None:
+        if isinstance(message, UsersHere):
             return  # Locust, who starts and stops them, knows
-        if kind == "report":
-            for row in fields["transactions"]:
+        if isinstance(message, Report):
+            for row in message.transactions:
                 feed(self._environment, row)
-        self._tell(kind, **fields)
+        self._tell(message)
 
-    def _tell(self, kind: str, **fields: Any) -> None:
+    def _tell(self, message: Message) -> None:
         with suppress(Closed):  # the parent has gone: `run` ends for that, too
-            self._parent.send(kind, **fields)
+            self._parent.send(message)
 
 
-def feed(environment: Environment, row: dict[str, Any]) -> None:
-    """Add a row of the `transactions` table to Locust's statistics, which know whole milliseconds."""
-    done = row["committed"] + row["rolled_back"]
+def feed(environment: Environment, row: TransactionRow) -> None:
+    """Add a row to Locust's statistics, which know whole milliseconds."""
+    done = row.committed + row.rolled_back
     now = int(time.time())
-    times = _as_locust_counts(row["latency"]) if done else {}
+    times = _as_locust_counts(row.latency)
     data: Any = {
-        "name": row["transaction"], "method": "SQL", "last_request_timestamp": time.time(), "start_time": time.time(),
-        "num_requests": done + row["failed"], "num_none_requests": 0, "num_failures": row["failed"],
-        "total_response_time": row["latency_us"] / 1000, "total_content_length": 0,
+        "name": row.transaction, "method": "SQL", "last_request_timestamp": time.time(), "start_time": time.time(),
+        "num_requests": done + row.failed, "num_none_requests": 0, "num_failures": row.failed,
+        "total_response_time": row.latency_us / 1000, "total_content_length": 0,
         "max_response_time": max(times, default=0), "min_response_time": min(times, default=None),
-        "response_times": times, "num_reqs_per_sec": {now: done + row["failed"]},
-        "num_fail_per_sec": {now: row["failed"]} if row["failed"] else {},
+        "response_times": times, "num_reqs_per_sec": {now: done + row.failed},
+        "num_fail_per_sec": {now: row.failed} if row.failed else {},
     }  # fmt: skip
     stats = environment.stats
     entry = StatsEntry.unserialize(data, stats)
-    for known in (stats.get(row["transaction"], "SQL"), stats.total):
+    for known in (stats.get(row.transaction, "SQL"), stats.total):
         known.extend(entry)
         _forget(known, before=now - KEPT_S)
 
@@ -166,25 +177,23 @@ def _forget(entry: StatsEntry, before: int) -> None:
             del counts[second]
 
 
-# Whole milliseconds with two significant digits, as StatsEntry.log keeps them, for every counter of a histogram.
+# Whole milliseconds with two significant digits, as StatsEntry.log keeps them, for every bucket of a histogram.
 _MILLISECONDS = hdr.VALUES_US / 1000
 _GRAIN = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(_MILLISECONDS, 1))) - 1)
 _ROUNDED = (np.round(_MILLISECONDS / _GRAIN) * _GRAIN).astype(int)
 
 
-def _as_locust_counts(blob: bytes) -> dict[int, int]:
-    counts = hdr.counts(blob)
-    used = np.flatnonzero(counts)
+def _as_locust_counts(histogram: hdr.Histogram) -> dict[int, int]:
+    used, counts = hdr.used(histogram)
     rounded, places = np.unique(_ROUNDED[used], return_inverse=True)
-    return dict(zip(rounded.tolist(), np.bincount(places, counts[used]).astype(int).tolist(), strict=True))
+    return dict(zip(rounded.tolist(), np.bincount(places, counts).astype(int).tolist(), strict=True))
 
 
 def main() -> None:
     logging.getLogger("locust").setLevel(logging.ERROR)
     parent = inherited_channel(sys.argv[1])
     try:
-        _, order = parent.receive()
-        Conductor(parent, order).run()
+        Conductor(parent, parent.receive()).run()
     except Closed:
         pass  # the parent has gone, and the executors go with us
 

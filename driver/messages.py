@@ -1,17 +1,329 @@
-"""Messages between our processes: length-prefixed msgpack over a socket pair."""
+"""Messages between our processes: tagged structs as MessagePack, length-prefixed over a socket pair.
+
+Every kind is a struct of its own; what arrives is checked against it, and anything else raises Malformed. Messages
+between load machines are the same structs, carried by Locust's connection (cluster/).
+"""
 
 import socket
 import struct
 import threading
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 
-import msgpack
+import msgspec
 
-_LENGTH = struct.Struct("!I")
+from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.pacing import Arrivals
+from stallmark.driver.tally import DeferredRow, ErrorRow, OwnIORow, TransactionRow, UserRow
+from stallmark.driver.timeline import Timeline
+
+
+class Message(msgspec.Struct, array_like=True, tag=True, forbid_unknown_fields=True):
+    """A message; its class is its kind."""
+
+
+# ---- Orders: what a process is to do -----------------------------------------------------------------------
+
+
+class LoadSpec(Message):
+    """What the users of one run execute, wherever they are.
+
+    `engine` is how to reach the server, which may hold a password: None in what is sent to another machine.
+    """
+
+    engine: str | None
+    workload: str
+    scale: dict[str, Any]
+    deck: dict[str, int]
+    call_timeout_s: float
+    locality: float = 0.0
+    repeat: int = 1
+
+
+class ConductorOrder(Message):
+    """From the controller. With `expected` the executors are on other machines."""
+
+    timeline: Timeline
+    load: LoadSpec
+    web_port: int | None = None
+    expected: ExpectedMachines | None = None
+
+
+class ExecutorOrder(Message):
+    """From the pool: `load`, and this executor's place among all of them.
+
+    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1, 0: there is
+    one alone.
+    """
+
+    load: LoadSpec
+    arrivals: Arrivals
+    seed: int
+    background_sessions: int
+    index: int = 0
+    number: int = 0
+    processes: int = 1
+    machine: int = 0
+    machines: int = 1
+
+
+class WorkerOrder(Message):
+    """From `stallmark worker`: the master to join, and how this machine reaches the server."""
+
+    host: str
+    port: int
+    engine: str
+
+
+class LoadOrder(Message):
+    """From the master to load machine `number` of `machines`."""
+
+    timeline: Timeline
+    load: LoadSpec
+    number: int
+    machines: int
+
+
+class Go(Message):
+    """The run's start, on the receiver's monotonic clock."""
+
+    start_ns: int
+
+
+class NewTimeline(Message):
+    timeline: Timeline
+
+
+class StartUser(Message):
+    user: int
+
+
+class StopUser(Message):
+    user: int
+
+
+class RateShare(Message):
+    """The share of open arrivals that comes to this executor."""
+
+    share: float
+
+
+class UsersElsewhere(Message):
+    """Users on the other load machines."""
+
+    users: int
+
+
+class Finish(Message):
+    """From the master: stop the users and tell what is left."""
+
+
+class Quit(Message):
+    pass
+
+
+# ---- Reports: what happens in an executor. `machine`: as in ExecutorOrder ----------------------------------
+
+
+class ExecutorReady(Message):
+    pass
+
+
+class Report(Message):
+    """Rows of the record's tables, each a part of its second."""
+
+    transactions: list[TransactionRow]
+    users: list[UserRow]
+    errors: list[ErrorRow]
+    deferred_queue: list[DeferredRow]
+    transaction_io: list[OwnIORow]
+
+
+class SessionLost(Message):
+    """A virtual user, or a background session (`user` None), has lost the server for good."""
+
+    user: int | None
+    message: str
+    machine: int = 0
+
+
+class Bye(Message):
+    """An executor's last message: transactions that did not end, arrivals nobody took up, and deferred ones left."""
+
+    unfinished: int
+    unserved: int
+    pending: int
+    machine: int = 0
+
+
+class ExecutorDied(Message):
+    """An executor ended unasked; `code` as `subprocess` has it."""
+
+    pid: int
+    code: int | None
+    machine: int = 0
+
+
+class ExecutorSilent(Message):
+    """An executor was killed because its last message did not come."""
+
+    machine: int = 0
+
+
+class UsersHere(Message):
+    """Users of this machine: sent when their number changes and arrivals have a rate."""
+
+    running: int
+    machine: int = 0
+
+
+# ---- From the conductor to the controller ------------------------------------------------------------------
+
+
+class LoadMachine(Message):
+    """A machine that executes a share of the load. `facts`: see `record.machine`."""
+
+    number: int
+    name: str
+    executors: int
+    clock_within_ms: float
+    facts: dict[str, Any]
+
+
+class Ready(Message):
+    """All executors are; without machines they are on this one."""
+
+    machines: list[LoadMachine] = []
+
+
+class Waiting(Message):
+    """For load machines: `arrived` of `wanted` are here."""
+
+    arrived: int
+    wanted: int
+
+
+class Refused(Message):
+    """A load machine, because of a difference."""
+
+    name: str
+    why: str
+
+
+class Incomplete(Message):
+    """The load machines are not all there, or not all ready."""
+
+    why: str
+
+
+class MachineLost(Message):
+    machine: int
+
+
+class MessagesLost(Message):
+    """Of a load machine."""
+
+    machine: int
+
+
+class ClocksCompared(Message):
+    """A load machine's clock at the end of the run, against the start."""
+
+    machine: int
+    within_ms: float
+
+
+class Stopped(Message):
+    """The users were, by the timeline's end or from the web page."""
+
+
+class Finished(Message):
+    """The process has nothing more to say."""
+
+
+# ---- Between the master and load machines, and from these to `stallmark worker` -----------------------------
+
+
+class Join(Message):
+    """A machine asks to take part. `agreed` must be the run's own facts, `facts` describe the machine."""
+
+    name: str
+    agreed: Mapping[str, Any]
+    facts: dict[str, Any]
+
+
+class ExecutorsReady(Message):
+    executors: int
+
+
+class Ping(Message):
+    sent_ns: int
+
+
+class Pong(Message):
+    sent_ns: int
+    seen_ns: int
+
+
+class Done(Message):
+    """All executors of a load machine have ended."""
+
+
+class UnknownHost(Message):
+    why: str
+
+
+class Connected(Message):
+    pass
+
+
+class Joined(Message):
+    number: int
+    machines: int
+
+
+class Unable(Message):
+    """The executors could not start on this machine."""
+
+
+class Begun(Message):
+    pass
+
+
+class MasterLost(Message):
+    pass
+
+
+# ---- The way they take --------------------------------------------------------------------------------------
 
 
 class Closed(Exception):
     """The other side has gone."""
+
+
+class Malformed(RuntimeError):
+    """What arrived is no message that this process knows."""
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: Any = msgspec.msgpack.Decoder(reduce(or_, Message.__subclasses__()))  # type: ignore[arg-type]
+
+
+def encode(message: Message) -> bytes:
+    return _ENCODER.encode(message)
+
+
+def decode(body: bytes) -> Any:
+    """Return the Message. Raises Malformed."""
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"{len(body)} bytes from another process are no message known here: {error}") from error
+
+
+_LENGTH = struct.Struct("!I")
 
 
 class Channel:
@@ -24,18 +336,19 @@ class Channel:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def send(self, kind: str, **fields: Any) -> None:
-        body = msgpack.packb((kind, fields))
+    def send(self, message: Message) -> None:
+        """Raises Closed."""
+        body = encode(message)
         with self._sending:
             try:
                 self._socket.sendall(_LENGTH.pack(len(body)) + body)
             except OSError as error:
                 raise Closed from error
 
-    def receive(self) -> tuple[str, dict[str, Any]]:
+    def receive(self) -> Any:
+        """Return the next Message. Raises Closed, and Malformed."""
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
-        kind, fields = msgpack.unpackb(self._exactly(length), strict_map_key=False)
-        return kind, fields
+        return decode(self._exactly(length))
 
     def close(self) -> None:
         self._socket.close()
@@ -54,7 +367,7 @@ class Channel:
 
 
 def inherited_channel(argument: str) -> Channel:
-    """The channel whose file descriptor a parent passed on the command line."""
+    """Return the channel whose file descriptor a parent passed on the command line."""
     connection = socket.socket(fileno=int(argument))
     connection.setblocking(True)  # a parent patched by gevent hands over a non-blocking one
     return Channel(connection)

@@ -1,9 +1,10 @@
-"""Aggregates samples per second and transaction type, so that executors send histograms and not samples."""
+"""Aggregate samples per second and transaction type, so that executors send histograms and not samples."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
@@ -11,12 +12,78 @@ from stallmark.engines.base import OwnIO
 from stallmark.record import histogram as hdr
 
 SECOND_NS = 1_000_000_000
-USER_SUMS = ("busy_us", "think_us", "lag_us")
 
 SAMPLE = np.dtype(
     [(name, np.int64) for name in ("transaction", "scheduled", "started", "ended", "free_since", "outcome", "retries")]
 )
 """A client's sample; times are monotonic ns."""
+
+
+class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A row of one of the record's tables, whose columns are its fields (record/schema.py), or a part of one."""
+
+    second: int
+
+    def columns(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(self)
+
+
+class TransactionRow(Row):
+    transaction: str
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    latency_us: int
+    service_us: int
+    latency: hdr.Histogram
+    service: hdr.Histogram
+
+    def columns(self) -> dict[str, Any]:
+        found = msgspec.structs.asdict(self)
+        for name in ("latency", "service"):
+            found |= hdr.columns(name, found.pop(name))
+        return found
+
+
+class UserRow(Row):
+    machine: int
+    executor: int
+    running: float = 0.0
+    busy_us: int = 0
+    think_us: int = 0
+    lag_us: int = 0
+    lag_max_us: int = 0
+    cpu_us: int = 0
+
+
+class DeferredRow(Row):
+    machine: int
+    executor: int
+    taken: int = 0
+    late_us: int = 0
+    late_max_us: int = 0
+    waiting: int = 0
+
+
+class OwnIORow(Row):
+    transaction: str
+    sampled: int
+    reads: int
+    read_bytes: int
+    hits: int
+    read_us: int | None
+    writes: int
+
+
+class ErrorRow(Row):
+    transaction: str
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+
 
 ENDED = list(SAMPLE.names or ()).index("ended")
 
@@ -26,8 +93,8 @@ def as_table(samples: Sequence[tuple]) -> np.ndarray:
     return np.array(samples, SAMPLE)
 
 
-def transaction_rows(samples: np.ndarray, names: Sequence[str], start_ns: int) -> list[dict[str, Any]]:
-    """Rows of the record's `transactions` table. `start_ns` is the run's start on the monotonic clock."""
+def transaction_rows(samples: np.ndarray, names: Sequence[str], start_ns: int) -> list[TransactionRow]:
+    """Count samples by second and transaction. `start_ns` is the run's start on the monotonic clock."""
     return [
         _transaction_row(second, name, group[group["transaction"] == index])
         for second, group in _by_second(samples, start_ns)
@@ -36,67 +103,91 @@ def transaction_rows(samples: np.ndarray, names: Sequence[str], start_ns: int) -
     ]
 
 
-def _transaction_row(second: int, name: str, group: np.ndarray) -> dict[str, Any]:
+def _transaction_row(second: int, name: str, group: np.ndarray) -> TransactionRow:
     done = group[group["outcome"] != GIVEN_UP]
     latency = (done["ended"] - done["scheduled"]) // 1000
     service = (done["ended"] - done["started"]) // 1000
-    encoded = hdr.encode(latency)
-    return {
-        "second": second,
-        "transaction": name,
-        "committed": int((done["outcome"] == COMMITTED).sum()),
-        "rolled_back": int((done["outcome"] == ROLLED_BACK).sum()),
-        "failed": len(group) - len(done),
-        "retries": int(group["retries"].sum()),
-        "latency_us": int(latency.sum()),
-        "service_us": int(service.sum()),
-        "latency": encoded,
-        "service": encoded if np.array_equal(latency, service) else hdr.encode(service),
-    }
+    return TransactionRow(
+        second,
+        name,
+        committed=int((done["outcome"] == COMMITTED).sum()),
+        rolled_back=int((done["outcome"] == ROLLED_BACK).sum()),
+        failed=len(group) - len(done),
+        retries=int(group["retries"].sum()),
+        latency_us=int(latency.sum()),
+        service_us=int(service.sum()),
+        latency=hdr.encode(latency),
+        service=hdr.encode(service),
+    )
 
 
-def user_rows(samples: np.ndarray, start_ns: int) -> dict[int, dict[str, Any]]:
-    """Per second: what the users' time was spent on, in µs. Keys as in the record's `users` table."""
-    rows: dict[int, dict[str, Any]] = defaultdict(lambda: dict.fromkeys(USER_SUMS, 0) | {"lag_max_us": 0})
+def user_rows(samples: np.ndarray, start_ns: int, machine: int = 0, executor: int = 0) -> dict[int, UserRow]:
+    """Add up by second what the users' time was spent on, in µs; a second without samples has a row when asked for."""
+    rows = _Rows(lambda second: UserRow(second, machine, executor))
     for second, group in _by_second(samples, start_ns):
         # A user still busy at the scheduled time was late because of the server; only the rest is our own lag.
         lag = (group["started"] - np.maximum(group["scheduled"], group["free_since"])) // 1000
         think = np.maximum(0, group["scheduled"] - group["free_since"]) // 1000
-        rows[second] = {
-            "busy_us": int((group["ended"] - group["started"]).sum() // 1000),
-            "think_us": int(think.sum()),
-            "lag_us": int(lag.sum()),
-            "lag_max_us": int(lag.max()),
-        }
+        row = rows[second]
+        row.busy_us = int((group["ended"] - group["started"]).sum() // 1000)
+        row.think_us, row.lag_us, row.lag_max_us = int(think.sum()), int(lag.sum()), int(lag.max())
     return rows
 
 
-def deferred_rows(attended: np.ndarray, waiting: dict[int, int], start_ns: int) -> list[dict[str, Any]]:
-    """Per second: how many tasks were taken up and how late, in µs. `waiting`: due and not taken, by second. Keys as in
-    the record's `deferred` table."""
-    rows: dict[int, dict[str, Any]] = defaultdict(lambda: {"taken": 0, "late_us": 0, "late_max_us": 0, "waiting": 0})
-    for second, count in waiting.items():
-        rows[second]["waiting"] = count
-    for second, group in _by_second(attended, start_ns):
+class _Rows(dict[int, UserRow]):
+    def __init__(self, make: Callable[[int], UserRow]):
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, second: int) -> UserRow:
+        row = self[second] = self._make(second)
+        return row
+
+
+def deferred_rows(
+    samples: np.ndarray, waiting: Mapping[int, int], start_ns: int, machine: int = 0, executor: int = 0
+) -> list[DeferredRow]:
+    """Count by second the tasks that background sessions took up, and how late, in µs. `waiting`: due and not taken."""
+    rows = {second: DeferredRow(second, machine, executor, waiting=count) for second, count in waiting.items()}
+    for second, group in _by_second(samples, start_ns):
         late = (group["started"] - group["scheduled"]) // 1000
-        rows[second] |= {"taken": len(group), "late_us": int(late.sum()), "late_max_us": int(late.max())}
-    return [{"second": second} | row for second, row in rows.items()]
+        row = rows.setdefault(second, DeferredRow(second, machine, executor))
+        row.taken, row.late_us, row.late_max_us = len(group), int(late.sum()), int(late.max())
+    return list(rows.values())
 
 
-def own_io_rows(looks: Iterable[tuple], names: Sequence[str], start_ns: int) -> list[dict[str, Any]]:
-    """Rows of the record's `transaction_io` table. A look: the transaction, when it ended, and what is in an OwnIO."""
+def own_io_rows(samples: Iterable[tuple], names: Sequence[str], start_ns: int) -> list[OwnIORow]:
+    """Add up samples of own I/O: the transaction, when it ended, and what is in an OwnIO."""
     groups: dict[tuple[int, int], list[OwnIO]] = defaultdict(list)
-    for index, ended, *io in looks:
+    for index, ended, *io in samples:
         groups[(ended - start_ns) // SECOND_NS, index].append(OwnIO(*io))
     return [
-        {"second": second, "transaction": names[index], "sampled": len(group)} | summed([io._asdict() for io in group])
+        OwnIORow(second, names[index], len(group), *map(_sum, zip(*group, strict=True)))  # type: ignore[arg-type]
         for (second, index), group in groups.items()
     ]
 
 
-def summed(rows: Sequence[dict[str, Any]], names: Sequence[str] = OwnIO._fields) -> dict[str, int | None]:
-    """By column; None where one of the rows has none."""
-    return {name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows) for name in names}
+def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
+    """Return one row of the parts that executors have sent of it."""
+    if len(rows) == 1:
+        return rows[0]
+    sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
+    return msgspec.structs.replace(
+        rows[0],
+        latency=hdr.merge([row.latency for row in rows]),
+        service=hdr.merge([row.service for row in rows]),
+        **{name: sum(getattr(row, name) for row in rows) for name in sums},
+    )
+
+
+def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
+    sums = ("sampled", *OwnIO._fields)
+    return msgspec.structs.replace(rows[0], **{name: _sum([getattr(row, name) for row in rows]) for name in sums})
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """None where one is not known."""
+    return None if None in values else sum(values)  # type: ignore[arg-type]
 
 
 def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
@@ -114,21 +205,20 @@ def _by_second(samples: np.ndarray, start_ns: int) -> Iterator[tuple[int, np.nda
         yield second, samples[seconds == second]
 
 
-def error_rows(failures: Iterable[Failure], start_ns: int) -> list[dict[str, Any]]:
-    """Rows of the record's `errors` table."""
+def error_rows(failures: Iterable[Failure], start_ns: int) -> list[ErrorRow]:
     groups: dict[tuple[int, str, str, str], list[Failure]] = defaultdict(list)
     for failure in failures:
         second = (failure.at - start_ns) // SECOND_NS
         groups[second, failure.transaction, failure.error.kind, failure.error.code].append(failure)
     return [
-        {
-            "second": second,
-            "transaction": transaction,
-            "error_class": str(kind),
-            "code": code,
-            "attempts": len(group),
-            "given_up": sum(failure.given_up for failure in group),
-            "message": group[0].error.message,
-        }
+        ErrorRow(
+            second,
+            transaction,
+            error_class=str(kind),
+            code=code,
+            attempts=len(group),
+            given_up=sum(failure.given_up for failure in group),
+            message=group[0].error.message,
+        )
         for (second, transaction, kind, code), group in groups.items()
     ]

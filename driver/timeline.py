@@ -2,9 +2,8 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stallmark.driver.pacing import Arrivals
 
@@ -47,14 +46,6 @@ class Timeline:
     """Sessions beside each user's, for what no user starts."""
     warm_up_limits: WarmUpLimits | None = None
     """Where steps wait for a steady state they are planned as if it came at the last moment."""
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "Timeline":
-        """The timeline that `dataclasses.asdict` made `fields` of, in another process."""
-        steps = tuple(Step(**step) for step in fields["steps"])
-        arrivals = Arrivals(**fields["arrivals"])
-        warm_up_limits = WarmUpLimits(**fields["warm_up_limits"]) if fields["warm_up_limits"] else None
-        return cls(steps, arrivals, fields["seed"], fields["background_per_user"], warm_up_limits)
 
     def measuring_from(self, index: int, second: float) -> "Timeline":
         """With step number `index` measured from that second on, for as long as planned; later steps follow it."""

@@ -3,10 +3,10 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from stallmark.driver.tally import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record.manifest import Waited
 
@@ -23,11 +23,10 @@ class SecondsSeen:
     done: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     latency_us: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, row: dict[str, Any]) -> None:
-        """A row of the `transactions` table, or a part of one."""
-        self.committed[row["second"]] += row["committed"]
-        self.done[row["second"]] += row["committed"] + row["rolled_back"]
-        self.latency_us[row["second"]] += row["latency_us"]
+    def add(self, row: TransactionRow) -> None:
+        self.committed[row.second] += row.committed
+        self.done[row.second] += row.committed + row.rolled_back
+        self.latency_us[row.second] += row.latency_us
 
     def throughput(self, begin: int, end: int) -> np.ndarray:
         """Committed in each of the seconds begin ≤ s < end."""

@@ -46,14 +46,14 @@ def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
     """
     own = _following(workload, deck_of(workload, None))
     if not own:
-        return workload.background_sessions
+        return workload.background.sessions_per_user
     more = sqrt(_following(workload, deck) / own)
-    return workload.background_sessions * max(more, FEWEST)
+    return workload.background.sessions_per_user * max(more, FEWEST)
 
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:
     """How many transactions follow for each that users start."""
-    return sum(deck[of.name] * each for of, each in workload.followers.values()) / sum(deck.values())
+    return sum(deck[of.name] * each for of, each in workload.background.followers.values()) / sum(deck.values())
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:

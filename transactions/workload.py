@@ -105,6 +105,20 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Background:
+    """Transactions that no virtual user starts, and the sessions that execute them."""
+
+    followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
+    """Transactions that follow from others (`WorkloadContext.post`): from which, and how many for each of it."""
+    timers: Mapping[type[Transaction], float] = field(default_factory=dict)
+    """Transactions that one process of all executes every so many seconds."""
+    sessions_per_user: float = 0.0
+    """For each virtual user who has the workload's own deck."""
+    executed_by: str = "the background sessions"
+    """These sessions in words."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """A workload by name. `version` is raised when generated data or procedures change."""
 
@@ -124,14 +138,7 @@ class Workload:
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
     share: Callable[[WorkloadContext], Any] = attrgetter("scale")
     """What the transactions of one process have in common; made before the load begins, and may ask the database."""
-    followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
-    """Transactions that others give rise to (`WorkloadContext.post`): of which, and how many for each of it."""
-    background_sessions: float = 0.0
-    """Sessions that execute followers and what the timers bring, for each virtual user who has this deck."""
-    attended_by: str = "the background sessions"
-    """These sessions in words."""
-    timers: Mapping[type[Transaction], float] = field(default_factory=dict)
-    """Transactions that one process of all executes every so many seconds."""
+    background: Background = Background()
     opening: type[Opening] | None = None
     primary: type[Transaction] | None = None
     """The one whose rate is the result; None: all count."""
@@ -155,7 +162,7 @@ class Workload:
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
         opening = (self.opening,) if self.opening else ()
-        return *self.deck, *self.followers, *self.timers, *opening
+        return *self.deck, *self.background.followers, *self.background.timers, *opening
 
     def procedures(self, dialect: str) -> str:
         """What is deployed for all transactions, in batches."""

@@ -1,4 +1,4 @@
-"""What the two sides of a load from several machines agree on before it begins: who belongs to it, and what time it is.
+"""Agree on a load from several machines before it begins: which machines belong to it, and how their clocks differ.
 
 Nothing here depends on Locust or gevent.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STALLMARK = "stallmark"
-"""The type of all our messages among Locust's: a kind, and fields, as between our own processes."""
+"""The type of our messages among Locust's: a body, as between our own processes, and a worker's count of them."""
 
 MASTER_PORT = 5557  # Locust's own
 

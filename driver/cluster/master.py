@@ -1,6 +1,6 @@
 """A load from several machines, seen from the one that collects: Locust's master, which runs no users itself.
 
-Load machines (load_worker.py) join and are refused or taken, their clocks are compared with ours, and executors there
+load machines (worker.py) join and are refused or taken, their clocks are compared with ours, and executors there
 do the work. Who does not belong to the run, because it has enough or has begun, gets no answer and asks again: it
 waits for the next one. Nothing that is sent holds a URL or a password, because Locust's connection is not encrypted.
 """
@@ -8,9 +8,9 @@ waits for the next one. Nothing that is sent holds a URL or a password, because 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns
-from typing import Any
 
 import gevent
+import msgspec
 from gevent.event import Event
 from gevent.queue import Queue
 from locust.env import Environment
@@ -19,8 +19,32 @@ from locust.runners import STATE_MISSING, MasterRunner
 
 from stallmark.driver.cluster.join import STALLMARK, ClockOffset, ExpectedMachines, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
+from stallmark.driver.messages import (
+    ClocksCompared,
+    Done,
+    ExecutorsReady,
+    Finish,
+    Go,
+    Join,
+    LoadMachine,
+    LoadOrder,
+    LoadSpec,
+    MachineLost,
+    MessagesLost,
+    Ping,
+    Pong,
+    Refused,
+    Report,
+    UsersElsewhere,
+    UsersHere,
+    Waiting,
+    decode,
+    encode,
+)
+from stallmark.driver.messages import Message as OurMessage
+from stallmark.driver.timeline import Timeline
 
-READY_WITHIN_S = 50  # below `drive.READY_LIMIT_S`
+READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
 EXCHANGES = 10  # with each machine, to compare clocks
 ANSWER_WITHIN_S = 2
 LINGER_MS = 500  # for what a machine that has gone would still be sent
@@ -35,7 +59,7 @@ class Machine:
     """One that was taken. `number` counts from 1 when all are there."""
 
     id: str
-    facts: dict[str, Any]
+    join: Join
     number: int = 0
     executors: int = 0
     running: int = 0
@@ -48,10 +72,10 @@ class Machine:
 
 
 class Master(MasterRunner):
-    """`deliver(kind, **fields)` gets what the executors of all machines send. Besides: "refused" and "waiting" until
-    all have come, "lost machine" when one is gone, "gap" when messages of one are missing, "clocks" at the end."""
+    """Deliver what the executors of all machines report. Besides: Refused and Waiting until all have come, MachineLost
+    when one is gone, MessagesLost when messages of one are missing, ClocksCompared at the end."""
 
-    def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[..., None]):
+    def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[[OurMessage], None]):
         self._expected = expected
         self._deliver = deliver
         self._machines: dict[str, Machine] = {}
@@ -68,12 +92,12 @@ class Master(MasterRunner):
             return
         super().handle_message(client_id, msg)
 
-    def gather(self, order: dict[str, Any]) -> list[dict[str, Any]]:
+    def gather(self, timeline: Timeline, load: LoadSpec) -> list[LoadMachine]:
         """Wait until all machines are there and their executors are ready. Raises MachinesMissing."""
         self._wait_for_all()
         for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):
             machine.number = number
-            self._send(machine, "order", **order, number=number, of=self._expected.count)
+            self._send(machine, LoadOrder(timeline, load, number, self._expected.count))
         self.greenlet.spawn(self._watch)
         machines = sorted(self._machines.values(), key=lambda m: m.number)
         gevent.wait([machine.ready for machine in machines], timeout=READY_WITHIN_S)
@@ -87,7 +111,7 @@ class Master(MasterRunner):
 
     def go(self, start_ns: int) -> None:
         for machine in self._machines.values():
-            self._send(machine, "go", start_ns=start_ns + machine.clock.offset_ns)
+            self._send(machine, Go(start_ns + machine.clock.offset_ns))
 
     def stop(self, send_stop_to_client: bool = True) -> None:
         self._tell_of_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
@@ -100,7 +124,7 @@ class Master(MasterRunner):
         machines = [machine for machine in self._machines.values() if not machine.lost]
         self._tell_of_clocks([machine for machine in machines if machine.ready.is_set()])
         for machine in machines:
-            self._send(machine, "finish")
+            self._send(machine, Finish())
         gevent.wait([machine.done for machine in machines], timeout=LAST_WORD_S + 3)
         super().quit()
         self.server.close(linger=LINGER_MS)
@@ -117,7 +141,7 @@ class Master(MasterRunner):
                 )
             if waited_s > ANSWER_WITHIN_S and said != len(here):
                 said = len(here)
-                self._deliver("waiting", came=said, wanted=wanted)
+                self._deliver(Waiting(said, wanted))
             gevent.sleep(0.05)
         self._all_there.set()
         for stranger in set(self.clients) - set(self._machines):
@@ -140,7 +164,7 @@ class Master(MasterRunner):
         for machine in self._machines.values():
             if not machine.lost and self._is_lost(machine):
                 machine.lost = True
-                self._deliver("lost machine", machine=machine.number)
+                self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: Machine) -> bool:
         """It has taken its leave, or not been heard of for several seconds."""
@@ -148,45 +172,49 @@ class Master(MasterRunner):
         return node is None or node.state == STATE_MISSING
 
     def _receive(self, environment: Environment, msg: Message) -> None:
-        kind, fields = msg.data["kind"], msg.data["fields"]
+        message = decode(msg.data["body"])
         if machine := self._machines.get(msg.node_id):
             machine.received += 1
             if msg.data["count"] != machine.received:
-                self._deliver("gap", machine=machine.number)
-            self._hear(machine, kind, fields)
-        elif kind == "join" and not self._all_there.is_set():
-            self._judge(msg.node_id, **fields)
+                self._deliver(MessagesLost(machine.number))
+            self._hear(machine, message)
+        elif isinstance(message, Join) and not self._all_there.is_set():
+            self._judge(msg.node_id, message)
 
-    def _judge(self, id: str, name: str, facts: dict[str, Any], **about: Any) -> None:
-        if why := refusal(self._expected.facts, facts):
-            self._deliver("refused", name=name, why=why)
-            self.send_message(STALLMARK, {"kind": "refused", "fields": {"why": why}}, client_id=id)
+    def _judge(self, id: str, join: Join) -> None:
+        if why := refusal(self._expected.facts, join.agreed):
+            refused = Refused(join.name, why)
+            self._deliver(refused)
+            self.send_message(STALLMARK, {"body": encode(refused)}, client_id=id)
             self.clients.pop(id, None)
         elif len(self._machines) < self._expected.count:
-            self._machines[id] = Machine(id, {"name": name} | about, received=1)
+            self._machines[id] = Machine(id, join, received=1)
 
-    def _hear(self, machine: Machine, kind: str, fields: dict[str, Any]) -> None:
-        if kind == "ready":
-            machine.executors = fields["executors"]
-            machine.ready.set()
-        elif kind == "pong":
-            machine.pongs.put((fields["sent_ns"], fields["seen_ns"], monotonic_ns()))
-        elif kind == "users":
-            machine.running = fields["running"]
-            everywhere = sum(each.running for each in self._machines.values())
-            for each in self._machines.values():
-                self._send(each, "elsewhere", users=everywhere - each.running)
-        elif kind == "done":
-            machine.done.set()
-        else:
-            self._deliver(kind, **fields, machine=machine.number)
+    def _hear(self, machine: Machine, message: OurMessage) -> None:
+        match message:
+            case ExecutorsReady(executors):
+                machine.executors = executors
+                machine.ready.set()
+            case Pong(sent_ns, seen_ns):
+                machine.pongs.put((sent_ns, seen_ns, monotonic_ns()))
+            case UsersHere(running):
+                machine.running = running
+                everywhere = sum(each.running for each in self._machines.values())
+                for each in self._machines.values():
+                    self._send(each, UsersElsewhere(everywhere - each.running))
+            case Done():
+                machine.done.set()
+            case Report():
+                self._deliver(message)  # its rows name the machine
+            case _:
+                self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
     def _compare_clocks(self, machine: Machine) -> ClockOffset | None:
         """None when the machine does not answer."""
         exchanges = []
         with gevent.Timeout(ANSWER_WITHIN_S, False):
             for _ in range(EXCHANGES):
-                self._send(machine, "ping", sent_ns=monotonic_ns())
+                self._send(machine, Ping(monotonic_ns()))
                 exchanges.append(machine.pongs.get())
         return ClockOffset.compare(exchanges) if exchanges else None
 
@@ -198,15 +226,11 @@ class Master(MasterRunner):
             if now := greenlet.value:
                 within_ns = abs(now.offset_ns - machine.clock.offset_ns) + now.within_ns
                 within_ns = max(within_ns, machine.clock.within_ns)
-                self._deliver("clocks", machine=machine.number, within_ms=round(within_ns / 1e6, 3))
+                self._deliver(ClocksCompared(machine.number, round(within_ns / 1e6, 3)))
 
-    def _described(self, machine: Machine) -> dict[str, Any]:
-        return {
-            "number": machine.number,
-            "executors": machine.executors,
-            "clock_within_ms": round(machine.clock.within_ns / 1e6, 3),
-            **machine.facts,
-        }
+    def _described(self, machine: Machine) -> LoadMachine:
+        within_ms = round(machine.clock.within_ns / 1e6, 3)
+        return LoadMachine(machine.number, machine.join.name, machine.executors, within_ms, machine.join.facts)
 
-    def _send(self, machine: Machine, kind: str, **fields: Any) -> None:
-        self.send_message(STALLMARK, {"kind": kind, "fields": fields}, client_id=machine.id)
+    def _send(self, machine: Machine, message: OurMessage) -> None:
+        self.send_message(STALLMARK, {"body": encode(message)}, client_id=machine.id)

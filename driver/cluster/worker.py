@@ -1,4 +1,4 @@
-"""A load machine's part of one run: Locust's worker, with the executors of this machine.
+"""A load machine's share of one run: Locust's worker, with the executors of this machine.
 
 Run as `python -m stallmark.driver.cluster.worker FD`, because Locust patches the standard library of its process. It
 waits for a master for as long as its parent lives, and ends with the run, with the parent, or with the master.
@@ -14,14 +14,40 @@ from contextlib import suppress
 from typing import Any
 
 import gevent
+import msgspec
 from locust.env import Environment
 from locust.exception import RPCError
 from locust.rpc import Message
 
 from stallmark.driver.cluster.join import STALLMARK, ThisMachine
 from stallmark.driver.executor_pool import ExecutorPool
-from stallmark.driver.messages import Channel, Closed, inherited_channel
-from stallmark.driver.timeline import Timeline
+from stallmark.driver.messages import (
+    Begun,
+    Channel,
+    Closed,
+    Connected,
+    Done,
+    ExecutorsReady,
+    Finish,
+    Finished,
+    Go,
+    Join,
+    Joined,
+    LoadOrder,
+    MasterLost,
+    Ping,
+    Pong,
+    Quit,
+    Refused,
+    Unable,
+    UnknownHost,
+    UsersElsewhere,
+    WorkerOrder,
+    decode,
+    encode,
+    inherited_channel,
+)
+from stallmark.driver.messages import Message as OurMessage
 
 MASTER_SILENT_S = 8  # Locust itself would go on for a minute, and the load with it
 RELEASED_WITHIN_S = 5
@@ -29,31 +55,31 @@ LINGER_MS = 500
 
 
 class LoadWorker:
-    """From the moment a master has answered. The parent says who we are ("facts") and hears how it goes."""
+    """Serve the master that has answered. The parent tells what this machine is (Join) and hears how it goes."""
 
-    def __init__(self, parent: Channel, order: dict[str, Any]):
+    def __init__(self, parent: Channel, order: WorkerOrder):
         self._parent = parent
-        self._engine: str = order["engine"]
+        self._engine = order.engine
         # Without options Locust would read those of its own command line, from files and the environment.
         options = Namespace(web_base_path="")
         self._environment = Environment(user_classes=[VirtualUserHandle], parsed_options=options)
         self._pool: ExecutorPool | None = None
         self._sent = 0
         self._silent_s = 0
-        self._runner = self._environment.create_worker_runner(order["host"], order["port"])
+        self._runner = self._environment.create_worker_runner(order.host, order.port)
         self._runner.register_message(STALLMARK, self._receive)
         self._environment.events.heartbeat_received.add_listener(self._heard)
 
     def serve(self) -> None:
         """Until the master releases us, or is not heard of any more."""
-        self._tell_parent("connected")
+        self._tell_parent(Connected())
         watch = gevent.spawn(self._watch)
         self._runner.greenlet.join()
         watch.kill()
         self.leave()
 
-    def join(self, fields: dict[str, Any]) -> None:
-        self._tell_master("join", **fields)
+    def join(self, join: Join) -> None:
+        self._tell_master(join)
 
     def leave(self) -> None:
         """End the load here, whatever the master thinks of it."""
@@ -64,36 +90,36 @@ class LoadWorker:
         self._runner.client.close(linger=LINGER_MS)
 
     def _receive(self, environment: Environment, msg: Message) -> None:
-        kind, fields = msg.data["kind"], msg.data["fields"]
-        if kind == "order":
-            gevent.spawn(self._get_ready, **fields)
-        elif kind == "refused":
-            self._tell_parent("refused", **fields)
-        elif kind == "ping":
-            self._tell_master("pong", **fields, seen_ns=time.monotonic_ns())
-        elif kind == "finish":
-            gevent.spawn(self._finish)
-        elif self._pool and kind == "go":
-            self._pool.go(fields["start_ns"])
-            self._tell_parent("begun")
-        elif self._pool and kind == "elsewhere":
-            self._pool.note_elsewhere(fields["users"])
+        match decode(msg.data["body"]):
+            case LoadOrder() as order:
+                gevent.spawn(self._get_ready, order)
+            case Refused() as refused:
+                self._tell_parent(refused)
+            case Ping(sent_ns):
+                self._tell_master(Pong(sent_ns, time.monotonic_ns()))
+            case Finish():
+                gevent.spawn(self._finish)
+            case Go(start_ns) if self._pool:
+                self._pool.go(start_ns)
+                self._tell_parent(Begun())
+            case UsersElsewhere(users) if self._pool:
+                self._pool.note_elsewhere(users)
 
-    def _get_ready(self, timeline: dict, executor: dict, number: int, of: int) -> None:
-        here, load = ThisMachine(number, of), Timeline.from_dict(timeline)
+    def _get_ready(self, order: LoadOrder) -> None:
+        load = msgspec.structs.replace(order.load, engine=self._engine)
         try:
-            pool = ExecutorPool(load, executor | {"engine": self._engine}, self._tell_master, here)
+            pool = ExecutorPool(order.timeline, load, self._tell_master, ThisMachine(order.number, order.machines))
         except Closed:
-            self._tell_parent("unable")
+            self._tell_parent(Unable())
             return
         self._pool = VirtualUserHandle.pool = pool
-        self._tell_parent("ready", number=number, of=of)
-        self._tell_master("ready", executors=load.executors(of))
+        self._tell_parent(Joined(order.number, order.machines))
+        self._tell_master(ExecutorsReady(order.timeline.executors(order.machines)))
 
     def _finish(self) -> None:
         self._runner.stop()
         self._end_load()
-        self._tell_master("done")
+        self._tell_master(Done())
         gevent.sleep(RELEASED_WITHIN_S)  # the master's "quit" comes in between
         self._runner.quit()
 
@@ -110,32 +136,32 @@ class LoadWorker:
         while self._silent_s < MASTER_SILENT_S:
             gevent.sleep(1)
             self._silent_s += 1
-        self._tell_parent("alone")
+        self._tell_parent(MasterLost())
         self._runner.quit()
 
-    def _tell_master(self, kind: str, **fields: Any) -> None:
+    def _tell_master(self, message: OurMessage) -> None:
         """Messages are counted, so that the master notices when one is missing."""
         self._sent += 1
         try:
-            self._runner.send_message(STALLMARK, {"kind": kind, "fields": fields, "count": self._sent})
+            self._runner.send_message(STALLMARK, {"body": encode(message), "count": self._sent})
         except RPCError:
             self._runner.quit()
 
-    def _tell_parent(self, kind: str, **fields: Any) -> None:
+    def _tell_parent(self, message: OurMessage) -> None:
         with suppress(Closed):
-            self._parent.send(kind, **fields)
+            self._parent.send(message)
 
 
-def _connect(parent: Channel, order: dict[str, Any]) -> LoadWorker:
-    """Waits for the master's name to be known, and for its answer: both may come long after us."""
+def _connect(parent: Channel, order: WorkerOrder) -> LoadWorker:
+    """Wait until the master's name is known, and until it answers: both may come long after us."""
     said = False
     while True:
         try:
-            socket.getaddrinfo(order["host"], order["port"])
+            socket.getaddrinfo(order.host, order.port)
             return LoadWorker(parent, order)
         except socket.gaierror as error:
             if not said:
-                parent.send("unknown", why=error.strerror)
+                parent.send(UnknownHost(error.strerror or str(error)))
                 said = True
             gevent.sleep(1)
         except ConnectionError:  # no answer, for minutes: Locust gives up, we do not
@@ -151,21 +177,20 @@ def main() -> None:
         nonlocal worker
         worker = _connect(parent, order)
         worker.serve()
-        parent.send("finished")
+        parent.send(Finished())
 
     with suppress(Closed):
-        # Stopped at once, the parent may say "quit" before it has given the order.
-        while (message := parent.receive())[0] != "quit":
-            kind, fields = message
-            if kind == "order":
-                order = fields
+        # Stopped at once, the parent may say Quit before it has given the order.
+        while not isinstance(message := parent.receive(), Quit):
+            if isinstance(message, WorkerOrder):
+                order = message
                 working = gevent.spawn(work)
-            elif worker and kind == "facts":
-                worker.join(fields)
+            elif worker and isinstance(message, Join):
+                worker.join(message)
     if worker and not working.dead:
         worker.leave()
     with suppress(Closed):
-        parent.send("finished")
+        parent.send(Finished())
 
 
 if __name__ == "__main__":

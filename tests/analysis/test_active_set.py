@@ -10,6 +10,7 @@ from support.synthetic import BLOCK, MIB, Truth, make_run
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise, summarise_run
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record, find_records
 
@@ -99,14 +100,14 @@ def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
     moved = 35 * 50 * 2 * BLOCK
     assert active.at_most_bytes == pytest.approx(moved, rel=0.25) and active.at_most_bytes > 0.9 * moved
     [warning] = active.warnings
-    assert " at most) fits into the array’s DRAM (64\u00a0MiB)" in warning and "its DRAM was measured" in warning
+    assert warning.kind == ReadKind.ACTIVE_FITS_DRAM and warning.facts["at_most"]
 
 
 def test_no_more_than_the_database_is_active(tmp_path):
     truth = Truth(database_bytes=20 * MIB, pool_bytes=8 * MIB, **REAL)
     active = step_of(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).active
     assert active and active.at_most_bytes == 20 * MIB
-    assert "fits wholly into the flash cache (64\u00a0MiB)" in active.warnings[0]
+    assert [one.kind for one in active.warnings] == [ReadKind.ACTIVE_FITS_FLASH]
 
 
 def test_without_an_array_described_nobody_is_warned(tmp_path):

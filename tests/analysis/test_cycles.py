@@ -11,7 +11,7 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.steady.cycles import Marks, marks_of_counter, marks_of_writes, over_whole_cycles
+from stallmark.analysis.steady.cycles import CycleKind, Marks, marks_of_counter, marks_of_writes, over_whole_cycles
 from stallmark.record.reader import Record
 
 MEASURED = Interval(0, 100, 400, 300.0, False)
@@ -34,7 +34,7 @@ def test_figures_are_over_the_whole_cycles():
     assert (found.begin, found.end) == (111, 321)
     assert found.cycles.whole and found.cycles.count == 3 and found.cycles.mean_s == pytest.approx(70)
     assert found.planned_s == 300 and not found.cut
-    assert "3 whole checkpoint cycles" in found.cycles.sentence and "210 s of the 300 s" in found.cycles.sentence
+    assert found.cycles.finding.kind == CycleKind.WHOLE
 
 
 @pytest.mark.parametrize("seen", [(), (200.5,), (150.5, 250.5), (150.5, 250.5, 350.5)])
@@ -42,13 +42,13 @@ def test_fewer_than_three_leave_the_interval_as_it_is(seen):
     found = over_whole_cycles(MEASURED, marks(*seen))
     assert (found.begin, found.end) == (100, 400)
     assert found.cycles.count == max(len(seen) - 1, 0) and not found.cycles.whole
-    assert "at least 3" in found.cycles.sentence
+    assert found.cycles.finding.kind == CycleKind.TOO_FEW
 
 
 def test_checkpoints_that_come_together_are_no_cycles():
     found = over_whole_cycles(MEASURED, marks(110.5, 120.5, 130.5, 145.5))
     assert (found.begin, found.end) == (100, 400)
-    assert found.cycles.count == 3 and "too irregularly" in found.cycles.sentence
+    assert found.cycles.count == 3 and found.cycles.finding.kind == CycleKind.IRREGULAR
 
 
 def test_where_checkpoints_are_not_known_nothing_is_said_of_them():

@@ -166,7 +166,7 @@ def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(tmp_path, clock_s):
     (run,) = attached(tmp_path, external_files.perfmon, clock_s=clock_s).runs
     (source,) = run.foreign
     lag = round(-clock_s)
-    assert f"moved by {lag:+d} s" in source.hint and f"--offset {lag}s" in source.hint
+    assert (source.hint.facts["lag_s"], source.hint.facts["offset_s"]) == (lag, lag)
     assert source.offset_s == 0
     assert abs(source.counters[0].correlation.r) < 0.4
 
@@ -200,7 +200,7 @@ def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
 def test_for_machines_without_the_samples(tmp_path):
     text = json.dumps(experiment_in_json(attached(tmp_path, external_files.perfmon, clock_s=12)))
     (source,) = json.loads(text)["runs"][0]["foreign"]
-    assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]
+    assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]["sentence"]
     assert source["counters"][0].keys() == {
         "kind", "name", "instance", "unit", "mean", "correlation",
     }  # fmt: skip

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.probe.precondition import preconditioned, steady
-from stallmark.record.manifest import Precondition
+from stallmark.analysis.probe.precondition import steady
 from stallmark.stats.thresholds import STEADY_ROUNDS
 
 latencies = st.floats(0.01, 1000)
@@ -38,11 +37,3 @@ def _near_the_slope(rounds):
 
     slope = abs(np.polyfit(np.arange(STEADY_ROUNDS), rounds, 1)[0]) * (STEADY_ROUNDS - 1)
     return abs(slope - 0.1 * np.mean(rounds)) < 1e-6
-
-
-def test_the_record_says_what_was_done():
-    done = Precondition(size_bytes=1 << 30, round_s=60, rounds_ms=(4.0, 2.0), steady=False)
-    assert preconditioned(done) == (
-        "A file of 1\u00a0GiB was filled and overwritten at random in rounds of 60 s: writes were not steady after 2 "
-        "rounds, and it was measured all the same (4.00 ms per write in the first, 2.00 in the last)."
-    )

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.probe.beside_database import Achieved, achieved_of, beside
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.record.probe import Pattern
 
 
@@ -18,10 +19,7 @@ def test_between_two_steps_it_is_interpolated():
     found = beside(raw, reads(1000, 8), emulated=False)
     assert (found.outstanding, found.raw_iops, found.raw_ms) == pytest.approx((8, 1200, 6.667), rel=1e-3)
     assert found.share == pytest.approx(1000 / 1200)
-    assert found.sentence == (
-        "The database had 1,000 reads per second at 8.00 ms; raw storage gives 1,200 at the same 8.00 outstanding (8 "
-        "KiB random read), 6.67 ms each: the database achieved 83 % of it."
-    )
+    assert found.finding.kind == ProbeKind.ACHIEVED
 
 
 @settings(max_examples=30)
@@ -43,7 +41,7 @@ def test_with_less_than_one_outstanding_a_read_takes_as_long_as_one_alone():
 def test_beyond_the_probe_nothing_is_guessed():
     found = beside(probe(step(1, 200), step(8, 1000)), reads(2000, 20), emulated=False)
     assert (found.raw_iops, found.raw_ms, found.share) == (None, None, None)
-    assert "the probe knows up to 8 outstanding, where raw storage gives 1,000" in found.sentence
+    assert (found.finding.facts["most_outstanding"], found.finding.facts["raw_reads_per_s"]) == (8, 1000)
     below = beside(probe(step(4, 200)), reads(50, 4), emulated=False)
     assert below.raw_iops is None
 
@@ -58,25 +56,22 @@ def test_the_block_size_nearest_to_its_own_is_taken():
 @pytest.mark.parametrize("emulated", [True, False])
 def test_emulated_and_real_are_not_set_beside_each_other(emulated):
     found = beside(probe(step(1, 200), emulated=not emulated), reads(100, 5), emulated=emulated)
-    assert found.raw_iops is None and "the two are not set beside each other" in found.sentence
+    assert found.raw_iops is None and found.finding.kind == ProbeKind.OTHER_DEVICE
 
 
 def test_a_probe_that_the_arrays_memory_could_hold_is_no_measure_of_its_disks():
     """On a file of 1 GiB."""
     raw = probe(step(1, 200), step(8, 1200))
     cautioned = beside(raw, reads(100, 10), emulated=False, dram_bytes=8 << 30)
-    assert cautioned.share and cautioned.caution and "slower than that: the probe's file" in cautioned.caution
+    assert cautioned.share and cautioned.caution.facts["why"].kind == ProbeKind.FITS_DRAM
     assert beside(raw, reads(100, 10), emulated=False, dram_bytes=1 << 29).caution is None
     assert beside(raw, reads(100, 10), emulated=True, dram_bytes=8 << 30).caution is None, "nothing to doubt"
 
 
 def test_a_probe_without_random_reads_says_so():
     found = beside(probe(step(1, 900, pattern=STREAM)), reads(100, 5), emulated=False)
-    assert found.pattern is None and "no random reads" in found.sentence
+    assert found.pattern is None and found.finding.kind == ProbeKind.NO_RANDOM_READS
 
 
-def test_a_step_without_reads_achieved_nothing_to_compare(monkeypatch):
-    class Step:
-        data_io = None
-
-    assert achieved_of(Step()) is None
+def test_a_step_without_reads_achieved_nothing_to_compare():
+    assert achieved_of(None) is None

@@ -1,6 +1,5 @@
 """Two probes: drifted, the same, or not to be told; never by more than they know."""
 
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -12,6 +11,7 @@ from support.probes import NOISE, READ, STREAM, probe
 from support.probes import step as any_step
 
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, _batches, drift
+from stallmark.analysis.probe.kinds import ProbeKind
 
 step = partial(any_step, scatter=NOISE)
 
@@ -29,10 +29,8 @@ def test_the_interval_decides(after, verdict):
 
 def test_a_drift_names_its_step():
     found = drift(probe(step(1, 200), step(8, 1000)), probe(step(1, 202), step(8, 700)))
-    assert found.sentence == (
-        "Raw storage is not as it was: 8 KiB random read at 8 outstanding went from 1,000 to 700 I/Os per second (8.00 "
-        "to 11.4 ms), more than the 10 % that are let pass: what lies between is not comparable."
-    )
+    [went] = found.finding.facts["steps"]
+    assert (went["outstanding"], went["before_iops"], went["after_iops"]) == (8, 1000, 700)
     assert [row.verdict for row in found.rows] == [SAME, DRIFTED]
 
 
@@ -40,7 +38,7 @@ def test_one_that_cannot_be_told_leaves_the_whole_open():
     shaken = step(1, 200, scatter=(0.3, 0.5, 1.0, 2.2, 0.9, 0.2, 1.9))
     again = step(1, 200, scatter=(1.9, 0.3, 2.2, 0.2, 0.5, 1.0, 0.9))
     found = drift(probe(shaken, step(8, 1000)), probe(again, step(8, 1000)))
-    assert found.verdict == UNKNOWN and "changed by between −" in found.sentence
+    assert found.finding.kind == ProbeKind.DRIFT_UNKNOWN and found.finding.facts["steps"][0]["low"] < 1
 
 
 def test_a_cache_that_warms_under_both_is_no_scatter():
@@ -89,18 +87,18 @@ def test_a_fall_by_a_quarter_is_seen(seed):
 
 
 @pytest.mark.parametrize(
-    ("after", "words"),
+    ("after", "kind"),
     [
-        (probe(step(1, 200), emulated=True), "mix up the real device before and an emulated one after"),
-        (probe(step(1, 200), how="psync"), r"differ in program \(libaio, psync\)"),
-        (probe(step(1, 200), file_bytes=2**28), "differ in size of file"),
-        (probe(step(1, 200, pattern=STREAM)), "have no step in common"),
+        (probe(step(1, 200), emulated=True), ProbeKind.MIXED_DEVICES),
+        (probe(step(1, 200), how="psync"), ProbeKind.DIFFERENT_PROBES),
+        (probe(step(1, 200), file_bytes=2**28), ProbeKind.DIFFERENT_PROBES),
+        (probe(step(1, 200, pattern=STREAM)), ProbeKind.NO_COMMON_STEP),
     ],
 )
-def test_different_probes_are_not_compared(after, words):
+def test_different_probes_are_not_compared(after, kind):
     found = drift(probe(step(1, 200)), after)
     assert found.verdict == UNKNOWN and not found.rows
-    assert re.search(words, found.sentence)
+    assert found.finding.kind == kind
 
 
 @pytest.mark.parametrize(
@@ -117,7 +115,7 @@ def test_what_the_arrays_memory_may_have_answered_is_no_proof(rates, dram, verdi
     found = drift(*(probe(step(8, rate)) for rate in rates), dram)
     assert found.verdict == verdict and [row.verdict for row in found.rows] == [verdict]
     if verdict == UNKNOWN:
-        assert re.search("file of 1.GiB fits into the array's DRAM .8.GiB", found.sentence)
+        assert found.finding.facts["why"].facts == {"file_bytes": 1 << 30, "dram_bytes": dram}
     emulated = [probe(step(8, rate), emulated=True) for rate in (1000, 1010)]
     assert drift(*emulated, dram).verdict == SAME, "no model has memory"
 
@@ -143,7 +141,7 @@ def test_a_probe_with_a_step_more_is_compared_in_what_both_have():
 def test_without_windows_nothing_is_known():
     silent = probe(any_step(1, 200))
     found = drift(silent, silent)
-    assert found.verdict == UNKNOWN and "how 8 KiB random read at 1 outstanding scatters is not known" in found.sentence
+    assert found.verdict == UNKNOWN and found.finding.facts["steps"][0]["low"] is None
 
 
 def test_a_window_in_which_nothing_ended_is_put_together_with_others():

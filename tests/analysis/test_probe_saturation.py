@@ -13,6 +13,8 @@ from support.array_model import READ as ARRAY_READ
 from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
+from stallmark.analysis.finding import info
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import is_unstable, overall, saturation, saturations
 from stallmark.storage.emulator import ArrayModel
 
@@ -56,10 +58,7 @@ def test_beyond_a_knee_no_doubling_brings_a_quarter(rates):
 def test_falling_rates_are_a_collapse():
     found = saturation(READ, [step(n, rate) for n, rate in zip(DEPTHS, (300, 500, 480, 390, 200, 90), strict=True)])
     assert (found.knee, found.collapse) == (2, 8)
-    assert found.sentence == (
-        "8 KiB random read saturates at 2 outstanding: 500 I/Os per second, 4.00 ms each; at 8 it collapses: 390 I/Os "
-        "per second, after 500 with fewer."
-    )
+    assert found.because == info(ProbeKind.COLLAPSED_RATE, iops=390, best_iops=500)
 
 
 def test_a_few_percent_less_are_none():
@@ -71,7 +70,7 @@ def test_a_tail_that_outgrows_the_queue_is_a_collapse(p99, collapse):
     steps = [step(4, 1000, p99=20), step(8, 1000, p99=40), step(16, 1000, p99=p99)]
     found = saturation(READ, steps)
     assert (found.knee, found.collapse) == (4, collapse)
-    assert collapse is None or "one I/O in a hundred takes 1,500 ms or more" in found.sentence
+    assert collapse is None or found.because.facts == {"p99_ms": 1500, "knee_p99_ms": 20, "knee": 4}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,6 @@ def test_slumps_that_return_are_instability(scatter, unstable):
     assert is_unstable(shaken) is unstable
     found = saturation(READ, [step(4, 990), shaken])
     assert found.unstable == ((8,) if unstable else ())
-    assert ("unstable at 8" in found.sentence) is unstable
 
 
 @few
@@ -104,16 +102,16 @@ def test_a_machine_that_could_not_issue_them_says_nothing_of_the_device():
     fast = [step(1, 1000), step(2, 1900, issued=0.6), step(4, 1900, issued=0.4)]
     found = saturation(READ, fast)
     assert found.limited == (2, 4) and found.knee is None
-    assert "at 2 and 4 the machine could not keep as many under way" in found.sentence
     none = saturation(READ, [step(2, 1900, issued=0.6)])
-    assert none.best is None and "whose limits are not known" in none.sentence
+    assert none.best is None and none.finding.kind == ProbeKind.NOT_ISSUED
 
 
 def test_every_pattern_is_judged_by_itself():
     stream = [replace(step(1, 400), pattern=STREAM, bytes=4000 * STREAM.block_bytes)]
     found = saturations(probe(*of_disks(4, 5), *stream))
     assert [one.pattern for one in found] == [READ, STREAM]
-    assert found[1].sentence == "256 KiB sequential read: 105 MB/s at 1 outstanding, 2.50 ms each."
+    assert found[1].finding.kind == ProbeKind.ONE_STEP
+    assert found[1].finding.facts["mb_per_s"] == pytest.approx(105, abs=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +142,9 @@ def test_many_patterns_are_summed_up():
     read = saturation(READ, [step(1, 100), step(2, 200), step(4, 210)])
     write = replace(read, pattern=replace(READ, name="8k-random-write", operation="write"))
     stream = saturation(STREAM, [step(n, rate, pattern=STREAM) for n, rate in ((1, 600), (2, 120), (4, 120))])
-    assert overall([read, write]) == (
-        "8 KiB random read and 8 KiB random write saturate at 2 outstanding; nothing collapses: beyond saturation, "
-        "I/Os only wait longer."
-    )
-    assert overall([saturation(READ, [step(1, 100), step(2, 200)]), stream]) == (
-        "256 KiB sequential read saturates at 1 outstanding; 8 KiB random read does not, as far as measured; 256 KiB "
-        "sequential read collapses at 2."
-    )
+    both = overall([read, write]).facts
+    assert both["saturated"] == [{"depth": 2, "patterns": ["8 KiB random read", "8 KiB random write"]}]
+    assert not both["collapsed"] and not both["not_saturated"]
+    other = overall([saturation(READ, [step(1, 100), step(2, 200)]), stream]).facts
+    assert other["not_saturated"] == ["8 KiB random read"]
+    assert other["collapsed"] == [{"depth": 2, "patterns": ["256 KiB sequential read"]}]

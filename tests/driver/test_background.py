@@ -17,7 +17,7 @@ from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
 from stallmark.driver.client import COMMITTED, GIVEN_UP, Failure
 from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.workload import Outcome, Transaction, Workload
+from stallmark.transactions.workload import Background, Outcome, Transaction, Workload
 
 TRANSACTION, SCHEDULED, STARTED, ENDED, FREE, OUTCOME, RETRIES = range(len(SAMPLE.names))
 LONG_S = 3_600
@@ -64,8 +64,7 @@ WORKLOAD = Workload(
     {Buy: 1},
     (),
     "stallmark.transactions.bank",
-    followers={Deliver: (Buy, 1.0)},
-    timers={Sweep: 60.0},
+    background=Background({Deliver: (Buy, 1.0)}, {Sweep: 60.0}),
 )
 
 
@@ -288,10 +287,10 @@ def test_what_is_late_is_counted_from_when_it_was_due(deferred):
     attended.end()
     assert all(sample[SCHEDULED] < over[0] <= sample[STARTED] for sample in samples[1:])
     rows = deferred_rows(as_table(samples), {}, start)
-    assert sum(row["taken"] for row in rows) == 6
+    assert sum(row.taken for row in rows) == 6
     late = [(sample[STARTED] - sample[SCHEDULED]) // 1000 for sample in samples]
-    assert sum(row["late_us"] for row in rows) == sum(late)
-    assert max(row["late_max_us"] for row in rows) == max(late)
+    assert sum(row.late_us for row in rows) == sum(late)
+    assert max(row.late_max_us for row in rows) == max(late)
 
 
 def test_what_a_timer_brings_comes_again_without_drifting(deferred):

@@ -6,12 +6,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from support.driving import Load, history_rows, order, timeline, total, with_background
+from support.driving import Load, executor_order, history_rows, timeline, total, with_background
 
 from stallmark.driver.executor import Executor
 from stallmark.driver.messages import Channel
 from stallmark.driver.pacing import Arrivals
-from stallmark.record import histogram as hdr
 
 
 def executors_are_plain_processes(running: Load) -> None:
@@ -41,7 +40,7 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
     rows = record.table("transactions").to_pylist()
     assert {row["transaction"] for row in rows} == {"transfer"}
     for kind in ("latency", "service"):
-        assert sum(int(hdr.counts(row[kind]).sum()) for row in rows) == committed
+        assert sum(sum(row[f"{kind}_counts"]) for row in rows) == committed
     assert total(record, "transactions", "latency_us") >= total(record, "transactions", "service_us") > 0
     # What users were busy with is the time of their transactions, executor by executor.
     busy, service = total(record, "users", "busy_us"), total(record, "transactions", "service_us")
@@ -101,16 +100,8 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
 
     monkeypatch.setattr("stallmark.driver.executor.VirtualUser", Noted)
     for number in (0, 3):
-        numbers = {
-            "number": number,
-            "processes": 4,
-            "machine": 0,
-            "machines": 1,
-            "background_sessions": 0,
-            "seed": 1,
-            "arrivals": vars(Arrivals()),
-        }
-        executor = SimpleNamespace(number=number, it=Executor(Channel(here), order(bank) | numbers))
+        order = executor_order(bank, number=number, processes=4)
+        executor = SimpleNamespace(number=number, it=Executor(Channel(here), order))
         for user in (0, 5):
             executor.it._start(user)
     assert seen[0, 0] == seen[3, 0] != seen[0, 5] == seen[3, 5]
@@ -121,9 +112,8 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
 def test_transactions_know_where_they_are(bank, market):
     """Which part of the customers is theirs, and which numbers nobody else gives."""
     here, there = socket.socketpair()
-    place = {"number": 3, "processes": 4, "machine": 2, "machines": 2}
-    rest = {"background_sessions": 1, "seed": 7, "arrivals": vars(Arrivals())}
-    executor = Executor(Channel(here), order(bank) | market | place | rest | {"locality": 0.5})
+    numbers = {"number": 3, "processes": 4, "machine": 2, "machines": 2, "background_sessions": 1, "seed": 7}
+    executor = Executor(Channel(here), executor_order(bank, market | {"locality": 0.5}, **numbers))
     around = executor._shared
     assert (around.process, around.processes, around.machine, around.machines) == (3, 4, 2, 2)
     assert (around.locality, around.seed, around.scale) == (0.5, 7, {"branches": 1})
@@ -134,9 +124,7 @@ def test_transactions_know_where_they_are(bank, market):
 
 def test_every_repeat_draws_its_own_and_all_variants_of_it_the_same(bank, market):
     here, there = socket.socketpair()
-    numbers = {"number": 0, "processes": 1, "machine": 0, "machines": 1, "background_sessions": 0, "seed": 1}
-    fixed = order(bank) | market | numbers | {"arrivals": vars(Arrivals())}
-    executors = [Executor(Channel(here), fixed | {"repeat": repeat}) for repeat in (1, 1, 2)]
+    executors = [Executor(Channel(here), executor_order(bank, market | {"repeat": each})) for each in (1, 1, 2)]
     first, again, other = (executor._random("deck").random() for executor in executors)
     assert first == again != other
     here.close()

@@ -53,9 +53,9 @@ def test_a_pause_of_the_server_shows_in_the_slowest_thousandth_as_long_as_it_was
         go_on()
 
     latency, service = Latencies.empty(), Latencies.empty()
-    for row in record.table("transactions").to_pylist():
-        latency.merge(row["latency"])
-        service.merge(row["service"])
+    for rows in record.table("transactions").to_batches():
+        latency.merge(rows["latency_gaps"], rows["latency_counts"])
+        service.merge(rows["service_gaps"], rows["service_counts"])
     done = latency.size
     assert done >= 0.95 * RATE * SECONDS and not total_errors(record)
 

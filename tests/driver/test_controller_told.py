@@ -5,7 +5,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from typing import Any
 
 import pytest
 from support.driving import timeline
@@ -13,7 +12,22 @@ from support.manifests import a_manifest
 
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted
-from stallmark.driver.messages import Channel
+from stallmark.driver.messages import (
+    Channel,
+    ClocksCompared,
+    ConductorOrder,
+    ExecutorDied,
+    Incomplete,
+    LoadMachine,
+    LoadSpec,
+    MachineLost,
+    MessagesLost,
+    Ready,
+    Refused,
+    SessionLost,
+    Stopped,
+    Waiting,
+)
 from stallmark.errors import StallmarkError
 from stallmark.record.writer import RecordWriter
 
@@ -25,76 +39,66 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
         writer = RecordWriter(tmp_path / "run", a_manifest())
-        yield lambda *arguments: (Drive(timeline([1], 1), ENGINE, writer, *arguments), Channel(there))
+        yield lambda *arguments: (Drive(timeline([1], 1), LOAD, writer, *arguments), Channel(there))
 
 
-ENGINE = {"engine": "mssql://sa:corr3ct@db/bank", "workload": "bank"}
+LOAD = LoadSpec("mssql://sa:corr3ct@db/bank", "bank", {"branches": 1}, {"transfer": 1}, 30.0)
 EXPECTED = ExpectedMachines(2, "*", 5557, {})
 
 
-def machine(number: int, within_ms: float) -> dict[str, Any]:
-    return {"number": number, "name": f"host-{number}", "cores": 8, "clock_within_ms": within_ms}
+def machine(number: int, within_ms: float) -> LoadMachine:
+    return LoadMachine(number, f"host-{number}", 1, within_ms, {"cores": 8})
 
 
 @pytest.mark.parametrize("expected", [None, EXPECTED], ids=["one machine", "several"])
 def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(expected, spoken_for):
     _, conductor = spoken_for(None, expected)
-    kind, fields = conductor.receive()
-    assert kind == "order" and fields["executor"]["workload"] == "bank"
-    assert ("corr3ct" in str(fields)) is (expected is None)
+    order = conductor.receive()
+    assert isinstance(order, ConductorOrder) and order.load.workload == "bank" and order.expected == expected
+    assert ("corr3ct" in str(order)) is (expected is None)
 
 
 @pytest.mark.parametrize(("later_ms", "noted"), [(2.0, False), (80.0, True)])
 def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_differ(later_ms, noted, spoken_for):
     drive, conductor = spoken_for(None, EXPECTED)
-    conductor.send("refused", name="host-3", why="its Stallmark is 2, this run's is 1")
-    conductor.send("waiting", came=1, wanted=2)
-    conductor.send("ready", machines=[machine(1, 0.5), machine(2, 0.4)])
+    conductor.send(Refused("host-3", "its Stallmark is 2, this run's is 1"))
+    conductor.send(Waiting(1, 2))
+    conductor.send(Ready([machine(1, 0.5), machine(2, 0.4)]))
     said: list[str] = []
     drive.start(said.append)
-    assert said == [
-        "Load machine host-3 was refused: its Stallmark is 2, this run's is 1.",
-        "Waiting for load machines: 1 of 2 are here.",
-        "Load machine 1 is host-1: 8 cores.",
-        "Load machine 2 is host-2: 8 cores.",
-    ]
-    conductor.send("clocks", machine=2, within_ms=later_ms)
+    assert ["host-3" in said[0], "1 of 2" in said[1], "host-1: 8" in said[2], "host-2: 8" in said[3]] == [True] * 4
+    conductor.send(ClocksCompared(2, later_ms))
     drive._receive(timeout=60, farewell=True)
     assert "host" not in str(drive.load_machines)
-    assert [m["clock_within_ms"] for m in drive.load_machines] == [0.5, later_ms]
-    assert [note for note in drive.notes() if "within 80 ms only" in note] == drive.notes()
-    assert bool(drive.notes()) is noted
+    assert drive.load_machines[0] == {"number": 1, "executors": 1, "clock_within_ms": 0.5, "cores": 8}
+    assert drive.load_machines[1]["clock_within_ms"] == later_ms
+    assert len(drive.notes()) == noted
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields", "sentence"),
-    [
-        ("apart", {"why": "1 of 2 load machines came within 300 s"}, "1 of 2 load machines came"),
-        ("lost machine", {"machine": 2}, "load machine 2 was lost"),
-    ],
-)
-def test_load_machines_that_are_not_there_are_said_before_anything_runs(kind, fields, sentence, spoken_for):
+@pytest.mark.parametrize("message", [Incomplete("1 of 2 came"), MachineLost(2)], ids=str)
+def test_load_machines_that_are_not_there_are_said_before_anything_runs(message, spoken_for):
     drive, conductor = spoken_for(None, EXPECTED)
-    conductor.send(kind, **fields)
-    with pytest.raises(StallmarkError, match=f"The load could not start: {sentence}"):
+    conductor.send(message)
+    with pytest.raises(StallmarkError, match="could not start"):
         drive.start()
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "sentence"),
+    ("message", "said"),
     [
-        ("lost machine", {}, "load machine 2 was lost"),
-        ("gap", {}, "messages of load machine 2 were lost"),
-        ("died", {"pid": 7, "code": -9}, "executor process 7 on load machine 2 was killed, and its users with it"),
-        ("died", {"pid": 7, "code": 1}, "executor process 7 on load machine 2 ended by a fault of its own, whose"),
-        ("lost", {"user": 3, "message": "gone"}, "virtual user 3 on load machine 2 lost the server: gone"),
-        ("lost", {"user": None, "message": "gone"}, "the background sessions on load machine 2 lost the server: gone"),
+        (MachineLost(2), "load machine 2 was lost"),
+        (MessagesLost(2), "messages of load machine 2"),
+        (ExecutorDied(7, -9, machine=2), "7 on load machine 2 was killed"),
+        (ExecutorDied(7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
+        (SessionLost(3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
+        (SessionLost(None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),
     ],
+    ids=str,
 )
-def test_what_happens_on_a_load_machine_is_said_of_it(kind, fields, sentence, spoken_for):
+def test_what_happens_on_a_load_machine_is_said_of_it(message, said, spoken_for):
     drive, conductor = spoken_for(None, EXPECTED)
-    conductor.send(kind, machine=2, **fields)
-    with pytest.raises(Interrupted, match=sentence):
+    conductor.send(message)
+    with pytest.raises(Interrupted, match=said):
         drive._receive(timeout=60)
 
 
@@ -103,6 +107,6 @@ def test_users_that_stop_at_the_plans_end_are_no_interruption(over, spoken_for):
     """Locust tells of its stop when it likes; the message may come while the last reports are read."""
     drive, conductor = spoken_for()
     drive.start_ns = time.monotonic_ns() - (round(drive._timeline.end_s * 1e9) if over else 0)
-    conductor.send("stopped")
+    conductor.send(Stopped())
     with nullcontext() if over else pytest.raises(Interrupted, match="stopped from the web page"):
         drive._receive(timeout=60)

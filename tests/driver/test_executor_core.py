@@ -12,7 +12,7 @@ import pytest
 
 from stallmark.driver import executor as module
 from stallmark.driver.executor import _taken
-from stallmark.driver.messages import Channel
+from stallmark.driver.messages import Channel, Quit, StopUser
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own.")
@@ -36,15 +36,15 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
     def report() -> None:
         if not reports:
             for user in range(20):
-                ours.send("stop", user=user)
-            ours.send("quit")
+                ours.send(StopUser(user))
+            ours.send(Quit())
         reports.append(list(obeyed))
         time.sleep(0.03)
 
     executor = module.Executor.__new__(module.Executor)
     executor._channel = theirs
     executor._deferred = SimpleNamespace(works=lambda: True)
-    executor._obey = lambda kind, fields: obeyed.append(fields["user"])
+    executor._obey = lambda message: obeyed.append(message.user)
     executor._send_report = report
     executor._follow_orders()
     assert obeyed == list(range(20))

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support.clusters import Cluster, ClusterEngine
-from support.driving import order as order_for
+from support.driving import executor_order
 
 from stallmark.driver import transaction_io as own_io
 from stallmark.driver.controller import Merger
 from stallmark.driver.executor import Executor
-from stallmark.driver.messages import Channel
-from stallmark.driver.pacing import Arrivals
-from stallmark.driver.tally import own_io_rows
+from stallmark.driver.messages import Bye, Channel, Go, Quit, Report, StartUser
+from stallmark.driver.tally import OwnIORow, own_io_rows
 from stallmark.driver.transaction_io import NEVER, OwnIOSampler
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -182,7 +181,7 @@ def test_its_time_is_unknown_where_the_server_takes_none(cluster: Cluster, engin
 # In the record
 
 
-def test_looks_of_a_second_are_one_row_for_each_transaction():
+def test_samples_of_a_second_are_one_row_for_each_transaction():
     second = 10**9
     samples = [
         (0, 5 * second + 1, *io(3, 30)),
@@ -202,8 +201,7 @@ def test_looks_of_a_second_are_one_row_for_each_transaction():
     tables = Tables()
     merger = Merger(tables)  # type: ignore[arg-type]
     for part in parts:
-        empty: dict[str, list] = {"transactions": [], "users": [], "deferred_queue": [], "errors": []}
-        merger.add(empty | {"transaction_io": own_io_rows(part, ["order", "status"], 2 * second)})
+        merger.add(Report([], [], [], [], own_io_rows(part, ["order", "status"], 2 * second)))
     merger.write_before(4)
     assert [tuple(row.values()) for row in tables.rows["transaction_io"]] == [
         (3, "order", 2, 7, 7 * BLOCK, 70, 70, 0),
@@ -215,38 +213,27 @@ def test_looks_of_a_second_are_one_row_for_each_transaction():
     assert all(list(row) == TRANSACTION_IO.names for row in rows)
 
 
-def test_a_time_that_one_look_lacks_is_missing_from_the_sum():
+def test_a_time_that_one_sample_lacks_is_missing_from_the_sum():
     [row] = own_io_rows([(0, 1, *io(1, 10)), (0, 2, *io(1, None))], ["order"], 0)
-    assert row["read_us"] is None and row["reads"] == 2 and row["sampled"] == 2
+    assert row.read_us is None and row.reads == 2 and row.sampled == 2
 
 
 def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, monkeypatch) -> None:
     monkeypatch.setattr(OwnIOSampler, "pause", lambda samples: 1)
-    order = order_for(bank) | {
-        "number": 0,
-        "processes": 1,
-        "machine": 0,
-        "machines": 1,
-        "background_sessions": 0,
-        "seed": 1,
-        "arrivals": vars(Arrivals()),
-    }
     ours, theirs = map(Channel, socket.socketpair())
-    executor = threading.Thread(target=Executor(theirs, order).run)
+    executor = threading.Thread(target=Executor(theirs, executor_order(bank)).run)
     executor.start()
-    ours.send("go", start_ns=time.monotonic_ns())
-    ours.send("start", user=0)
-    found: list[dict] = []
+    ours.send(Go(time.monotonic_ns()))
+    ours.send(StartUser(0))
+    found: list[OwnIORow] = []
     while not found:
-        kind, fields = ours.receive()
-        assert kind == "report"
-        found = fields["transaction_io"]
-    ours.send("quit")
-    while kind != "bye":
-        kind, _ = ours.receive()
+        found = ours.receive().transaction_io
+    ours.send(Quit())
+    while not isinstance(ours.receive(), Bye):
+        pass
     executor.join()
     for each in (ours, theirs):
         each.close()
     for row in found:
-        assert list(row) == TRANSACTION_IO.names
-        assert row["transaction"] == "transfer" and row["sampled"] > 0 and row["hits"] > row["sampled"]
+        assert list(row.columns()) == TRANSACTION_IO.names
+        assert row.transaction == "transfer" and row.sampled > 0 and row.hits > row.sampled

@@ -10,8 +10,10 @@ from hypothesis import strategies as some
 from support.synthetic_series import autoregressive
 
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.tally import TransactionRow
 from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.warm_up import SecondsSeen, Settling
+from stallmark.record.histogram import EMPTY
 
 
 def timeline(*users: int, arrivals: Arrivals | None = None, patience: WarmUpLimits | None = None) -> Timeline:
@@ -27,10 +29,13 @@ def follow(given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = Non
     latency_ms = np.full(len(tps), 10.0) if latency_ms is None else latency_ms
     for second, (count, ms) in enumerate(zip(tps, latency_ms, strict=True)):
         committed = round(count)
-        row = {"second": second, "committed": committed, "rolled_back": 0}
-        seen.add(row | {"latency_us": round(committed * ms * 1000)})
+        seen.add(row(second, committed, 0, round(committed * ms * 1000)))
         settling.check(second + 1.2)
     return settling
+
+
+def row(second: int, committed: int, rolled_back: int, latency_us: int) -> TransactionRow:
+    return TransactionRow(second, "transfer", committed, rolled_back, 0, 0, latency_us, 0, EMPTY, EMPTY)
 
 
 def steady(seconds: int = 800, seed: int = 1) -> np.ndarray:
@@ -83,7 +88,7 @@ def test_without_patience_nothing_is_decided():
 
 def test_a_second_in_which_nothing_ended_has_no_latency():
     seen = SecondsSeen()
-    seen.add({"second": 1, "committed": 3, "rolled_back": 1, "latency_us": 8000})
+    seen.add(row(1, 3, 1, 8000))
     assert seen.throughput(0, 3).tolist() == [0, 3, 0]
     assert np.isnan(seen.latency(0, 3)).tolist() == [True, False, True] and seen.latency(1, 2)[0] == 2000
 

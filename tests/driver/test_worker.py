@@ -2,14 +2,15 @@
 
 from support.waiting import PATIENCE_S
 
+from stallmark.driver.messages import Finished, Quit
 from stallmark.driver.subprocesses import start_child
 
 
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
     process, channel = start_child("stallmark.driver.cluster.worker")
     try:
-        channel.send("quit")
-        assert channel.receive()[0] == "finished"
+        channel.send(Quit())
+        assert channel.receive() == Finished()
         assert process.wait(PATIENCE_S) == 0
     finally:
         channel.close()

@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 from support.manifests import a_manifest
 
-from stallmark.analysis.probe.precondition import preconditioned
 from stallmark.engines.abilities import Devices, NoDevices
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -249,7 +248,6 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
     done = asked.make(asked._scenario.variants[0])["precondition"]
     assert done.rounds_ms == tuple(rounds[:made]) and done.steady is (made < 10)
     assert len(set(seeds)) == made, "each round at other places"
-    assert f"{'not ' * (made == 10)}steady after {made} rounds" in preconditioned(done)
 
 
 def test_engines_have_what_it_asks_of_them():

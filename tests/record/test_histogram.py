@@ -1,53 +1,88 @@
-"""Latency histograms of a day are added in one go, and to the same counters as one by one."""
-
-import zlib
+"""Latency histograms: the buckets are the HDR histogram's, and nothing is lost from values to a record and back."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifests import a_manifest
 
 from stallmark.record import histogram as hdr
+from stallmark.record.reader import Record
+from stallmark.record.schema import TRANSACTIONS
+from stallmark.record.writer import RecordWriter
 
-FAR = b"\xff\xff\xff\x7f\x02"
-"""134 million empty counters, and one in use."""
-
-latencies = st.lists(st.integers(1, hdr.HIGHEST_US) | st.integers(1, 3000), max_size=40)
+LATENCIES = st.lists(st.integers(0, hdr.HIGHEST_US) | st.integers(1, 3000), max_size=40)
+LISTS = {"gaps": pa.list_(pa.int16()), "counts": pa.list_(pa.int32())}
 
 
-def encoded(values: list[int], times: int = 1) -> bytes:
+def encoded(values: list[int], times: int = 1) -> hdr.Histogram:
     return hdr.encode(np.repeat(np.array(values, np.int64), times))
 
 
-@settings(max_examples=25)
-@given(st.lists(st.tuples(latencies, st.sampled_from([1, 2, 70, 20_000])), max_size=6))
-def test_many_at_once_are_the_same_as_one_after_another(drawn):
-    blobs = [encoded(values, times) for values, times in drawn]
-    together = np.zeros(hdr.LAYOUT.counts_len, np.int64)
-    hdr.add_all(together, blobs)
-    assert (together == hdr.counts(*blobs)).all()
+def read(*histograms: hdr.Histogram) -> np.ndarray:
+    """Add them up by way of a record's columns."""
+    rows = [hdr.columns("latency", histogram) for histogram in histograms]
+    return hdr.total(*(pa.array([row[f"latency_{part}"] for row in rows], LISTS[part]) for part in LISTS))
 
 
-def test_more_than_fit_at_once_are_all_added():
-    blobs = [encoded([number + 1, 5_000_000]) for number in range(1100)]
-    together = np.ones(hdr.LAYOUT.counts_len, np.int64)
-    hdr.add_all(together, blobs)
-    assert (together - 1 == hdr.counts(*blobs)).all() and together.sum() == 2200 + hdr.LAYOUT.counts_len
+def test_the_buckets_are_those_of_the_hdr_histogram():
+    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, hdr.DIGITS)
+    values = [theirs.get_value_from_index(index) for index in range(theirs.counts_len)]
+    assert hdr.VALUES_US.tolist() == values
+    assert hdr.TOPS_US.tolist() == [theirs.get_highest_equivalent_value(value) for value in values]
 
 
-def test_one_of_another_layout_or_a_damaged_one_is_refused():
-    good = encoded([100, 2000])
-    total = np.zeros(hdr.LAYOUT.counts_len, np.int64)
-    raw = zlib.decompress(good)
-    other = HdrHistogram(1, 1000, 2, word_size=8, b64_wrap=False)
-    other.record_value(5)
-    for bad, words in (
-        (other.encode(), "another range or precision"),
-        (good[:-6], "damaged"),
-        (zlib.compress(raw[:-1]), "damaged"),
-        (zlib.compress(raw[:20]), "too short"),
-        (zlib.compress(raw[:4] + (5).to_bytes(4, "big") + raw[8:40] + FAR), "too many"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            hdr.add_all(total, [good, bad])
+@settings(max_examples=40)
+@given(values=LATENCIES, times=st.sampled_from([1, 2, 70, 20_000]))
+def test_counts_are_those_of_the_hdr_histogram(values, times):
+    theirs = HdrHistogram(hdr.LOWEST_US, hdr.HIGHEST_US, hdr.DIGITS)
+    for value in values:
+        theirs.record_value(max(value, 1), times)
+    found = read(encoded(values, times))
+    assert found.sum() == len(values) * times
+    assert found.tolist() == list(theirs.counts)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(LATENCIES, st.sampled_from([1, 2, 500])), min_size=1, max_size=6))
+def test_parts_add_up_to_the_whole(parts):
+    histograms = [encoded(values, times) for values, times in parts]
+    whole = hdr.encode(np.concatenate([np.repeat(np.array(v, np.int64), times) for v, times in parts]))
+    assert hdr.merge(histograms) == whole
+    assert np.array_equal(read(*histograms), read(whole))
+
+
+def test_what_is_out_of_range_is_counted_at_its_ends():
+    found = read(hdr.encode(np.array([-5, 0, 2 * hdr.HIGHEST_US])))
+    assert (found[1], found[hdr.VALUES_US.searchsorted(hdr.HIGHEST_US, "right") - 1], found.sum()) == (2, 1, 3)
+
+
+def test_a_slice_and_a_null_are_read_as_they_are():
+    gaps = pa.array([[5], None, [], [1, 2]], LISTS["gaps"])[1:]
+    counts = pa.array([[9], None, [], [7, 8]], LISTS["counts"])[1:]
+    found = hdr.total(gaps, counts)
+    assert (found[1], found[3], found.sum()) == (7, 8, 15)
+
+
+@pytest.mark.parametrize(("gaps", "counts"), [([1, 2], [5]), ([30_000], [5]), ([-1], [5])])
+def test_a_damaged_one_is_refused(gaps, counts):
+    with pytest.raises(ValueError, match="damaged"):
+        hdr.total(pa.array([[1], gaps], LISTS["gaps"]), pa.array([[1], counts], LISTS["counts"]))
+
+
+def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("stallmark.record.reader.BYTES_AT_ONCE", 4000)
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    rng = np.random.default_rng(1)
+    kept = [hdr.encode(rng.lognormal(9, 1, 50).astype(int)) for _ in range(40)]
+    empty = dict.fromkeys(TRANSACTIONS.names, 0) | {"transaction": "a"}
+    for second, histogram in enumerate(kept):
+        both = hdr.columns("latency", histogram) | hdr.columns("service", histogram)
+        writer.append("transactions", [empty | {"second": second} | both])
+    writer.close()
+    names = ["latency_gaps", "latency_counts"]
+    parts = list(Record(tmp_path / "run").batches("transactions", names))
+    assert len(parts) > 3
+    assert np.array_equal(sum(hdr.total(*part.columns) for part in parts), read(*kept))

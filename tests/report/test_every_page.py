@@ -9,9 +9,11 @@ from support.flash_records import on_array, with_flash
 from support.manifests import changed
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
+from support.wording import findings_in, golden
 
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.finding import Kind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.comparison.markdown import summary_for_a_ticket
@@ -96,6 +98,9 @@ KINDS = (
     pools, ramp, flash, array, brokerage, cut, cut_in_warm_up, reset_while_measured, nothing_collected, sql_server,
     power, each_query, throughput,
 )  # fmt: skip
+GOLDEN_FACTS: dict[Kind, list[set[str]]] = {}
+for _, worded, _ in golden():
+    GOLDEN_FACTS.setdefault(worded.kind, []).append(set(worded.facts))
 NOT_COMPARED = (ramp, cut, cut_in_warm_up, power, each_query, throughput)
 
 
@@ -105,6 +110,8 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     summary = summarise(find_records([tmp_path]))
     json.dumps(experiment_in_json(summary))
     assert render(summary).rstrip().endswith("</html>")
+    for finding in findings_in(summary):
+        assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))
     console.print(table(summary))
     assert console.export_text().strip()

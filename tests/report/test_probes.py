@@ -9,9 +9,11 @@ from rich.console import Console
 from support.manifests import a_manifest
 from support.probes import NOISE, READ, STREAM, of_disks, probe, step
 
+from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.beside_database import Achieved, beside
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
@@ -21,6 +23,7 @@ from stallmark.report.probe import figures as probe_charts
 from stallmark.report.probe import tables as probe_tables
 from stallmark.report.probe.page import render_probes
 from stallmark.report.probe.terminal import probe_table
+from stallmark.report.text import sentence
 from stallmark.storage.probe.recording import _append
 
 
@@ -60,18 +63,18 @@ def test_probes_of_one_place_are_told_apart(results, tmp_path):
     for number, started in enumerate(("2026-11-22T08:00:00", "2026-11-22T09:00:00", "2026-11-22T09:00:30"), 1):
         record(tmp_path, "/mnt/a", replace(results[0], started=started), number)
     found = summarise_probes(find_records([tmp_path]))
-    assert not any("No probe was repeated" in text for text in found.cautions)
+    assert caution(ProbeKind.NOT_REPEATED) not in found.cautions
     names = [run.variant for run in found.runs]
     assert names == ["/mnt/a, 2026-11-22 08:00", "/mnt/a, 2026-11-22 09:00, 02", "/mnt/a, 2026-11-22 09:00, 03"]
 
 
 def test_it_says_first_what_one_has_of_the_other(experiment):
-    assert experiment.findings[0] == (
-        "8 KiB random read at 4 outstanding: 1.8× as many I/Os per second with <flash> as with disks (800 against 457, "
-        "5.00 ms against 8.75)."
-    )
-    assert any("<flash>: 8 KiB random read saturates at 2 outstanding" in text for text in experiment.findings)
-    assert any("No probe was repeated" in text for text in experiment.cautions)
+    first = experiment.findings[0]
+    assert first.kind == ProbeKind.AGAINST_FIRST and first.facts["probe"] == "<flash>"
+    assert (first.facts["iops"], first.facts["first_iops"]) == pytest.approx((800, 457), abs=1)
+    of_flash = next(one for one in experiment.findings if one.facts.get("found") and one.facts["probe"] == "<flash>")
+    assert (of_flash.facts["found"].kind, of_flash.facts["found"].facts["outstanding"]) == (ProbeKind.SATURATED, 2)
+    assert caution(ProbeKind.NOT_REPEATED) in experiment.cautions
 
 
 def test_the_page_is_labelled_and_needs_no_network(experiment):
@@ -120,12 +123,12 @@ def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
 def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     before = probe(step(1, 200, scatter=NOISE), step(8, 1000, scatter=NOISE))
     found = drift(before, probe(step(1, 200, scatter=NOISE), step(8, 500, scatter=NOISE)))
-    table = probe_tables.drift_table([("disks", found), ("flash", drift(before, results[0]))])
+    table = probe_tables.drift_table([(("disks",), found), (("flash", "disks"), drift(before, results[0]))])
     assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
-    assert table.notes[0].startswith("disks: Raw storage is not as it was") and "mix up" in table.notes[1]
+    assert table.notes[0].startswith("during disks: ") and table.notes[1].startswith("from flash to disks: ")
     rows = [("a", beside(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)]
     shown = probe_tables.beside_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
     hidden = beside(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
-    assert probe_tables.beside_table([("a", hidden), ("b", hidden)]).notes == [hidden.caution]
+    assert probe_tables.beside_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]

@@ -14,7 +14,21 @@ from locust.stats import StatsEntry
 
 from stallmark.driver.cluster.join import STALLMARK, ExpectedMachines
 from stallmark.driver.cluster.master import MachinesMissing, Master
+from stallmark.driver.messages import (
+    ExecutorSilent,
+    Join,
+    MachineLost,
+    MessagesLost,
+    Refused,
+    Stopped,
+    UsersElsewhere,
+    UsersHere,
+    decode,
+    encode,
+)
+from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.tally import TransactionRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 
@@ -50,15 +64,10 @@ def test_the_shape_follows_the_plan_and_ends_with_it(monkeypatch):
     ]  # fmt: skip
 
 
-def row(latency_us: list[int], failed: int = 0, rolled_back: int = 0, name: str = "transfer") -> dict:
-    return {
-        "transaction": name,
-        "committed": len(latency_us) - rolled_back,
-        "rolled_back": rolled_back,
-        "failed": failed,
-        "latency_us": sum(latency_us),
-        "latency": hdr.encode(np.array(latency_us, np.int64)),
-    }
+def row(latency_us: list[int], failed: int = 0, rolled_back: int = 0, name: str = "transfer") -> TransactionRow:
+    histogram, total = hdr.encode(np.array(latency_us, np.int64)), sum(latency_us)
+    committed = len(latency_us) - rolled_back
+    return TransactionRow(0, name, committed, rolled_back, failed, 0, total, total, histogram, histogram)
 
 
 def test_locusts_statistics_are_those_of_the_same_requests_logged_one_by_one():
@@ -135,26 +144,25 @@ class Net:
 
     def __init__(self, count: int, within_s: float = 60):
         environment = Environment(user_classes=[conductor.VirtualUserHandle])
-        self.delivered: list[tuple[str, dict]] = []
-        self.sent: list[tuple[str, str, dict]] = []
+        self.delivered: list[OurMessage] = []
+        self.sent: list[tuple[str, OurMessage]] = []
         expected = ExpectedMachines(count, "127.0.0.1", 0, FACTS, within_s)
-        self.master = Master(environment, expected, lambda kind, **fields: self.delivered.append((kind, fields)))
+        self.master = Master(environment, expected, self.delivered.append)
         self.master.server.send_to_client = self._send
 
     def _send(self, message: Message) -> None:
         if message.type == STALLMARK:
-            self.sent.append((message.node_id, message.data["kind"], message.data["fields"]))
+            self.sent.append((message.node_id, decode(message.data["body"])))
 
     def connect(self, id: str) -> None:
         self.master.handle_message(id, Message("client_ready", -1, id))
 
-    def say(self, id: str, count: int, kind: str, **fields: object) -> None:
-        data = {"kind": kind, "fields": fields, "count": count}
-        self.master.handle_message(id, Message(STALLMARK, data, id))
+    def say(self, id: str, count: int, message: OurMessage) -> None:
+        self.master.handle_message(id, Message(STALLMARK, {"body": encode(message), "count": count}, id))
 
     def join(self, id: str, **facts: object) -> None:
         self.connect(id)
-        self.say(id, 1, "join", name=id, facts=FACTS | facts, cores=2)
+        self.say(id, 1, Join(id, FACTS | facts, {"cores": 2}))
 
     def together(self) -> None:
         """As many machines as are wanted have joined, and are told what to do."""
@@ -179,8 +187,8 @@ def test_a_machine_that_differs_is_refused_and_gets_no_users(net):
     here = net(1)
     here.join("a", Stallmark="0.2")
     why = "its Stallmark is 0.2, this run's is 0.1"
-    assert here.delivered == [("refused", {"name": "a", "why": why})]
-    assert here.sent == [("a", "refused", {"why": why})]
+    assert here.delivered == [Refused("a", why)]
+    assert here.sent == [("a", Refused("a", why))]
     assert not here.master.clients
 
 
@@ -190,7 +198,7 @@ def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
     here.join("a")
     here.together()
     here.join("late")
-    here.say("early", 1, "join", name="early", facts=FACTS, cores=2)
+    here.say("early", 1, Join("early", FACTS, {}))
     assert list(here.master.clients) == ["a"] and here.sent == []
 
 
@@ -212,21 +220,22 @@ def test_a_machine_that_leaves_while_others_are_waited_for_is_not_counted(net):
 
 def test_a_machine_that_leaves_during_the_load_is_told_of_before_locust_stops(net):
     here = net(1)
-    here.master.environment.events.test_stop.add_listener(lambda **_: here.delivered.append(("stopped", {})))
+    here.master.environment.events.test_stop.add_listener(lambda **_: here.delivered.append(Stopped()))
     here.join("a")
     here.together()
     here.master.update_state("running")
     here.master.handle_message("a", Message("quit", None, "a"))
-    assert [kind for kind, _ in here.delivered] == ["lost machine", "stopped"]
+    assert list(map(type, here.delivered)) == [MachineLost, Stopped]
 
 
 def test_a_message_that_is_missing_is_noticed(net):
     here = net(1)
     here.join("a")
     here.together()
-    here.say("a", 2, "silent")
-    here.say("a", 4, "silent")
-    assert [kind for kind, _ in here.delivered] == ["silent", "gap", "silent"]
+    here.say("a", 2, ExecutorSilent())
+    here.say("a", 4, ExecutorSilent())
+    number = here.master._machines["a"].number
+    assert here.delivered == [ExecutorSilent(number), MessagesLost(number), ExecutorSilent(number)]
 
 
 def test_every_machine_knows_how_many_users_the_others_have(net):
@@ -234,6 +243,6 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
     for id in "abc":
         here.join(id)
     here.together()
-    here.say("a", 2, "users", running=4)
-    here.say("c", 2, "users", running=2)
-    assert here.sent[-3:] == [(id, "elsewhere", {"users": users}) for id, users in zip("abc", (2, 6, 4), strict=True)]
+    here.say("a", 2, UsersHere(4))
+    here.say("c", 2, UsersHere(2))
+    assert here.sent[-3:] == [(id, UsersElsewhere(users)) for id, users in zip("abc", (2, 6, 4), strict=True)]

@@ -1,13 +1,15 @@
 """A run's load on the bank, from end to end, for tests to begin and to disturb."""
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec.structs import replace
 
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
+from stallmark.driver.messages import ExecutorOrder, LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -17,16 +19,14 @@ from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
 
 
-def order(bank: EmbeddedEngine) -> dict[str, Any]:
-    return {
-        "engine": bank.spec(),
-        "workload": "bank",
-        "scale": {"branches": 1},
-        "deck": {"transfer": 1},
-        "locality": 0.0,
-        "call_timeout_s": 30.0,
-        "repeat": 1,
-    }
+def load_spec(bank: EmbeddedEngine, **changes: Any) -> LoadSpec:
+    return replace(LoadSpec(bank.spec(), "bank", {"branches": 1}, {"transfer": 1}, call_timeout_s=30.0), **changes)
+
+
+def executor_order(bank: EmbeddedEngine, load: dict[str, Any] | None = None, **changes: Any) -> ExecutorOrder:
+    """Order one executor that is alone; `load` changes its LoadSpec."""
+    alone = ExecutorOrder(load_spec(bank, **load or {}), Arrivals(), seed=1, background_sessions=0)
+    return replace(alone, **changes)
 
 
 def timeline(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Timeline:
@@ -48,7 +48,7 @@ class Load:
 
     def __init__(self, bank: EmbeddedEngine, folder: Path, load: Timeline, **changes: Any):
         self.writer = RecordWriter(folder, a_manifest())
-        self.drive = Drive(load, order(bank) | changes, self.writer)
+        self.drive = Drive(load, load_spec(bank, **changes), self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
         self.seen: set[psutil.Process] = {self.conductor}
         self.progress: list[Any] = []
@@ -80,7 +80,7 @@ class Load:
 
 
 def with_background(users: int, seconds: float) -> Timeline:
-    return replace(timeline([users], seconds), background_per_user=0.5)
+    return dataclasses.replace(timeline([users], seconds), background_per_user=0.5)
 
 
 def drive_to_the_end(
@@ -91,7 +91,7 @@ def drive_to_the_end(
 ) -> Record:
     """`bank` holds one branch; `meanwhile` is called several times a second."""
     writer = RecordWriter(folder, a_manifest(steps=steps_of(timeline)))
-    drive = Drive(timeline, order(bank), writer)
+    drive = Drive(timeline, load_spec(bank), writer)
     try:
         drive.start()
         drive.follow(meanwhile, lambda: None)

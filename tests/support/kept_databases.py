@@ -25,7 +25,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
-from stallmark.transactions.workload import Workload
+from stallmark.transactions.workload import Background, Workload
 
 KEPT = "kept"
 """The schema with a copy of each table as it was built."""
@@ -141,7 +141,7 @@ def _differs(column: sa.Column) -> str:
 
 
 def _make(engine: Engine, workload: Workload, scale: Mapping, seed: int) -> None:
-    bare = replace(workload, deck={}, followers={}, timers={}, opening=None)
+    bare = replace(workload, deck={}, background=Background(), opening=None)
     build(engine, bare, scale, seed, workers=2)
     engine.execute(f"CREATE SCHEMA {KEPT}")
     for table in workload.metadata.sorted_tables:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from stallmark.engines.base import Session
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.bank.transfer import Transfer
-from stallmark.transactions.workload import Opening, Outcome, Workload, WorkloadContext
+from stallmark.transactions.workload import Background, Opening, Outcome, Workload, WorkloadContext
 
 ECHO_AFTER_S = 0.1
 SWEEP_EVERY_S = 0.2
@@ -67,10 +67,9 @@ WORKLOAD = Workload(
     conditions=(),
     package=BANK.package,
     share=lambda around: around,
-    followers={Echo: (Pay, 1.0)},
-    background_sessions=0.5,
-    attended_by="the market",
-    timers={Sweep: SWEEP_EVERY_S},
+    background=Background(
+        followers={Echo: (Pay, 1.0)}, timers={Sweep: SWEEP_EVERY_S}, sessions_per_user=0.5, executed_by="the market"
+    ),
     opening=Settle,
     primary=Echo,
     nominal_rate=lambda scale: 2.0 * scale["branches"],

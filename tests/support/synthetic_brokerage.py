@@ -136,18 +136,20 @@ class Trading:
         values = np.maximum(1, values * mean_us / values.mean()).astype(np.int64)
         failed = self._truth.unknown if name == "trade_result" and second == 1 else 0
         encoded = hdr.encode(values)
-        return {
-            "second": second,
-            "transaction": name,
-            "committed": n - rolled_back,
-            "rolled_back": rolled_back,
-            "failed": failed,
-            "retries": aborted if name == "trade_result" else 0,
-            "latency_us": int(values.sum()),
-            "service_us": int(values.sum()),
-            "latency": encoded,
-            "service": encoded,
-        }
+        return (
+            {
+                "second": second,
+                "transaction": name,
+                "committed": n - rolled_back,
+                "rolled_back": rolled_back,
+                "failed": failed,
+                "retries": aborted if name == "trade_result" else 0,
+                "latency_us": int(values.sum()),
+                "service_us": int(values.sum()),
+            }
+            | hdr.columns("latency", encoded)
+            | hdr.columns("service", encoded)
+        )
 
 
 def _error(second: int, kind: str, code: str, attempts: int, given_up: int) -> dict[str, Any]:

@@ -161,9 +161,9 @@ class Tables:
                     "retries": failed * 3,
                     "latency_us": int(values.sum()),
                     "service_us": int(values.sum()),
-                    "latency": histogram(values),
-                    "service": histogram(values),
                 }
+                | histogram("latency", values)
+                | histogram("service", values)
             ],
         )
         if failed:
@@ -387,6 +387,6 @@ def _devices(total: dict[str, float], truth: "Truth") -> list[dict[str, Any]]:
     return [row(f"data: {name}", "data+wal", reads, writes + syncs, syncs, total["read_stall_ms"])]
 
 
-def histogram(values_us: Sequence[int] | np.ndarray) -> bytes:
-    """Encode µs as a record does."""
-    return hdr.encode(np.array(values_us, np.int64))
+def histogram(name: str, values_us: Sequence[int] | np.ndarray) -> dict[str, Any]:
+    """Return the columns that a record has of these µs."""
+    return hdr.columns(name, hdr.encode(np.array(values_us, np.int64)))

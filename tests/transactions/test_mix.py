@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, background_per_user, deck_of
-from stallmark.transactions.workload import Outcome, Transaction, Workload
+from stallmark.transactions.workload import Background, Outcome, Transaction, Workload
 
 
 def kind(name: str, reads: bool) -> type[Transaction]:
@@ -36,7 +36,7 @@ BUY, FIX, LOOK, LIST, SENT = (
     for name, reads in (("buy", False), ("fix", False), ("look", True), ("list", True), ("sent", False))
 )
 DECK = {BUY: 30, FIX: 10, LOOK: 45, LIST: 15}
-SHOP = Workload("shop", 1, "shop", "", DECK, (), "", followers={SENT: (BUY, 1.0)})
+SHOP = Workload("shop", 1, "shop", "", DECK, (), "", background=Background({SENT: (BUY, 1.0)}))
 NAMES = [each.name for each in DECK]
 WEIGHTS = st.one_of(st.integers(1, 10**6), st.floats(1e-6, 1e6))
 
@@ -116,7 +116,7 @@ def test_nine_of_ten_only_read_the_brokerage():
     ("mix", "times"), [(None, 1), ({"buy": 1}, sqrt(1 / 0.3)), ({"buy": 3, "look": 7}, 1), ({"look": 1}, FEWEST)]
 )
 def test_more_sessions_where_more_follows(mix, times):
-    shop = replace(SHOP, background_sessions=2.0)
+    shop = replace(SHOP, background=replace(SHOP.background, sessions_per_user=2.0))
     assert background_per_user(shop, deck_of(shop, mix)) == pytest.approx(2.0 * times)
 
 

@@ -21,7 +21,7 @@ from stallmark.transactions.brokerage.trade_order import TradeOrder
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.brokerage.trade_status import TradeStatus
 from stallmark.transactions.brokerage.trade_update import TradeUpdate
-from stallmark.transactions.workload import Condition, Workload, WorkloadContext
+from stallmark.transactions.workload import Background, Condition, Workload, WorkloadContext
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -120,13 +120,15 @@ WORKLOAD = Workload(
     package=__name__,
     numbers=_numbers,
     share=_share,
-    followers={TradeResult: (TradeOrder, 100 / 101), MarketFeed: (TradeOrder, 10 / 101)},
-    # With half of them the market fell behind 20 users on a busy processor: 0.7 s late, not 0.03.
-    background_sessions=1.0,
-    attended_by="the market emulator",
+    background=Background(
+        followers={TradeResult: (TradeOrder, 100 / 101), MarketFeed: (TradeOrder, 10 / 101)},
+        timers={DataMaintenance: 60.0},
+        # With half of them the market fell behind 20 users on a busy processor: 0.7 s late, not 0.03.
+        sessions_per_user=1.0,
+        executed_by="the market emulator",
+    ),
     has_parts=True,
     crowded=_crowded,
-    timers={DataMaintenance: 60.0},
     opening=TradeCleanup,
     primary=TradeResult,
     nominal_rate=lambda scale: scale["customers"] / CUSTOMERS_PER_RATE,

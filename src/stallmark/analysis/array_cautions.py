@@ -45,7 +45,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     for same in group(runs, lambda run: run.manifest.variant.name):
         for between, found in drifts(same):
             if found.verdict == DRIFTED:
-                yield caution(ArrayKind.DRIFTED, between=list(between), how=found.sentence)
+                yield caution(ArrayKind.DRIFTED, between=list(between), how=found.finding)
 
 
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:

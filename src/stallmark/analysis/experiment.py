@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from stallmark.analysis.cause.step import with_cause
 from stallmark.analysis.cautions import cautions
+from stallmark.analysis.compare.storage import drifts
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.points import group
 from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.runs import read_queries
@@ -70,6 +72,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
         comparison=judged,
+        drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
     )
 
 
@@ -151,6 +154,10 @@ def find_axis(steps: Sequence[StepSummary]) -> str:
         if len(values) > 1:
             return axis
     return "variant"
+
+
+def _variant_of(run: RunSummary) -> str | None:
+    return run.manifest.variant.name
 
 
 def _variant(record: Record) -> str:

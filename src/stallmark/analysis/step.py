@@ -6,6 +6,7 @@ import numpy as np
 
 from stallmark.analysis.cause.attribution import device_share_of_stall
 from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
+from stallmark.analysis.probe.beside_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
@@ -138,6 +139,7 @@ def summarise_step(
         slo=judge_reads(manifest.service_level, latencies, data),
         flash=flash_use(record, io, interval),
         active=active_set(record, io, interval),
+        raw=against_probe(manifest, data),
     )
 
 

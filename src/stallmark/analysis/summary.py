@@ -12,6 +12,8 @@ import numpy as np
 from stallmark.analysis.cause.summary import StepCause
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.probe.beside_database import Beside
+from stallmark.analysis.probe.drift import Drift
 from stallmark.analysis.queries.summary import QueriesBeside, QueryComparison, QueryRunSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
@@ -169,6 +171,7 @@ class StepSummary:
     beside: QueriesBeside | None = None  # streams of queries that were there as well
     flash: FlashUse | None = None  # of the data device, where it is counted
     active: ActiveSet | None = None
+    raw: Beside | None = None  # its reads beside those of the probe before its run
 
     @property
     def emulated(self) -> bool:
@@ -239,7 +242,7 @@ class ForeignSummary:
     counters: list[ForeignCounter]  # at most six
     others: list[str]  # counters that are not drawn
     notes: list[str]  # what was left out of the file
-    hint: str | None  # a sentence where another offset would fit clearly better
+    hint: Finding | None  # where another offset would fit clearly better
 
 
 @dataclass(frozen=True)
@@ -273,6 +276,7 @@ class ExperimentSummary:
     cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
     queries: QueryComparison | None = None  # of runs of queries
     comparison: ComparisonSummary | None = None  # of variants that were repeated
+    drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
 
     @property
     def steps(self) -> list[StepSummary]:

@@ -49,13 +49,14 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> None:
 
 def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
+    from stallmark.report.in_json import probes_in_json
     from stallmark.report.probe.page import write_probe_report
     from stallmark.report.probe.terminal import probe_table
 
     summary = summarise_probes(records)
     write_probe_report(summary, target)
     if as_json:
-        click.echo(json.dumps(summary.as_json() | {"report": str(target.resolve())}))
+        click.echo(json.dumps(probes_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(probe_table(summary))
         _say_where(target)

@@ -5,7 +5,21 @@ import socket
 from typing import Any
 
 import stallmark
-from stallmark.driver.messages import Channel, Closed
+from stallmark.driver.messages import (
+    Begun,
+    Channel,
+    Closed,
+    Connected,
+    Finished,
+    Join,
+    Joined,
+    MasterLost,
+    Quit,
+    Refused,
+    Unable,
+    UnknownHost,
+    WorkerOrder,
+)
 from stallmark.driver.subprocesses import start_child
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
@@ -42,7 +56,7 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     while True:
         process, channel = start_child("stallmark.driver.cluster.worker")
         try:
-            channel.send("order", host=host, port=port, engine=engine.spec())
+            channel.send(WorkerOrder(host, port, engine.spec()))
             unknown = _serve_one(channel, engine, host, show, unknown)
         except Closed:
             raise StallmarkError("The load driver ended by itself; its message stands above.") from None
@@ -58,36 +72,35 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
     """Until the run is over; returns whether it was said that the master's name is unknown."""
     begun = False
     while True:
-        kind, fields = channel.receive()
-        if kind == "unknown" and not unknown:
-            show.say(f"{host} is not known here yet ({fields['why']}); trying on.")
-            unknown = True
-        elif kind == "connected":
-            about = machine.facts() | {"name": socket.gethostname()}
-            channel.send("facts", facts=facts_of(engine), **about)
-        elif kind == "refused":
-            raise StallmarkError(f"The run refused this machine: {fields['why']}.")
-        elif kind == "unable":
-            raise StallmarkError("The executors could not start here; their message stands above.")
-        elif kind == "ready":
-            show.say(f"This is load machine {fields['number']} of {fields['of']}.")
-        elif kind == "begun":
-            begun = True
-            show.say("The run has begun.")
-        elif kind == "alone" and begun:
-            show.say("The master went away: the load here was ended.")
-        elif kind == "finished":
-            if begun:
-                show.say("The run is over; waiting for the next one.")
-            return unknown
+        match channel.receive():
+            case UnknownHost(why) if not unknown:
+                show.say(f"{host} is not known here yet ({why}); trying on.")
+                unknown = True
+            case Connected():
+                channel.send(Join(socket.gethostname(), facts_of(engine), machine.facts()))
+            case Refused(_, why):
+                raise StallmarkError(f"The run refused this machine: {why}.")
+            case Unable():
+                raise StallmarkError("The executors could not start here; their message stands above.")
+            case Joined(number, machines):
+                show.say(f"This is load machine {number} of {machines}.")
+            case Begun():
+                begun = True
+                show.say("The run has begun.")
+            case MasterLost() if begun:
+                show.say("The master went away: the load here was ended.")
+            case Finished():
+                if begun:
+                    show.say("The run is over; waiting for the next one.")
+                return unknown
 
 
 def _end(channel: Channel) -> None:
     """Let users finish what they do, as far as anybody is there to let them."""
     try:
-        channel.send("quit")
+        channel.send(Quit())
         while select.select([channel], [], [], FAREWELL_S)[0]:
-            if channel.receive()[0] == "finished":
+            if isinstance(channel.receive(), Finished):
                 return
     except Closed:
         pass

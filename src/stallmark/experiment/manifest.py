@@ -112,10 +112,10 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[recor
 
     for kind in workload.deck:
         yield described(kind, source="users", cards=deck[kind.name])
-    for kind, (of, each) in workload.followers.items():
+    for kind, (of, each) in workload.background.followers.items():
         follows = recorded.Follows(transaction=of.name, each=each)
         yield described(kind, source="followers", cards=round(deck[of.name] * each, 2), follows=follows)
-    for kind, every_s in workload.timers.items():
+    for kind, every_s in workload.background.timers.items():
         yield described(kind, source="timer", every_s=every_s)
 
 

@@ -126,16 +126,13 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 
 def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machines: int) -> None:
     most, timeline = engine.most_users(), scenario.timeline()
-    users, background_sessions = (
-        timeline.most_users,
-        timeline.all_background_sessions([timeline.executors(machines)] * machines),
-    )
+    users, background = timeline.most_users, timeline.all_background_sessions([timeline.executors(machines)] * machines)
     streams = max(map(scenario.streams_of, scenario.variants))
-    if most is None or users + background_sessions + streams <= most:
+    if most is None or users + background + streams <= most:
         return
     remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
-    attended_by = find_workload(scenario.workload.name).attended_by
-    beside = f" and {background_sessions:,} sessions of {attended_by}" if background_sessions else ""
+    workload = find_workload(scenario.workload.name)
+    beside = f" and {background:,} sessions of {workload.background.executed_by}" if background else ""
     beside += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "

@@ -6,6 +6,7 @@ from typing import Any
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
+from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
 from stallmark.experiment.manifest import of_load
@@ -41,16 +42,16 @@ class Run(AnyRun):
 
     def _drive(self, writer: RecordWriter) -> str | None:
         choice = self._scenario.workload
-        order = {
-            "engine": self._engine.spec(),
-            "workload": choice.name,
-            "scale": choice.scale,
-            "deck": choice.deck(),
-            "locality": choice.locality,
-            "call_timeout_s": self._scenario.call_timeout,
-            "repeat": self._place["repeat"],
-        }
-        drive = Drive(self._timeline, order, writer, self._web_port, self._expected)
+        load = LoadSpec(
+            self._engine.spec(),
+            choice.name,
+            dict(choice.scale),
+            dict(choice.deck()),
+            self._scenario.call_timeout,
+            choice.locality,
+            self._place["repeat"],
+        )
+        drive = Drive(self._timeline, load, writer, self._web_port, self._expected)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         beside = None
         if self._streams:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest, read_manifest
-from stallmark.record.schema import PROBE_TABLES, ROWS_AT_ONCE, TABLES
+from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
 
 
 class Record:
@@ -52,7 +52,9 @@ class Record:
             schema = pq.read_schema(path)
             strings = [field.name for field in schema if pa.types.is_string(field.type)]
             with pq.ParquetFile(path, read_dictionary=strings, memory_map=True) as file:
-                yield from file.iter_batches(ROWS_AT_ONCE, columns=[c for c in columns if c in schema.names])
+                wanted = [c for c in columns if c in schema.names]
+                for group in range(file.num_row_groups):  # no larger than `read_stream` made them
+                    yield from file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=wanted)
         elif (path := self.folder / f"{name}.arrows").exists():
             for part in read_stream(path):
                 some = part.select([c for c in columns if c in part.column_names])
@@ -93,18 +95,19 @@ def _identity(record: Record) -> Any:
 
 
 def read_stream(path: Path) -> Iterator[pa.Table]:
-    """The rows of a stream, some 65,000 at a time; at least one table, unless not even its schema was written."""
+    """Yield the rows of a stream, some 65,000 or 64 MiB at a time; at least one table, if its schema was written."""
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     try:
         with pa.ipc.open_stream(path) as reader:
             yield reader.schema.empty_table()
             for batch in reader:
                 waiting.append(batch)
                 rows += batch.num_rows
-                if rows >= ROWS_AT_ONCE:
+                size += batch.nbytes
+                if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
                     yield pa.Table.from_batches(waiting)
-                    waiting, rows = [], 0
+                    waiting, rows, size = [], 0, 0
     except (pa.ArrowInvalid, OSError):
         pass  # the end of a stream that was cut: what was read whole is kept
     if waiting:

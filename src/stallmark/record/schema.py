@@ -6,7 +6,7 @@ second they fall in (`second`); the manifest says when that start was, in UTC.
 
 import pyarrow as pa
 
-ROWS_AT_ONCE = 1 << 16  # a day's table does not fit in memory
+ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 16, 1 << 26  # a day's table does not fit in memory
 
 TRANSACTIONS = pa.schema(
     [
@@ -18,8 +18,10 @@ TRANSACTIONS = pa.schema(
         ("retries", pa.int32()),
         ("latency_us", pa.int64()),  # sum over committed and rolled back, scheduled to ended, retries included
         ("service_us", pa.int64()),  # sum, started to ended
-        ("latency", pa.binary()),  # HDR histogram (V2, compressed) of µs, 3 significant digits
-        ("service", pa.binary()),
+        ("latency_gaps", pa.list_(pa.int16())),  # histogram of µs: buckets in use, and counts (record/histogram.py)
+        ("latency_counts", pa.list_(pa.int32())),
+        ("service_gaps", pa.list_(pa.int16())),
+        ("service_counts", pa.list_(pa.int32())),
     ]
 )
 USERS = pa.schema(

@@ -105,12 +105,25 @@ def folder_of(experiment: Path, number: int, variant: str) -> Path:
     return experiment / f"{number:02d}-{'-'.join(re.findall(r'[a-z0-9]+', variant.lower())) or 'variant'}"
 
 
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet's own choice, a dictionary, but for histograms: those are half as large with their bytes split."""
+    split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
+    if not split:
+        return {}
+    lists = [name for name in schema.names if pa.types.is_list(schema.field(name).type)]
+    others = [name if name not in lists else f"{name}.list.element" for name in schema.names]
+    return {
+        "use_dictionary": [name for name in others if name not in split],
+        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+    }
+
+
 def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     """Returns the number of rows; leaves the target whole or not at all."""
     draft = target.with_suffix(".parquet.new")
     count = 0
     try:
-        with pq.ParquetWriter(draft, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(draft, schema, compression="zstd", **_encodings(schema)) as writer:
             for rows in read_stream(source):
                 writer.write_table(rows)
                 count += rows.num_rows

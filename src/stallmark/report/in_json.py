@@ -1,13 +1,15 @@
 """Summaries for machines (`--json`): every value of the analysis, and beside each finding its sentence."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.probe.experiment import ProbeExperiment
+from stallmark.analysis.probe.saturation import Saturation
 from stallmark.analysis.summary import ExperimentSummary, Gate
 from stallmark.report.text import gates, sentence
 
@@ -20,6 +22,26 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
         for step in run["steps"]:
             step["emulated"] = bool(step["emulated_roles"])
     return result
+
+
+def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
+    """Return the figures of every step, without histograms and windows, which are in the record."""
+    result: dict[str, Any] = in_json(experiment)
+    for run, said in zip(experiment.runs, result["runs"], strict=True):
+        about = asdict(run.result)
+        figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
+        steps = [
+            {"pattern": one.pattern.name} | {name: getattr(one, name) for name in figures} for one in run.result.steps
+        ]
+        del said["result"], said["manifest"]
+        said |= about | {"steps": steps, "saturation": [_saturation(one) for one in run.saturations]}
+        del said["saturations"]
+    return {"kind": "probe", **result}
+
+
+def _saturation(found: Saturation) -> dict[str, Any]:
+    names = ("knee", "collapse", "because", "unstable", "limited", "finding")
+    return {"pattern": found.pattern.name} | {name: in_json(getattr(found, name)) for name in names}
 
 
 def in_json(value: Any) -> Any:

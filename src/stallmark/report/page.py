@@ -248,13 +248,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {
-        "format": format,
-        "sentence": lambda one: one if isinstance(one, str) else sentence(one),  # probes still say sentences
-        "causes": cause_tables,
-        "array": array_tables,
-        "raw": raw,
-    }
+    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables, "raw": raw}
     return found
 
 

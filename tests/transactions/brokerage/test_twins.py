@@ -126,7 +126,7 @@ def _schedule(each, context, kinds, clock, later, done) -> Iterator[tuple[type[T
     which finds orders that nobody has answered. Feeds of the market have twenty tickers, those up to the number fewer:
     Babelfish takes long for each."""
     rng = random.Random(SEED)
-    users = [*WORKLOAD.deck, *WORKLOAD.timers]
+    users = [*WORKLOAD.deck, *WORKLOAD.background.timers]
     # Of a hundred orders one is rolled back, and the last have not been answered at the end.
     cards = [kind for kind in users for _ in range(each + each // 10 if kind.name == "trade_order" else each)]
     rng.shuffle(cards)

@@ -32,7 +32,7 @@ def _undrifted(sides: Sequence[Side]) -> Iterator[Check]:
     if any(probes_of(run) for side in sides for run in side.runs):
         wrong = [mixed for side in sides for run in side.runs if (mixed := mixed_up(run))]
         found = [one for side in sides for one in drifts(side.runs)]
-        off = [{"between": list(between), "how": one.sentence} for between, one in found if one.verdict == DRIFTED]
+        off = [{"between": list(between), "how": one.finding} for between, one in found if one.verdict == DRIFTED]
         unknown = [one for _, one in found if one.verdict == UNKNOWN]
         reasons = [*wrong, *([invalid(ReasonKind.STORAGE_CHANGED, changes=off)] if off else [])]
         yield check(

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.reach import hidden
-from stallmark.analysis.summary import StepSummary
-from stallmark.format import number, percent
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.record.devices import dram_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 
 
@@ -39,52 +42,53 @@ class Beside:
     raw_iops: float | None
     raw_ms: float | None
     share: float | None
-    sentence: str
-    caution: str | None = None
+    finding: Finding
+    caution: Finding | None = None
 
 
-def achieved_of(step: StepSummary) -> Achieved | None:
-    """None where the server read nothing, or does not tell how long it took."""
-    io = step.data_io
+def achieved_of(io: IoSummary | None) -> Achieved | None:
+    """Return what was read of the data files. None where nothing was, or it is not known how long it took."""
     if io is None or not io.reads or io.read_ms is None or io.seconds <= 0:
         return None
     return Achieved(io.reads / io.seconds, io.read_bytes / io.seconds / 1e6, io.read_ms, io.read_bytes / io.reads)
 
 
+def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
+    """Set a step's reads beside what raw storage gave before its run; None where nothing was probed or read."""
+    probed, achieved = manifest.probes.before, achieved_of(io)
+    if not probed or achieved is None:
+        return None
+    emulated = is_data_emulated(manifest)
+    return beside(probed, achieved, emulated=emulated, dram_bytes=dram_of(manifest))
+
+
 def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> Beside:
     """Random reads of the block size nearest to the database's own. `emulated`: the database ran on such a device;
     `dram_bytes`: the array's, where that is known."""
+    own = {"reads_per_s": achieved.reads_per_s, "read_ms": achieved.read_ms}
 
-    def found(pattern: Pattern | None, raw: tuple[float, float] | None, sentence: str) -> Beside:
+    def found(pattern: Pattern | None, raw: tuple[float, float] | None, finding: Finding) -> Beside:
         iops, ms = raw or (None, None)
         why = hidden(probe, dram_bytes) if raw else None
         share = achieved.reads_per_s / iops if iops else None
         figures = (achieved.reads_per_s, achieved.mb_per_s, achieved.read_ms, achieved.outstanding)
-        caution = f"Raw storage may be slower than that: {why}." if why else None
-        return Beside(pattern, *figures, iops, ms, share, sentence, caution)
+        doubt = caution(ProbeKind.RAW_MAY_BE_SLOWER, why=why) if why else None
+        return Beside(pattern, *figures, iops, ms, share, finding, doubt)
 
-    own = f"The database had {number(achieved.reads_per_s)} reads per second at {number(achieved.read_ms)} ms"
     if emulated != probe.emulated:
-        one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
-        return found(None, None, f"{own} on {one}, and the probe is of {other}: the two are not set beside each other.")
+        return found(None, None, info(ProbeKind.OTHER_DEVICE, **own, emulated=emulated))
     curves = {p: steps for p, steps in probe.curves().items() if p.reads and p.random}
     if not curves:
-        return found(None, None, f"{own}; the probe has no random reads to set beside them.")
+        return found(None, None, info(ProbeKind.NO_RANDOM_READS, **own))
     pattern = min(curves, key=lambda p: abs(log(p.block_bytes / max(1.0, achieved.bytes_per_read))))
     steps = curves[pattern]
     raw = _at(steps, achieved.outstanding)
-    depth = f"{number(achieved.outstanding)} outstanding"
+    own |= {"outstanding": achieved.outstanding}
     if raw is None:
-        return found(
-            pattern, None,
-            f"{own}, {depth}; the probe knows up to {steps[-1].outstanding} outstanding, where raw storage gives "
-            f"{number(steps[-1].iops)}.",
-        )  # fmt: skip
-    return found(
-        pattern, raw,
-        f"{own}; raw storage gives {number(raw[0])} at the same {depth} ({pattern.title}), {number(raw[1])} ms each: "
-        f"the database achieved {percent(achieved.reads_per_s / raw[0])} of it.",
-    )  # fmt: skip
+        most = {"most_outstanding": steps[-1].outstanding, "raw_reads_per_s": steps[-1].iops}
+        return found(pattern, None, info(ProbeKind.BEYOND_PROBE, **own, **most))
+    figures = {"pattern": pattern.title, "raw_reads_per_s": raw[0], "raw_ms": raw[1]}
+    return found(pattern, raw, info(ProbeKind.ACHIEVED, **own, **figures, share=achieved.reads_per_s / raw[0]))
 
 
 def _at(steps: Sequence[ProbeStep], outstanding: float) -> tuple[float, float] | None:

@@ -9,17 +9,27 @@ behind it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from math import exp
+from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.analysis.probe.reach import hidden
-from stallmark.format import listed, number, percent, signed
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 
-DRIFTED, SAME, UNKNOWN = "drifted", "same", "cannot tell"
+
+class DriftVerdict(StrEnum):
+    DRIFTED = "drifted"
+    SAME = "same"
+    UNKNOWN = "cannot tell"
+
+
+DRIFTED, SAME, UNKNOWN = DriftVerdict
 
 
 @dataclass(frozen=True)
@@ -36,15 +46,15 @@ class DriftRow:
     ratio: float
     low: float | None
     high: float | None
-    verdict: str
+    verdict: DriftVerdict
 
 
 @dataclass(frozen=True)
 class Drift:
-    """`verdict` is DRIFTED, SAME or UNKNOWN, with its reason as a sentence."""
+    """The verdict on two probes with its reason, and every step of both."""
 
-    verdict: str
-    sentence: str
+    verdict: DriftVerdict
+    finding: Finding
     rows: tuple[DriftRow, ...]
 
 
@@ -55,27 +65,26 @@ def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None
     second = {(step.pattern, step.outstanding): step for step in after.steps}
     pairs = [(one, other) for one in before.steps if (other := second.get((one.pattern, one.outstanding)))]
     if not pairs:
-        return Drift(UNKNOWN, "The probes before and after have no step in common: nothing can be said of a drift.", ())
+        return Drift(UNKNOWN, caution(ProbeKind.NO_COMMON_STEP), ())
     rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
     verdicts = {row.verdict for row in rows}
     verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME
     why = hidden(before, dram_bytes)
     if why and verdict != DRIFTED:  # a change that is seen is one, wherever it comes from
         unknown = tuple(replace(row, verdict=UNKNOWN) for row in rows)
-        return Drift(UNKNOWN, f"Whether raw storage is as it was cannot be told: {why}.", unknown)
-    return Drift(verdict, _sentence(verdict, rows), rows)
+        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=why), unknown)
+    return Drift(verdict, _finding(verdict, rows), rows)
 
 
-def _differ(before: ProbeResult, after: ProbeResult) -> str | None:
-    """Why the two are no probes of one thing."""
+def _differ(before: ProbeResult, after: ProbeResult) -> Finding | None:
+    """Return why the two are no probes of one thing."""
     if before.emulated != after.emulated:
-        which = "an emulated device before and the real one after"
-        if after.emulated:
-            which = "the real device before and an emulated one after"
-        return f"The probes mix up {which}: nothing can be said of a drift."
-    for what, one, other in (("program", before.how, after.how), ("size of file", before.file_bytes, after.file_bytes)):
-        if one != other:
-            return f"The probes before and after differ in {what} ({one}, {other}): nothing can be said of a drift."
+        return caution(ProbeKind.MIXED_DEVICES, emulated_before=before.emulated)
+    if before.how != after.how:
+        return caution(ProbeKind.DIFFERENT_PROBES, what=Differs.PROGRAM, before=before.how, after=after.how)
+    if before.file_bytes != after.file_bytes:
+        sizes = {"before": before.file_bytes, "after": after.file_bytes}
+        return caution(ProbeKind.DIFFERENT_PROBES, what=Differs.FILE_SIZE, **sizes)
     return None
 
 
@@ -97,7 +106,7 @@ def _row(before: ProbeStep, after: ProbeStep, rows: int) -> DriftRow:
     )
 
 
-def _verdict(low: float | None, high: float | None) -> str:
+def _verdict(low: float | None, high: float | None) -> DriftVerdict:
     least, most = 1 - PROBE_DRIFT, 1 + PROBE_DRIFT
     if low is None or high is None:
         return UNKNOWN
@@ -131,42 +140,27 @@ def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | 
     return float((high - low) / 2)
 
 
-def _sentence(verdict: str, rows: Sequence[DriftRow]) -> str:
+def _finding(verdict: DriftVerdict, rows: Sequence[DriftRow]) -> Finding:
     if verdict == SAME:
         most = max(rows, key=lambda row: abs(row.ratio - 1))
-        return (
-            f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {_steps(rows)}, "
-            f"{_named(most)} changed most, by {signed(most.ratio - 1)}."
-        )
+        return info(ProbeKind.SAME, steps=len(rows), most=_named(most), change=most.ratio - 1)
     concerned = [row for row in rows if row.verdict == verdict]
     if verdict == DRIFTED:
-        return (
-            "Raw storage is not as it was: "
-            + listed([f"{_named(row)} went from {_figures(row)}" for row in concerned])
-            + f", more than the {percent(PROBE_DRIFT)} that are let pass: what lies between is not comparable."
-        )
-    return (
-        f"Whether raw storage is as it was cannot be told: {listed([_doubt(row) for row in concerned])}; probes of "
-        "more seconds would tell."
+        steps = [
+            {
+                **_named(row),
+                "before_iops": row.before_iops,
+                "after_iops": row.after_iops,
+                "before_ms": row.before_ms,
+                "after_ms": row.after_ms,
+            }
+            for row in concerned
+        ]
+        return invalid(ProbeKind.DRIFTED, steps=steps)
+    return caution(
+        ProbeKind.DRIFT_UNKNOWN, steps=[{**_named(row), "low": row.low, "high": row.high} for row in concerned]
     )
 
 
-def _steps(rows: Sequence[DriftRow]) -> str:
-    return "its one step" if len(rows) == 1 else f"all {len(rows)} steps"
-
-
-def _named(row: DriftRow) -> str:
-    return f"{row.pattern.title} at {row.outstanding} outstanding"
-
-
-def _figures(row: DriftRow) -> str:
-    return (
-        f"{number(row.before_iops)} to {number(row.after_iops)} I/Os per second "
-        f"({number(row.before_ms)} to {number(row.after_ms)} ms)"
-    )
-
-
-def _doubt(row: DriftRow) -> str:
-    if row.low is None or row.high is None:
-        return f"how {_named(row)} scatters is not known"
-    return f"{_named(row)} changed by between {signed(row.low - 1)} and {signed(row.high - 1)}"
+def _named(row: DriftRow) -> dict[str, Any]:
+    return {"pattern": row.pattern.title, "outstanding": row.outstanding}

@@ -2,17 +2,16 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from stallmark.analysis.probe.reach import small
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
 from stallmark.errors import StallmarkError
-from stallmark.format import factor, number, percent
 from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import SAME
+from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 
 @dataclass(frozen=True)
@@ -36,26 +35,14 @@ class ProbeExperiment:
     answers: str
     emulated: bool
     runs: list[ProbeRun]
-    findings: list[str]
-    cautions: list[str]
+    findings: list[Finding]
+    cautions: list[Finding]
     comparison: None = None  # probes are made once: there is no verdict
 
     @property
     def patterns(self) -> list[Pattern]:
         """In the order they were measured."""
         return list(dict.fromkeys(step.pattern for run in self.runs for step in run.result.steps))
-
-    def as_json(self) -> dict[str, Any]:
-        """Figures of every step; without histograms and windows, which are in the record."""
-        return {
-            "kind": "probe",
-            "scenario": self.scenario,
-            "title": self.title,
-            "emulated": self.emulated,
-            "findings": self.findings,
-            "cautions": self.cautions,
-            "runs": [_as_json(run) for run in self.runs],
-        }
 
 
 def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
@@ -119,17 +106,16 @@ def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
     return runs
 
 
-def _findings(runs: Sequence[ProbeRun]) -> Iterator[str]:
+def _findings(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     yield from _against_first(runs)
     for run in runs:
-        prefix = f"{run.variant}: " if len(runs) > 1 else ""
-        if len(run.saturations) > 1:  # each pattern is said where it is shown
-            yield prefix + overall(run.saturations)
-        else:
-            yield from (prefix + found.sentence for found in run.saturations)
+        # Of several patterns each is told where it is shown.
+        several = len(run.saturations) > 1
+        for found in [overall(run.saturations)] if several else [one.finding for one in run.saturations]:
+            yield info(ProbeKind.OF_PROBE, probe=run.variant, found=found) if len(runs) > 1 else found
 
 
-def _against_first(runs: Sequence[ProbeRun]) -> Iterator[str]:
+def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     """For every random pattern, at the most outstanding I/Os that all have."""
     for pattern in [p for p in runs[0].result.curves() if p.random]:
         curves = [{step.outstanding: step for step in run.result.curves().get(pattern, [])} for run in runs]
@@ -139,59 +125,30 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[str]:
         depth = max(common)
         first = curves[0][depth]
         for run, curve in list(zip(runs, curves, strict=True))[1:]:
-            step = curve[depth]
-            ratio = step.iops / first.iops
-            said = f"{factor(ratio)} as many" if abs(ratio - 1) > SAME else "as many"
-            yield (
-                f"{pattern.title} at {depth} outstanding: {said} I/Os per second with {run.variant} as with "
-                f"{runs[0].variant} ({number(step.iops)} against {number(first.iops)}, {number(step.mean_ms)} ms "
-                f"against {number(first.mean_ms)})."
+            yield info(
+                ProbeKind.AGAINST_FIRST,
+                pattern=pattern.title,
+                outstanding=depth,
+                probe=run.variant,
+                first=runs[0].variant,
+                iops=curve[depth].iops,
+                first_iops=first.iops,
+                mean_ms=curve[depth].mean_ms,
+                first_ms=first.mean_ms,
             )
 
 
-def _cautions(runs: Sequence[ProbeRun]) -> Iterator[str]:
+def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     if 1 < len(runs) == len({_name(run.manifest, run.result) for run in runs}):
-        yield "No probe was repeated: differences of some percent are chance."
+        yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:
-        yield "Emulated and real devices are shown together: nothing follows from one for the other."
+        yield caution(ProbeKind.EMULATED_AND_REAL)
     smallest = min(run.result.file_bytes for run in runs)
-    if not all(run.result.emulated for run in runs) and (said := small(smallest, "a larger --size")):
-        yield said
+    if not all(run.result.emulated for run in runs) and smallest < PROBE_SMALL_BYTES:
+        yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
     for run in runs:
         if run.incomplete_because:
-            yield f"{run.variant} is incomplete: {run.incomplete_because}."
+            yield caution(ProbeKind.INCOMPLETE, probe=run.variant, because=run.incomplete_because)
         few = [step for step in run.result.steps if step.latency_ms["p99"] is None]
         if few:
-            share = len(few) / len(run.result.steps)
-            yield f"{run.variant}: {percent(share)} of the steps had too few I/Os for a p99; more --seconds give it."
-
-
-def _as_json(run: ProbeRun) -> dict[str, Any]:
-    about = {name: value for name, value in asdict(run.result).items() if name != "steps"}
-    return {
-        "folder": run.folder,
-        "variant": run.variant,
-        "incomplete_because": run.incomplete_because,
-        **about,
-        "steps": [
-            {
-                "pattern": step.pattern.name,
-                "outstanding": step.outstanding,
-                "ios": step.ios,
-                "iops": step.iops,
-                "mb_per_s": step.mb_per_s,
-                "mean_ms": step.mean_ms,
-                "latency_ms": step.latency_ms,
-            }
-            for step in run.result.steps
-        ],
-        "saturation": [
-            {
-                name: value
-                for name, value in asdict(found).items()
-                if name in ("knee", "collapse", "because", "unstable", "limited", "sentence")
-            }
-            | {"pattern": found.pattern.name}
-            for found in run.saturations
-        ],
-    }
+            yield caution(ProbeKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stallmark.format import number, size
-from stallmark.record.manifest import Precondition
 from stallmark.stats.thresholds import STEADY_ROUNDS, STEADY_ROUNDS_RANGE, STEADY_ROUNDS_SLOPE
 
 
@@ -18,16 +16,3 @@ def steady(rounds_ms: Sequence[float]) -> bool:
     slope = np.polyfit(np.arange(len(last)), last, 1)[0]
     spread, rise = np.ptp(last), abs(slope) * (len(last) - 1)
     return bool(spread <= STEADY_ROUNDS_RANGE * last.mean() and rise <= STEADY_ROUNDS_SLOPE * last.mean())
-
-
-def preconditioned(done: Precondition) -> str:
-    """Return the sentence that the report says of it."""
-    how = (
-        f"writes were steady after {len(done.rounds_ms)} rounds"
-        if done.steady
-        else f"writes were not steady after {len(done.rounds_ms)} rounds, and it was measured all the same"
-    )
-    return (
-        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: "
-        f"{how} ({number(done.rounds_ms[0])} ms per write in the first, {number(done.rounds_ms[-1])} in the last)."
-    )

@@ -5,12 +5,14 @@ happen as n grows: x grows with it; x stays and r grows in proportion, the stora
 take far longer than their share, it collapses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
 from statistics import fmean, median
+from typing import Any
 
-from stallmark.format import listed, number, percent
+from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.thresholds import (
     PROBE_COLLAPSE,
@@ -36,10 +38,10 @@ class Saturation:
     knee: int | None
     best: ProbeStep | None
     collapse: int | None
-    because: str | None
+    because: Finding | None
     unstable: tuple[int, ...]
     limited: tuple[int, ...]
-    sentence: str
+    finding: Finding
 
 
 def saturations(probe: ProbeResult) -> list[Saturation]:
@@ -47,37 +49,25 @@ def saturations(probe: ProbeResult) -> list[Saturation]:
     return [saturation(pattern, steps) for pattern, steps in probe.curves().items()]
 
 
-def overall(found: Sequence[Saturation]) -> str:
-    """What several patterns have in common, in a sentence; each has its own besides."""
+def overall(found: Sequence[Saturation]) -> Finding:
+    """Return what several patterns have in common; each has its own finding besides. Depths are outstanding I/Os."""
     judged = [one for one in found if one.best]
-    parts = [
-        f"{_titles(same)} saturate{'s' * (len(same) == 1)} at {depth} outstanding"
-        for depth, same in _by(judged, lambda one: one.knee)
-        if depth is not None
-    ]
-    if never := [one for one in judged if one.knee is None]:
-        parts.append(f"{_titles(never)} do{'es' * (len(never) == 1)} not, as far as measured")
-    collapsed = [one for one in judged if one.collapse is not None]
-    parts += [
-        f"{_titles(same)} collapse{'s' * (len(same) == 1)} at {depth}"
-        for depth, same in _by(collapsed, lambda one: one.collapse)
-    ]
-    if judged and not collapsed:
-        parts.append("nothing collapses: beyond saturation, I/Os only wait longer")
-    if shaky := [one for one in judged if one.unstable]:
-        parts.append(f"{_titles(shaky)} {'is' if len(shaky) == 1 else 'are'} unstable")
-    said = "; ".join(parts) or "The machine could not issue I/O as fast as the storage answers"
-    return f"{said[0].upper()}{said[1:]}."
+    return info(
+        ProbeKind.OVERALL,
+        saturated=_by([one for one in judged if one.knee is not None], lambda one: one.knee),
+        not_saturated=_titles([one for one in judged if one.knee is None]),
+        collapsed=_by([one for one in judged if one.collapse is not None], lambda one: one.collapse),
+        unstable=_titles([one for one in judged if one.unstable]),
+    )
 
 
-def _by(
-    found: Sequence[Saturation], key: Callable[[Saturation], int | None]
-) -> list[tuple[int | None, list[Saturation]]]:
-    return [(depth, [one for one in found if key(one) == depth]) for depth in dict.fromkeys(map(key, found))]
+def _by(found: Sequence[Saturation], key: Callable[[Saturation], int | None]) -> list[dict[str, Any]]:
+    depths = dict.fromkeys(map(key, found))
+    return [{"depth": depth, "patterns": _titles([one for one in found if key(one) == depth])} for depth in depths]
 
 
-def _titles(found: Sequence[Saturation]) -> str:
-    return listed([one.pattern.title for one in found])
+def _titles(found: Sequence[Saturation]) -> list[str]:
+    return [one.pattern.title for one in found]
 
 
 def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
@@ -88,10 +78,16 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
     collapse, because = _collapse(judged, knee)
     unstable = tuple(step.outstanding for step in judged if is_unstable(step))
     best = max(judged, key=lambda step: step.iops, default=None)
-    found = Saturation(
-        pattern, knee.outstanding if knee else None, best, collapse, because, unstable, limited, sentence=""
+    return Saturation(
+        pattern,
+        knee.outstanding if knee else None,
+        best,
+        collapse,
+        because,
+        unstable,
+        limited,
+        _finding(pattern, judged, knee, best, {"collapse": collapse, "because": because} | _marks(unstable, limited)),
     )
-    return Saturation(**{**vars(found), "sentence": _sentence(found, steps, judged, knee)})
 
 
 def sustained(step: ProbeStep) -> bool:
@@ -127,59 +123,44 @@ def _worth(more: float) -> float:
     return float((1 + PROBE_GAIN) ** log2(more))
 
 
-def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int | None, str | None]:
+def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int | None, Finding | None]:
     for position, step in enumerate(steps):
         best = max((s.iops for s in steps[:position]), default=0.0)
         if step.iops < (1 - PROBE_COLLAPSE) * best:
-            return step.outstanding, f"{number(step.iops)} I/Os per second, after {number(best)} with fewer"
+            return step.outstanding, info(ProbeKind.COLLAPSED_RATE, iops=step.iops, best_iops=best)
         if knee and step.outstanding > knee.outstanding:
             tail, usual = step.latency_ms["p99"], knee.latency_ms["p99"]
             share = step.outstanding / knee.outstanding
             if tail and usual and tail / usual > PROBE_TAIL * share:
-                return step.outstanding, (
-                    f"one I/O in a hundred takes {number(tail)} ms or more, after {number(usual)} ms at "
-                    f"{knee.outstanding} outstanding"
-                )
+                facts = {"p99_ms": tail, "knee_p99_ms": usual, "knee": knee.outstanding}
+                return step.outstanding, info(ProbeKind.COLLAPSED_TAIL, **facts)
     return None, None
 
 
-def _sentence(
-    found: Saturation, steps: Sequence[ProbeStep], judged: Sequence[ProbeStep], knee: ProbeStep | None
-) -> str:
-    name = found.pattern.title
-    first = name[0].upper() + name[1:]
-    if not judged:
-        return f"{first}: the machine could not issue I/O as fast as the storage answers, whose limits are not known."
+def _finding(
+    pattern: Pattern,
+    judged: Sequence[ProbeStep],
+    knee: ProbeStep | None,
+    best: ProbeStep | None,
+    marks: Mapping[str, Any],
+) -> Finding:
+    if not judged or best is None:
+        return caution(ProbeKind.NOT_ISSUED, pattern=pattern.title)
     last = judged[-1]
+    facts = {"pattern": pattern.title, **_rate(knee or last), **marks}
     if len(judged) == 1:
-        said = f"{first}: {_rate(last)} at {last.outstanding} outstanding, {number(last.mean_ms)} ms each"
-    elif knee is None:
-        said = (
-            f"{first} does not saturate up to {last.outstanding} outstanding: {_rate(last)} there, "
-            f"{number(last.mean_ms)} ms each"
-        )
-    else:
-        said = f"{first} saturates at {knee.outstanding} outstanding: {_rate(knee)}, {number(knee.mean_ms)} ms each"
-        if found.collapse is None:
-            gain = max(0.0, (found.best or knee).iops / knee.iops - 1)
-            said += (
-                f"; {last.outstanding} outstanding bring {percent(gain) if gain else 'no'} more and take "
-                f"{number(last.mean_ms)} ms each"
-            )
-    if found.collapse is not None:
-        said += f"; at {found.collapse} it collapses: {found.because}"
-    if found.unstable:
-        said += f"; it is unstable at {_several(found.unstable)}, where its rate slumps again and again"
-    if found.limited:
-        said += f"; at {_several(found.limited)} the machine could not keep as many under way, which are left out"
-    return f"{said}."
+        return info(ProbeKind.ONE_STEP, **facts)
+    if knee is None:
+        return info(ProbeKind.NOT_SATURATED, **facts)
+    beyond = {"gain": max(0.0, best.iops / knee.iops - 1), "last": last.outstanding, "last_ms": last.mean_ms}
+    return info(ProbeKind.SATURATED, **facts, **beyond)
 
 
-def _rate(step: ProbeStep) -> str:
-    if step.pattern.random:
-        return f"{number(step.iops)} I/Os per second"
-    return f"{number(step.mb_per_s)} MB/s"
+def _marks(unstable: Sequence[int], limited: Sequence[int]) -> dict[str, Any]:
+    return {"unstable": list(unstable), "limited": list(limited)}
 
 
-def _several(depths: Sequence[int]) -> str:
-    return listed([str(depth) for depth in depths])
+def _rate(step: ProbeStep) -> dict[str, Any]:
+    """Return how a step did; of a sequential pattern bytes tell more than I/Os."""
+    rate = {"iops": step.iops} if step.pattern.random else {"mb_per_s": step.mb_per_s}
+    return {"outstanding": step.outstanding, "mean_ms": step.mean_ms, **rate}

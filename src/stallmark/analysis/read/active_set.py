@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.counters import codes, numbers
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
-from stallmark.format import size
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
@@ -156,23 +157,16 @@ def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
     return min(bounds, default=None)
 
 
-def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[str]:
-    """What fits into DRAM is the worse of the two, and says the other as well."""
-    active = found.known_bytes
-    if not active:
+def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
+    """Yield the worse of the two, that it fits into DRAM, without the other."""
+    if not (active := found.known_bytes):
         return
-    what = f"{size(active)}{' at most' if found.counted_bytes is None else ''}"
+    facts = {"active_bytes": active, "at_most": found.counted_bytes is None}
     if found.dram_bytes and active <= found.dram_bytes:
-        yield (
-            f"What was active ({what}) fits into the array’s DRAM ({size(found.dram_bytes)}): its DRAM was measured, "
-            "not its disks or its flash. Take a larger database, or a smaller buffer pool."
-        )
+        yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=found.dram_bytes)
     elif found.flash_bytes and active <= found.flash_bytes:
         [first, *_] = flash_of(manifest)
-        yield (
-            f"What was active ({what}) fits wholly into the flash {first.kind} ({size(found.flash_bytes)}): once it is "
-            "warm nothing waits for disks, and of larger data nothing is said."
-        )
+        yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=first.kind, flash_bytes=found.flash_bytes)
 
 
 def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:

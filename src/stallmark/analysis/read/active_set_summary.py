@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from stallmark.analysis.finding import Finding
+
 
 @dataclass(frozen=True)
 class ActiveSet:
@@ -14,7 +16,7 @@ class ActiveSet:
     dram_bytes: int | None
     flash_bytes: int | None
     database_bytes: int | None
-    warnings: list[str]
+    warnings: list[Finding]
 
     @property
     def known_bytes(self) -> int | None:

@@ -13,8 +13,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ForeignCounter, ForeignSummary
 from stallmark.record.manifest import External
 from stallmark.record.reader import Record
@@ -119,8 +121,8 @@ def _mean(counter: Sampled, every: float, intervals: Sequence[Interval]) -> floa
     return float(counter.values[inside].mean()) if inside.any() else None
 
 
-def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]) -> str | None:
-    """The offset at which a counter's changes agree with TPS clearly better than as it is."""
+def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]) -> Finding | None:
+    """Return the offset at which a counter's changes agree with TPS clearly better than as it is."""
     every = entry.interval_s
     best: tuple[float, int, Correlation, Correlation | None, str] | None = None
     for one in chosen:
@@ -134,11 +136,15 @@ def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals
     if best is None:
         return None
     _, lag, found, now, label = best
-    as_is = f"instead of {now.r:+.2f}" if now else "instead of too few samples"
-    return (
-        f"With the times of {entry.name} moved by {lag:+d} s, {label} would go with throughput at r = "
-        f"{found.r:+.2f} {as_is} (n = {found.n}). If its clock is off by that, attach it again with --offset "
-        f"{entry.offset_s + lag:g}s --replace; nothing was moved here."
+    return caution(
+        ReadKind.CLOCK_OFFSET,
+        name=entry.name,
+        counter=label,
+        lag_s=lag,
+        offset_s=entry.offset_s + lag,
+        r=found.r,
+        r_now=now.r if now else None,
+        n=found.n,
     )
 
 

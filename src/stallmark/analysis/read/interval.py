@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding
 from stallmark.record.manifest import Manifest
 
 
@@ -24,7 +25,7 @@ class Cycles:
     mean_s: float | None  # of one cycle
     shown_by: str
     resolution_s: float
-    sentence: str
+    finding: Finding
 
 
 @dataclass(frozen=True)

@@ -11,3 +11,6 @@ class ReadKind(Kind):
     HISTOGRAM_UNIT_UNKNOWN = "histogram_unit_unknown"
     CLOCK_JUMPED = "clock_jumped"
     ERROR_BURST = "error_burst"
+    ACTIVE_FITS_DRAM = "active_set_fits_dram"
+    ACTIVE_FITS_FLASH = "active_set_fits_flash"
+    CLOCK_OFFSET = "clock_offset_likely"

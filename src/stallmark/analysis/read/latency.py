@@ -1,10 +1,10 @@
 """Merged latency histograms, and percentiles the sample is large enough for."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from stallmark.record import histogram as hdr
 from stallmark.stats.thresholds import SAMPLES_BEYOND
@@ -20,21 +20,15 @@ class Latencies:
 
     @classmethod
     def empty(cls) -> "Latencies":
-        return cls(np.zeros(hdr.LAYOUT.counts_len, dtype=np.int64))
+        return cls(np.zeros(hdr.BUCKETS, dtype=np.int64))
 
     @property
     def size(self) -> int:
         return int(self.counts.sum())
 
-    def merge(self, blob: bytes | None) -> None:
-        """Add an encoded histogram. Raises ValueError when its layout is another one."""
-        if not blob:
-            return
-        hdr.add(self.counts, blob)
-
-    def merge_all(self, blobs: Iterable[bytes | None]) -> None:
-        """`merge` of each, faster together. Raises ValueError as well for one that is damaged."""
-        hdr.add_all(self.counts, [blob for blob in blobs if blob])
+    def merge(self, gaps: pa.ListArray, counts: pa.ListArray) -> None:
+        """Add the histograms in two columns of a record. Raises ValueError when one is damaged."""
+        self.counts += hdr.total(gaps, counts)
 
     def add(self, other: "Latencies") -> None:
         self.counts += other.counts
@@ -62,5 +56,4 @@ class Latencies:
 
     @staticmethod
     def _value_ms(index: int) -> float:
-        value: int = hdr.LAYOUT.get_highest_equivalent_value(hdr.LAYOUT.get_value_from_index(index))
-        return value / 1000
+        return float(hdr.TOPS_US[index] / 1000)

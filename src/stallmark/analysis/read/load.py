@@ -11,6 +11,7 @@ from stallmark.analysis.read.latency import Latencies
 from stallmark.record.reader import Record
 
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
+_HISTOGRAMS = ("latency_gaps", "latency_counts", "service_gaps", "service_counts")
 _OWN_IO = ("sampled", "reads", "read_bytes", "hits", "read_us")
 _USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
 
@@ -65,7 +66,7 @@ def read_load(
     interval_of = np.full(seconds, -1)
     for interval in intervals:
         interval_of[interval.begin : interval.end] = interval.index
-    for batch in record.batches("transactions", ["second", "transaction", *_COUNTS, "latency", "service"]):
+    for batch in record.batches("transactions", ["second", "transaction", *_COUNTS, *_HISTOGRAMS]):
         batch = _within(batch, seconds)
         second = batch.column("second").to_numpy()
         where = interval_of[second]
@@ -78,7 +79,7 @@ def read_load(
                     some = pa.array(rows[where[rows] == index])
                     for into, what in ((load.latency, "latency"), (load.service, "service")):
                         merged = into.setdefault((int(index), name), Latencies.empty())
-                        merged.merge_all(batch.column(what).take(some).to_pylist())
+                        merged.merge(*(batch.column(f"{what}_{part}").take(some) for part in ("gaps", "counts")))
     for batch in record.batches("transaction_io", ["second", "transaction", *_OWN_IO]):
         for row in _within(batch, seconds).to_pylist():
             looks = load.own_io.setdefault(row["transaction"], {name: np.zeros(seconds) for name in _OWN_IO})

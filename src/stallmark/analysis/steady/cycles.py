@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Cycles, Interval
 from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CHECKPOINTS, CYCLES_COVER
+
+
+class CycleKind(Kind):
+    WHOLE = "whole_checkpoint_cycles"
+    TOO_FEW = "too_few_checkpoint_cycles"
+    IRREGULAR = "checkpoint_cycles_irregular"
 
 
 @dataclass(frozen=True)
@@ -47,28 +54,19 @@ def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
         mean_s=mean_s,
         shown_by=marks.shown_by,
         resolution_s=marks.resolution_s,
-        sentence=_sentence(interval, count, begin, end, mean_s, covers),
+        finding=_finding(interval, count, begin, end, mean_s, covers),
     )
     whole_interval = replace(interval, begin=begin, end=end) if whole else interval
     return replace(whole_interval, cycles=cycles)
 
 
-def _sentence(interval: Interval, count: int, begin: int, end: int, mean_s: float | None, covers: bool) -> str:
+def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float | None, covers: bool) -> Finding:
+    facts = {"cycles": count, "measured_s": interval.seconds}
     if count < CHECKPOINTS:
-        held = f"{count} whole checkpoint cycle{'' if count == 1 else 's'}" if count else "no whole checkpoint cycle"
-        return (
-            f"The {interval.seconds} s measured held {held}; at least {CHECKPOINTS} are needed: how much was written, "
-            "and when, partly depends on where they began."
-        )
+        return caution(CycleKind.TOO_FEW, **facts, needed=CHECKPOINTS)
     if not covers:
-        return (
-            f"The {count} whole checkpoint cycles in the {interval.seconds} s measured cover {end - begin} s only: "
-            "checkpoints came too irregularly to measure over whole cycles, so the figures are over all seconds."
-        )
-    return (
-        f"Figures are over {count} whole checkpoint cycles of {mean_s:.0f} s on average: {end - begin} s of the "
-        f"{interval.seconds} s measured, from {begin - interval.begin} s to {end - interval.begin} s."
-    )
+        return caution(CycleKind.IRREGULAR, **facts, covered_s=end - begin)
+    return info(CycleKind.WHOLE, **facts, mean_s=mean_s, begin_s=begin - interval.begin, end_s=end - interval.begin)
 
 
 def checkpoint_marks(io: Io, views: ServerViews) -> Marks | None:

@@ -163,14 +163,14 @@ def _execute_alone(bench: Bench) -> str:
     alone = bench.alone = Alone(bench.engine, bench.choice)
     try:
         with bench.show.bar("Executing each transaction alone", None):
-            for kind in [*workload.deck, *workload.timers]:
+            for kind in [*workload.deck, *workload.background.timers]:
                 for _ in range(ROUNDS):
                     alone.execute(kind)
             # Limit orders first, while none has come to its price by itself.
             said = [_bring_to_their_limits(bench.engine, alone)] if bench.choice.name == "brokerage" else []
             alone.answer()
             # The opening of the run is to find something: what these give rise to does not come any more.
-            for kind in {source for source, _ in workload.followers.values()}:
+            for kind in {source for source, _ in workload.background.followers.values()}:
                 for _ in range(ROUNDS):
                     alone.execute(kind)
     finally:

@@ -8,6 +8,8 @@ from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table, percentile, percentile_notes
+from stallmark.report.text import sentence
+from stallmark.report.text.cautions import during
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
@@ -33,7 +35,7 @@ def storage(experiment: ProbeExperiment) -> Table:
 def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
     """What each probe of several patterns shows of one; what one of a single pattern shows is among the findings."""
     return [
-        f"{run.variant}: {found.sentence}" if len(experiment.runs) > 1 else found.sentence
+        f"{run.variant}: {sentence(found.finding)}" if len(experiment.runs) > 1 else sentence(found.finding)
         for run in experiment.runs
         for found in run.saturations
         if found.pattern.title == title and len(run.saturations) > 1
@@ -70,10 +72,11 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
     return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]
 
 
-def drift_table(drifts: Sequence[tuple[str, Drift]]) -> Table:
-    """Probes before and after, step by step; labels say between what."""
+def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
+    """Probes before and after, step by step. Names are of the run between two probes, or of both runs."""
     rows: list[Sequence[str | Cell]] = []
-    for label, drift in drifts:
+    labelled = [(during(names), drift) for names, drift in drifts]
+    for label, drift in labelled:
         rows += [_drift_row(label, row) for row in drift.rows]
         if not drift.rows:
             rows.append([label, *[format.NONE] * 7, Cell(drift.verdict, "bad")])
@@ -92,7 +95,7 @@ def drift_table(drifts: Sequence[tuple[str, Drift]]) -> Table:
         header,
         rows,
         words=frozenset({0, 1, 8}),
-        notes=list(dict.fromkeys(f"{label}: {drift.sentence}" for label, drift in drifts)),
+        notes=list(dict.fromkeys(f"{label}: {sentence(drift.finding)}" for label, drift in labelled)),
     )
 
 
@@ -132,8 +135,8 @@ def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
         ["run", "reads per s", "MB/s", "ms", "outstanding", "raw reads per s", "raw ms", "achieved"],
         rows,
         notes=[
-            *(f"{label}: {one.sentence}" for label, one in found if one.raw_iops is None),
-            *dict.fromkeys(one.caution for _, one in found if one.caution),
+            *(f"{label}: {sentence(one.finding)}" for label, one in found if one.raw_iops is None),
+            *dict.fromkeys(sentence(one.caution) for _, one in found if one.caution),
         ],
     )
 

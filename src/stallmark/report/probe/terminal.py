@@ -10,6 +10,7 @@ from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import ProbeStep
 from stallmark.report.labels import EMULATED
+from stallmark.report.text import sentence
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9")
 _COLUMNS = (
@@ -30,9 +31,9 @@ def probe_table(experiment: ProbeExperiment) -> RenderableType:
         parts += [Text(""), _title(run), _steps(run)]
     if any(step.percentile_ms(0.999) is None for run in experiment.runs for step in run.result.steps):
         parts.append(Text(f"{format.NONE} {format.TOO_SMALL}", style="dim"))
-    parts += [Text(""), *(Text(f"• {sentence}") for sentence in experiment.findings)]
+    parts += [Text(""), *(Text(f"• {sentence(one)}") for one in experiment.findings)]
     if experiment.cautions:
-        parts += [Text(""), *(Text(f"• {sentence}", style="yellow") for sentence in experiment.cautions)]
+        parts += [Text(""), *(Text(f"• {sentence(one)}", style="yellow") for one in experiment.cautions)]
     return Group(*parts)
 
 
@@ -48,7 +49,7 @@ def _title(run: ProbeRun) -> Text:
 def _steps(run: ProbeRun) -> RenderableType:
     """The pattern stands in a line of its own: in a column it would take a third of the width."""
     parts: list[RenderableType] = []
-    sentences = {found.pattern: found.sentence for found in run.saturations}
+    sentences = {found.pattern: sentence(found.finding) for found in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         parts += [Text(pattern.title, style="italic"), _curve(steps, with_header=number == 0)]
         if len(sentences) > 1:  # of one, it is among the findings

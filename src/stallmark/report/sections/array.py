@@ -5,7 +5,6 @@ from itertools import groupby
 
 from stallmark import format
 from stallmark.analysis.compare.sides import variant
-from stallmark.analysis.probe.precondition import preconditioned
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_name, is_data_emulated
@@ -13,6 +12,8 @@ from stallmark.record.manifest import HookResult, Manifest
 from stallmark.report.labels import EMULATED, emulated_label, step_labels
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
+from stallmark.report.text.probe import preconditioned
 
 
 def described(experiment: ExperimentSummary) -> Table | None:
@@ -99,8 +100,8 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     labels = step_labels(experiment)
     found: dict[str, list[str]] = {}
     for step in experiment.steps:
-        for text in step.active.warnings if step.active else ():
-            found.setdefault(text, []).append(labels[step.key])
+        for warning in step.active.warnings if step.active else ():
+            found.setdefault(sentence(warning), []).append(labels[step.key])
     return [(", ".join(names), text) for text, names in found.items()]
 
 

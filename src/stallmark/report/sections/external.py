@@ -13,6 +13,7 @@ from stallmark.report.labels import EMULATED
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
@@ -79,7 +80,9 @@ def hints(experiment: ExperimentSummary) -> list[str]:
     """Where two clocks seem to lie apart, a sentence each."""
     several = len(experiment.runs) > 1
     return [
-        f"{run.title}: {source.hint}" if several else source.hint for run, source in _all(experiment) if source.hint
+        f"{run.title}: {sentence(source.hint)}" if several else sentence(source.hint)
+        for run, source in _all(experiment)
+        if source.hint
     ]
 
 

@@ -8,6 +8,7 @@ from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import signed
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
@@ -153,7 +154,7 @@ def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
         "cycles where there are three or more."
         for cycles in known[:1]
     ]
-    return notes + list(dict.fromkeys(cycles.sentence for cycles in known if cycles.whole))
+    return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
 
 
 def _ideal(ideal_ms: float | None, met: bool | None) -> str:

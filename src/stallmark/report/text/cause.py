@@ -98,7 +98,7 @@ def _(left: float, right: float, closed: bool | None) -> str:
 
 @says(LawKind.DEVICE)
 def _(left: float, right: float, closed: bool | None, role: str) -> str:
-    what = f"I/Os times their service times account for the {_ROLES[role]}’s busy time"
+    what = f"I/Os times their service times account for the busy time of the {_ROLES[role]}"
     if closed is None:
         return f"{what} less well: sequential I/O is served faster than the model’s read and write times say."
     return f"{what}." if closed else _sides(left, right)

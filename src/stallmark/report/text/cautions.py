@@ -6,7 +6,7 @@ from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.finding import Finding
 from stallmark.format import listed, number, percent, quoted, size
-from stallmark.report.text import clause, says
+from stallmark.report.text import clause, says, sentence
 from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 
@@ -92,7 +92,7 @@ def _(workload: str, model: str) -> str:
 
 @says(CautionKind.LOCAL_DRIVER)
 def _() -> str:
-    return "The driver ran on the server's machine and used its CPUs: a load from elsewhere would leave it more."
+    return "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
 
 
 @says(CautionKind.RESTORED)
@@ -105,7 +105,7 @@ def _() -> str:
 
 @says(CautionKind.COLD_START)
 def _() -> str:
-    return "A cold start empties the server's caches. A cache inside the device cannot be emptied from here."
+    return "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
 
 
 @says(CautionKind.GREW)
@@ -116,15 +116,14 @@ def _(share: float, runs: list[str]) -> str:
 @says(CautionKind.CPU_IN_READ_TIME)
 def _(steps: list[str] | None) -> str:
     return (
-        f"The server's mean read time in {_steps(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
-        f"or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the device's."
+        f"The server’s mean read time in {_steps(steps)} includes waiting for a CPU (it is below {SCHEDULING_MS:g} ms, "
+        f"or the CPUs were more than {percent(SCHEDULING_CPU)} busy): it is not the device’s."
     )
 
 
 @says(ArrayKind.ACTIVE)
-def _(steps: list[str] | None, warning: Finding | str) -> str:
-    said = warning[0].lower() + warning[1:].removesuffix(".") if isinstance(warning, str) else clause(warning)
-    return f"{quoted(steps)}: {said}." if steps else f"{said[0].upper()}{said[1:]}."
+def _(steps: list[str] | None, warning: Finding) -> str:
+    return f"{quoted(steps)}: {clause(warning)}." if steps else sentence(warning)
 
 
 @says(ArrayKind.SIZE_UNKNOWN)
@@ -166,10 +165,9 @@ def _(run: str, file_bytes: int, rounds: int, write_ms: list[float]) -> str:
 
 
 @says(ArrayKind.DRIFTED)
-def _(between: list[str], how: Finding | str) -> str:
-    said = how[0].lower() + how[1:].removesuffix(".") if isinstance(how, str) else clause(how)
+def _(between: list[str], how: Finding) -> str:
     text = during(between)
-    return f"{text[0].upper()}{text[1:]}: {said}."
+    return f"{text[0].upper()}{text[1:]}: {clause(how)}."
 
 
 def during(between: Sequence[str]) -> str:

@@ -183,7 +183,7 @@ def _(
 @says(PairKind.NOT_COMPARABLE)
 def _(a: str, b: str, step: list[Any] | None, reasons: list[Finding]) -> str:
     more = f" ({len(reasons) - MOST_REASONS} more)" if len(reasons) > MOST_REASONS else ""
-    said = listed([clause(one) for one in reasons[:MOST_REASONS]])
+    said = "; ".join(map(clause, reasons[:MOST_REASONS]))
     return f"{_of_step(step)}{a} and {b} are not comparable: {said}{more}."
 
 
@@ -381,7 +381,7 @@ def _(
     if too_short:
         said.append(f"{too_short} of {runs} too short to tell")
     for one in tolerated:
-        why = "as chance has it among so many" if one["by_chance"] else "by too little to matter"
+        why = "which chance explains among so many runs" if one["by_chance"] else "but too little to matter"
         said.append(f"{listed(one['runs'])} {one['because']}, {why}")
     return "; ".join(said)
 
@@ -397,7 +397,7 @@ def _(data_emulated: int, log_emulated: int, runs: int) -> str:
 def _(compared: int, mixed_up: list[Finding], others: list[Mapping[str, Any]]) -> str:
     said = [*map(clause, mixed_up), *(f"{during(one['between'])}: {one['verdict']}" for one in others)]
     alike = f"the same in {compared} comparison{'s' * (compared != 1)} of probes"
-    return listed(said) or (alike if compared else "probed once, with nothing to compare")
+    return "; ".join(said) or (alike if compared else "probed once, with nothing to compare")
 
 
 @says(CheckKind.AGAIN)
@@ -430,12 +430,12 @@ def _(metrics: Mapping[str, list[str]]) -> str:
 
 @says(ReasonKind.SETTINGS_DIFFER)
 def _(differences: list[Finding]) -> str:
-    return f"They were not made with the same settings: {_differences(differences, MOST_DIFFERENCES - 1)}."
+    return f"The runs were not made with the same settings: {_differences(differences, MOST_DIFFERENCES - 1)}."
 
 
 @says(ReasonKind.RUNS_INVALID)
 def _(reasons: list[Mapping[str, Any]]) -> str:
-    more = f"; {len(reasons) - MOST_REASONS} more reasons" if len(reasons) > MOST_REASONS else ""
+    more = f"; {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
     return f"Runs must not be compared: {'; '.join(_reason(one, MOST_NAMES) for one in reasons[:MOST_REASONS])}{more}."
 
 
@@ -494,12 +494,8 @@ def _(run: str, run_emulated: bool) -> str:
 
 @says(ReasonKind.STORAGE_CHANGED)
 def _(changes: list[Mapping[str, Any]]) -> str:
-    each = "; ".join(f"{during(one['between'])}: {_how(one['how'])}" for one in changes[:MOST_REASONS])
+    each = "; ".join(f"{during(one['between'])}: {clause(one['how'])}" for one in changes[:MOST_REASONS])
     return f"The storage itself changed {each}."
-
-
-def _how(how: Finding | str) -> str:
-    return how[0].lower() + how[1:].removesuffix(".") if isinstance(how, str) else clause(how)
 
 
 @says(ReasonKind.DRIFTED)
@@ -605,7 +601,7 @@ def _differences(differences: Sequence[Finding], most: int) -> str:
 
 def _reason(one: Mapping[str, Any], most: int | None) -> str:
     because = one["because"]
-    return f"{_how(because)} ({_names(one['runs'], most)})"
+    return f"{clause(because)} ({_names(one['runs'], most)})"
 
 
 def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:

@@ -143,8 +143,8 @@ def _(value: float, limit: float, transaction: str, transaction_rate: float) -> 
 @says(GateKind.LOCKS)
 def _(value: float, limit: float) -> str:
     return (
-        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed): more "
-        "customers, or fewer users, would ask more of the storage."
+        f"Users spent {_share(value)} of their time waiting for each other’s locks ({percent(limit)} allowed). More "
+        "customers or fewer users would load the storage more."
     )
 
 

@@ -7,7 +7,7 @@ from stallmark.analysis.queries.findings import MANY
 from stallmark.analysis.queries.summary import QueryKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number
-from stallmark.report.text import says, sentence
+from stallmark.report.text import clause, says
 
 FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
 
@@ -26,7 +26,7 @@ def _(figure: str) -> str:
 
 @says(QueryKind.LACKS)
 def _(run: str, because: Finding) -> str:
-    return f"{run}: {sentence(because)}"
+    return f"{run}: {clause(because)}."
 
 
 @says(QueryKind.FIGURE)
@@ -92,7 +92,7 @@ def _(runs: int) -> str:
 @says(QueryKind.NO_TPC_RESULT)
 def _() -> str:
     return (
-        "Query power, query throughput and their composite follow TPC-H's formulas and are no QphH: the refresh sets "
+        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
         "are different, and nobody has audited the runs."
     )
 

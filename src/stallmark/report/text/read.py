@@ -1,7 +1,7 @@
 """What is wrong with what was recorded, or follows from it at once."""
 
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.format import number, percent, spoken
+from stallmark.format import number, percent, size, spoken
 from stallmark.report.text import says
 from stallmark.stats.thresholds import BURST
 
@@ -39,3 +39,35 @@ def _(
         f"{spoken(transaction)} failed in bursts ({error_class}): in {seconds:,} of {measured_s:,} seconds more than "
         f"{percent(BURST)} of its calls failed, up to {most_in_a_second:,} in one; {after}."
     )
+
+
+@says(ReadKind.ACTIVE_FITS_DRAM)
+def _(active_bytes: int, at_most: bool, dram_bytes: int) -> str:
+    return (
+        f"The active set ({_active(active_bytes, at_most)}) fits into the array’s DRAM ({size(dram_bytes)}): this "
+        "measured its DRAM, not its disks or its flash. Use a larger database, or a smaller buffer pool."
+    )
+
+
+@says(ReadKind.ACTIVE_FITS_FLASH)
+def _(active_bytes: int, at_most: bool, flash: str, flash_bytes: int) -> str:
+    return (
+        f"The active set ({_active(active_bytes, at_most)}) fits into the flash {flash} ({size(flash_bytes)}). "
+        "Once the flash is warm nothing waits for disks. Larger data may behave differently."
+    )
+
+
+@says(ReadKind.CLOCK_OFFSET)
+def _(
+    name: str, counter: str, lag_s: int, offset_s: float, r: float, r_now: float | None, n: int
+) -> str:  # fmt: skip
+    now = "too few samples" if r_now is None else f"{r_now:+.2f}"
+    return (
+        f"With the times of {name} moved by {lag_s:+d} s, {counter} would correlate with throughput at r = {r:+.2f} "
+        f"instead of {now} (n = {n}). If its clock is off by that much, attach it again with --offset {offset_s:g}s "
+        "--replace; nothing was moved here."
+    )
+
+
+def _active(active_bytes: int, at_most: bool) -> str:
+    return f"{size(active_bytes)}{' at most' if at_most else ''}"

@@ -1,5 +1,6 @@
 """Was the load steady while it was measured? And the checkpoint cycles that figures are over."""
 
+from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
 from stallmark.format import by, percent, signed
 from stallmark.report.text import says
@@ -63,6 +64,31 @@ def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float,
 @says(SteadyKind.LEVEL_CHANGED)
 def _(of: Rate, seconds: int, change: float, at_s: int, p: float) -> str:
     return f"It never became steady: {of} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
+
+
+@says(CycleKind.TOO_FEW)
+def _(cycles: int, measured_s: int, needed: int) -> str:
+    held = f"{cycles} whole checkpoint cycle{'' if cycles == 1 else 's'}" if cycles else "no whole checkpoint cycle"
+    return (
+        f"The {measured_s} s measured held {held}, and at least {needed} are needed: how much was written, and when, "
+        "partly depends on where measuring began."
+    )
+
+
+@says(CycleKind.IRREGULAR)
+def _(cycles: int, measured_s: int, covered_s: int) -> str:
+    return (
+        f"The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
+        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
+    )
+
+
+@says(CycleKind.WHOLE)
+def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> str:
+    return (
+        f"Figures are over {cycles} whole checkpoint cycles of {mean_s:.0f} s on average: {end_s - begin_s} s of the "
+        f"{measured_s} s measured, from {begin_s} s to {end_s} s."
+    )
 
 
 def _interval(low: float, high: float) -> str:

@@ -56,7 +56,7 @@ def _(users: float, accounted_users: float) -> str:
 
 @says(ValidityKind.STORAGE_ERROR)
 def _(text: str, error: int) -> str:
-    return f"The server’s error log reports trouble with its storage: {text} (error {error})."
+    return f"The server’s error log reports trouble with its storage: {text.rstrip('.')} (error {error})."
 
 
 @says(ValidityKind.DRIVER_OVERHEAD)

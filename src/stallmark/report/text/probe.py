@@ -1,0 +1,283 @@
+"""What probes of raw storage show: saturation, drift, how deep a probe reaches, and what a database had of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.probe.kinds import Differs, ProbeKind
+from stallmark.format import factor, listed, number, percent, signed, size
+from stallmark.record.manifest import Precondition
+from stallmark.report.text import clause, says, sentence
+from stallmark.stats.thresholds import PROBE_DRIFT
+from stallmark.stats.thresholds import SAME as ALIKE
+
+
+def preconditioned(done: Precondition) -> str:
+    """Return what was done before a run, and whether writes were steady at the end."""
+    rounds_ms = done.rounds_ms
+    end = f"writes were {'' if done.steady else 'not '}steady after {len(rounds_ms)} rounds"
+    return (
+        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: {end}"
+        f"{'' if done.steady else ', and the run was measured all the same'} ({number(rounds_ms[0])} ms per write in "
+        f"the first, {number(rounds_ms[-1])} in the last)."
+    )
+
+
+# Of one pattern, and of several together
+
+
+@says(ProbeKind.NOT_ISSUED)
+def _(pattern: str) -> str:
+    return (
+        f"{pattern}: the machine could not issue I/O as fast as the storage answers, so the storage’s limit is unknown."
+    )
+
+
+@says(ProbeKind.ONE_STEP)
+def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
+    return f"{pattern}: {_rate(rest)} at {outstanding} outstanding, {number(mean_ms)} ms each{_marks(**rest)}."
+
+
+@says(ProbeKind.NOT_SATURATED)
+def _(pattern: str, outstanding: int, mean_ms: float, **rest: Any) -> str:
+    return (
+        f"{pattern} does not saturate up to {outstanding} outstanding: {_rate(rest)} there, {number(mean_ms)} ms each"
+        f"{_marks(**rest)}."
+    )
+
+
+@says(ProbeKind.SATURATED)
+def _(
+    pattern: str, outstanding: int, mean_ms: float, gain: float, last: int, last_ms: float, **rest: Any
+) -> str:  # fmt: skip
+    beyond = ""
+    if rest["collapse"] is None:
+        more = percent(gain) if gain else "no"
+        beyond = f"; {last} outstanding bring {more} more and take {number(last_ms)} ms each"
+    return (
+        f"{pattern} saturates at {outstanding} outstanding: {_rate(rest)}, {number(mean_ms)} ms each{beyond}"
+        f"{_marks(**rest)}."
+    )
+
+
+@says(ProbeKind.COLLAPSED_RATE)
+def _(iops: float, best_iops: float) -> str:
+    return f"Only {number(iops)} I/Os per second, down from {number(best_iops)} with fewer outstanding."
+
+
+@says(ProbeKind.COLLAPSED_TAIL)
+def _(p99_ms: float, knee_p99_ms: float, knee: int) -> str:
+    return (
+        f"One I/O in a hundred takes {number(p99_ms)} ms or more, up from {number(knee_p99_ms)} ms at {knee} "
+        "outstanding."
+    )
+
+
+@says(ProbeKind.OVERALL)
+def _(
+    saturated: Sequence[Mapping[str, Any]],
+    not_saturated: Sequence[str],
+    collapsed: Sequence[Mapping[str, Any]],
+    unstable: Sequence[str],
+) -> str:
+    said = [f"{_verb(one['patterns'], 'saturate')} at {one['depth']} outstanding" for one in saturated]
+    if not_saturated:
+        said.append(f"{listed(not_saturated)} {'does' if len(not_saturated) == 1 else 'do'} not, as far as measured")
+    said += [f"{_verb(one['patterns'], 'collapse')} at {one['depth']}" for one in collapsed]
+    if (saturated or not_saturated) and not collapsed:
+        said.append("nothing collapses: beyond saturation, I/Os only wait longer")
+    if unstable:
+        said.append(f"{listed(unstable)} {'is' if len(unstable) == 1 else 'are'} unstable")
+    text = "; ".join(said) or "the machine could not issue I/O as fast as the storage answers"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+# Of several probes
+
+
+@says(ProbeKind.AGAINST_FIRST)
+def _(
+    pattern: str, outstanding: int, probe: str, first: str, iops: float, first_iops: float, mean_ms: float,
+    first_ms: float,
+) -> str:  # fmt: skip
+    ratio = iops / first_iops
+    many = f"{factor(ratio)} as many" if abs(ratio - 1) > ALIKE else "as many"
+    return (
+        f"{pattern} at {outstanding} outstanding: {many} I/Os per second with {probe} as with {first} ({number(iops)} "
+        f"against {number(first_iops)}, {number(mean_ms)} ms against {number(first_ms)})."
+    )
+
+
+@says(ProbeKind.OF_PROBE)
+def _(probe: str, found: Finding) -> str:
+    return f"{probe}: {sentence(found)}"
+
+
+@says(ProbeKind.NOT_REPEATED)
+def _() -> str:
+    return "No probe was repeated: differences of a few per cent are chance."
+
+
+@says(ProbeKind.EMULATED_AND_REAL)
+def _() -> str:
+    return "Emulated and real devices are shown together: nothing follows from one for the other."
+
+
+@says(ProbeKind.FEW_IOS)
+def _(probe: str, share: float) -> str:
+    return f"{probe}: {percent(share)} of the steps had too few I/Os for a p99; probe for longer with --seconds."
+
+
+@says(ProbeKind.INCOMPLETE)
+def _(probe: str, because: str) -> str:
+    return f"{probe} is incomplete: {because.rstrip('.')}."
+
+
+# How deep a probe reaches
+
+
+@says(ProbeKind.FITS_DRAM)
+def _(file_bytes: int, dram_bytes: int) -> str:
+    return (
+        f"The probe’s file of {size(file_bytes)} fits into the array’s DRAM ({size(dram_bytes)}), which may have "
+        "answered instead of its disks and flash; use a larger one (probe: {size: …})."
+    )
+
+
+@says(ProbeKind.SMALL_FILE)
+def _(file_bytes: int) -> str:
+    return (
+        f"The probe’s file has only {size(file_bytes)}: an array with that much memory or flash answers from there and "
+        "hardly uses its disks; use a larger one (--size)."
+    )
+
+
+# Before and after
+
+
+@says(ProbeKind.MIXED_DEVICES)
+def _(emulated_before: bool) -> str:
+    before, after = (
+        ("an emulated device", "the real one") if emulated_before else ("the real device", "an emulated one")
+    )
+    return f"The probe before is of {before}, the one after of {after}: they say nothing about a drift."
+
+
+@says(ProbeKind.DIFFERENT_PROBES)
+def _(what: Differs, before: str | int, after: str | int) -> str:
+    sizes = (size(int(before)), size(int(after))) if what == Differs.FILE_SIZE else (before, after)
+    return f"The probes before and after differ in {what} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
+
+
+@says(ProbeKind.NO_COMMON_STEP)
+def _() -> str:
+    return "The probes before and after have no step in common: they say nothing about a drift."
+
+
+@says(ProbeKind.DRIFT_HIDDEN)
+def _(why: Finding) -> str:
+    return f"It cannot be told whether raw storage changed: {clause(why)}."
+
+
+@says(ProbeKind.SAME)
+def _(steps: int, most: Mapping[str, Any], change: float) -> str:
+    which = "its one step" if steps == 1 else f"all {steps} steps"
+    return (
+        f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {which}; {_step(most)} changed most, by "
+        f"{signed(change)}."
+    )
+
+
+@says(ProbeKind.DRIFTED)
+def _(steps: Sequence[Mapping[str, Any]]) -> str:
+    went = [
+        f"{_step(one)} went from {number(one['before_iops'])} to {number(one['after_iops'])} I/Os per second "
+        f"({number(one['before_ms'])} to {number(one['after_ms'])} ms)"
+        for one in steps
+    ]
+    return (
+        f"Raw storage is not as it was: {listed(went)}, more than the {percent(PROBE_DRIFT)} allowed. What was "
+        "measured in between is not comparable."
+    )
+
+
+@says(ProbeKind.DRIFT_UNKNOWN)
+def _(steps: Sequence[Mapping[str, Any]]) -> str:
+    doubts = [
+        f"how much {_step(one)} scatters is not known"
+        if one["low"] is None or one["high"] is None
+        else f"{_step(one)} changed by between {signed(one['low'] - 1)} and {signed(one['high'] - 1)}"
+        for one in steps
+    ]
+    return f"It cannot be told whether raw storage changed: {listed(doubts)}; longer probes would tell."
+
+
+# Beside a database
+
+
+@says(ProbeKind.OTHER_DEVICE)
+def _(reads_per_s: float, read_ms: float, emulated: bool) -> str:
+    one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
+    return f"{_had(reads_per_s, read_ms)} on {one}, but the probe is of {other}: the two are not compared."
+
+
+@says(ProbeKind.NO_RANDOM_READS)
+def _(reads_per_s: float, read_ms: float) -> str:
+    return f"{_had(reads_per_s, read_ms)}; the probe has no random reads to compare them with."
+
+
+@says(ProbeKind.BEYOND_PROBE)
+def _(
+    reads_per_s: float, read_ms: float, outstanding: float, most_outstanding: int, raw_reads_per_s: float
+) -> str:  # fmt: skip
+    return (
+        f"{_had(reads_per_s, read_ms)}, {number(outstanding)} outstanding; the probe goes up to {most_outstanding} "
+        f"outstanding, where raw storage gives {number(raw_reads_per_s)}."
+    )
+
+
+@says(ProbeKind.ACHIEVED)
+def _(
+    reads_per_s: float, read_ms: float, outstanding: float, pattern: str, raw_reads_per_s: float, raw_ms: float,
+    share: float,
+) -> str:  # fmt: skip
+    return (
+        f"{_had(reads_per_s, read_ms)}; raw storage gives {number(raw_reads_per_s)} with as many outstanding "
+        f"({number(outstanding)}, {pattern}), {number(raw_ms)} ms each: the database achieved {percent(share)} of it."
+    )
+
+
+@says(ProbeKind.RAW_MAY_BE_SLOWER)
+def _(why: Finding) -> str:
+    return f"Raw storage may be slower than that: {clause(why)}."
+
+
+def _had(reads_per_s: float, read_ms: float) -> str:
+    return f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms"
+
+
+def _step(one: Mapping[str, Any]) -> str:
+    return f"{one['pattern']} at {one['outstanding']} outstanding"
+
+
+def _verb(patterns: Sequence[str], verb: str) -> str:
+    return f"{listed(patterns)} {verb}{'s' * (len(patterns) == 1)}"
+
+
+def _rate(rest: Mapping[str, Any]) -> str:
+    return f"{number(rest['iops'])} I/Os per second" if "iops" in rest else f"{number(rest['mb_per_s'])} MB/s"
+
+
+def _marks(
+    collapse: int | None, because: Finding | None, unstable: Sequence[int], limited: Sequence[int], **_: Any
+) -> str:  # fmt: skip
+    text = f"; at {collapse} it collapses: {clause(because)}" if because else ""
+    if unstable:
+        text += f"; at {_several(unstable)} it is unstable: its rate slumps again and again"
+    if limited:
+        text += f"; at {_several(limited)} the machine could not keep that many under way, so these are left out"
+    return text
+
+
+def _several(depths: Sequence[int]) -> str:
+    return listed([str(depth) for depth in depths])

@@ -1,0 +1,56 @@
+"""Findings of a summary, and the golden wording of every kind (tests/report/text)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stallmark.analysis.finding import Finding, Kind
+from stallmark.report.text import writers
+
+GOLDEN = Path(__file__).parents[1] / "report" / "text"
+
+
+def kinds() -> dict[str, Kind]:
+    """Return every kind by its value."""
+    writers()  # imports them
+    return {str(kind): kind for room in Kind.__subclasses__() for kind in room}
+
+
+def golden() -> Iterator[tuple[str, Finding, str]]:
+    """Yield the module of each golden wording, a finding and its sentence."""
+    for file in sorted(GOLDEN.glob("*.yaml")):
+        for one in yaml.safe_load(file.read_text()):
+            yield file.stem, _finding(one), one["says"]
+
+
+def _finding(one: Mapping[str, Any]) -> Finding:
+    facts = {name: _fact(fact) for name, fact in (one.get("facts") or {}).items()}
+    return Finding(kinds()[one["kind"]], facts=facts)
+
+
+def _fact(fact: Any) -> Any:
+    """Return a fact, with the findings in it."""
+    if isinstance(fact, list):
+        return [_fact(one) for one in fact]
+    if isinstance(fact, dict):
+        return _finding(fact) if "kind" in fact else {name: _fact(one) for name, one in fact.items()}
+    return fact
+
+
+def findings_in(value: Any) -> Iterator[Finding]:
+    """Yield all findings of a summary, with those that are reasons of others."""
+    if isinstance(value, Finding):
+        yield value
+        value = value.facts
+    if is_dataclass(value) and not isinstance(value, type):
+        failure = getattr(value, "failure", None)  # of a gate
+        parts = [failure, *(getattr(value, field.name) for field in fields(value))]
+    elif isinstance(value, Mapping):
+        parts = list(value.values())
+    else:
+        parts = list(value) if isinstance(value, list | tuple) else []
+    for part in parts:
+        yield from findings_in(part)
