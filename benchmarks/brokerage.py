@@ -1,9 +1,9 @@
 """What driving the brokerage costs, and whether it measures the database and not itself.
 
     python -m benchmarks.brokerage replay cpu     recorded inputs, Stallmark's users against pgbench; all in memory
-    python -m benchmarks.brokerage replay slow    the same on the emulated slow device with a small pool
+    python -m benchmarks.brokerage replay slow    the same on the emulated array with a small pool
     python -m benchmarks.brokerage mix            executor CPU of the full mix, above a bare loop of the same calls
-    python -m benchmarks.brokerage reads          physical reads per transaction, fast against slow device
+    python -m benchmarks.brokerage reads          physical reads per transaction, fast against an emulated array
     python -m benchmarks.brokerage memory 30      memory of our processes over so many minutes of 30 users
 
 Contestants alternate; the figures are medians of the ratios within each round.

@@ -1,7 +1,7 @@
 """What driving costs: Stallmark's users against pgbench and against a bare threaded loop, on one server in one run.
 
     python -m benchmarks.driver cpu      same one-call function, pool larger than the data, bare device
-    python -m benchmarks.driver slow     pgbench's built-in script, emulated slow device, small pool
+    python -m benchmarks.driver slow     pgbench's built-in script, emulated array, small pool
 
 Contestants alternate; the figures are medians of the ratios within each round. On a noisy machine a single round
 says little.

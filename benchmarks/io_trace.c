@@ -1,6 +1,6 @@
 /*
  * Where and when the processes of a server read and write its data files: an LD_PRELOAD library that stands before the
- * interposer of emulated devices, and so sees what a caller waits for.
+ * interposer of emulated arrays, and so sees what a caller waits for.
  *
  * Every process writes its events into a file of its own in $STALLMARK_TRACE, named by its number, sparse and mapped:
  * nothing is lost when it is killed. Times are of CLOCK_REALTIME. Traced are direct I/O and syncs of what lies below

@@ -57,7 +57,7 @@ def _written(path: Path) -> int:
 
 
 def traced() -> None:
-    """Run `stallmark`; the embedded server's processes are traced above the emulated device."""
+    """Run `stallmark`; the embedded server's processes are traced above the emulated array."""
     folder = Path(os.environ[FOLDER])
     folder.mkdir(parents=True, exist_ok=True)
     source = Path(__file__).with_suffix(".c").read_bytes()

@@ -33,12 +33,13 @@ from stallmark.driver.messages import (
     SessionLost,
     Stopped,
     Waiting,
+    start_child,
 )
-from stallmark.driver.subprocesses import start_child
 from stallmark.driver.tally import DeferredRow, OwnIORow, Row, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.processes import kill
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Workload
@@ -227,8 +228,7 @@ class Drive:
         except Closed:
             pass
         finally:
-            self._process.kill()
-            self._process.wait()
+            kill(self._process)
             self._channel.close()
             self._merger.write_before(float("inf"))
 

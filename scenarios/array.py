@@ -6,15 +6,14 @@ Other keys are kept and shown as well. The sizes decide whether the active set f
 (analysis/read/active_set.py).
 """
 
-import re
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from stallmark.quantities import Size
+from stallmark.redact import names_secret
 
 SIZES = ("dram", "flash_cache", "flash_tier")
-_SECRET = re.compile(r"passw|secret|token|pwd", re.IGNORECASE)
 _WORDS = {True: "on", False: "off"}
 
 
@@ -47,7 +46,7 @@ class Array(BaseModel):
 
     @model_validator(mode="after")
     def _no_secrets(self) -> Self:
-        if found := [name for name in self.__pydantic_extra__ if _SECRET.search(name)]:
+        if found := [name for name in self.__pydantic_extra__ if names_secret(name)]:
             raise ValueError(f"{found[0]} would be in every record and report: remove it")
         return self
 

@@ -20,7 +20,7 @@ class ProbeChoice(Section):
     """`seconds` of each step, on a file of `size` (or of a share of the data as loaded), which is written before every
     probe; without a `folder`, where the data of an embedded server lie."""
 
-    # Written in a moment, by an emulated device's data as well; what memory of an array can hide is said.
+    # Written in a moment, by an emulated array's data as well; what memory of an array can hide is said.
     size: Pool = PoolSize(size_bytes=256 * 2**20)
     folder: Annotated[str, Field(min_length=1)] | None = None
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0

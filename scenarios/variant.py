@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Tag, field_validator, model_validator
 
 from stallmark.quantities import Pool, Seconds
-from stallmark.redact import has_secret
+from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array
 from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -25,7 +25,7 @@ class Hook(Section):
     @field_validator("command")
     @classmethod
     def _no_secrets(cls, given: list[str] | None) -> list[str] | None:
-        if any(map(has_secret, given or ())):
+        if any(map(holds_secret, given or ())):
             raise ValueError("a password in it would be in every record: let the command read it from a file")
         return given
 

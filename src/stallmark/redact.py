@@ -1,61 +1,131 @@
-"""What a command of the operator's must not see, and what of its output no record may keep."""
+"""Secrets: how one is known, and names, texts and environments without them.
 
+A secret is a value whose name says so (`names_secret`), the password in a URL, or a password that we were given.
+"""
+
+import html
+import json
 import os
 import re
+import shlex
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote
 
 OURS = "STALLMARK_HOME"
-"""The one variable of ours that a command may need: a lab's own command finds the lab by it."""
+"""The one variable of ours that a command may need: `stallmark lab` finds its emulated array by it."""
 
 HIDDEN = "(hidden)"
 
 SHORTEST = 6
-"""Characters of a password that is looked for in an output: of a shorter one every other word would be hidden."""
+"""Characters of a password that is looked for inside words: of a shorter one every other word would be hidden."""
+
+_FOLDERS = ("PWD", "OLDPWD")  # named like passwords, and are none
 
 _NAME = re.compile(
-    r"(?<!ask)pass(w|phrase|code|_|$)|(?<!^)(?<!^old)pwd$|_pw$|secret|token|credential|"
-    r"(api|private|access|account|storage|encryption)_?key|_auth$|^STALLMARK_",
+    r"(?<!ask)(?<!by)(?<!com)pass(w|phrase|code|_|$)|pwd|_pw$|secret|token|credential|"
+    r"(api|private|access|account|storage|encryption)_?key|_auth$",
     re.IGNORECASE,
 )
-"""Names of variables that may hold a password (SSHPASS, DB_PASS, GIT_PASSPHRASE …); PWD and OLDPWD are folders."""
 
-_IN_URL = re.compile(r"(://[^/@\s:]*:)([^/@\s]+)@")
-_WORD = "(password|passwd|pwd|secret|token)"
-_IN_ARGUMENT = re.compile(rf"^-{{0,2}}{_WORD}=|^--?{_WORD}$", re.IGNORECASE)
-_IN_OUTPUT = re.compile(rf"({_WORD}[ \t]*[=:][ \t]*)(\"[^\"]*\"|'[^']*'|[^\s,;]+)", re.IGNORECASE)
+_WORD = "(?:password|passwd|pwd|secret|token)"
+_VALUE = r"""\{(?:[^}\n]|\}\})*\}|"(?:[^"\\\n]|\\.|"")*"|N?'(?:[^'\\\n]|\\.|'')*'|N?'(?:[^'\n]|'')*'|[^\s,;]+"""
+_IN_TEXT = re.compile(rf"""({_WORD}["']?[ \t]*[=:][ \t]*)({_VALUE})""", re.IGNORECASE)
+_IN_URL = re.compile(r"(://[^/@\s:]*:)([^/\s]+)@")
+_GIVEN = re.compile(
+    rf"^\w[\w+.-]*://[^/@]*:[^/]+@|(?<![a-z])(?:ssl)?{_WORD}\s*=|^--?{_WORD}$", re.IGNORECASE
+)  # a URL as a whole may hold spaces
 
 
-def has_secret(argument: str) -> bool:
-    """Whether a command's argument holds a password, or is the name of one that follows."""
-    return bool(_IN_URL.search(argument) or _IN_ARGUMENT.search(argument))
+def names_secret(name: str) -> bool:
+    """Tell whether a variable, key or option of this name may hold a secret: SSHPASS, api_key, admin password …"""
+    return bool(_NAME.search(name))
+
+
+def holds_secret(argument: str) -> bool:
+    """Tell whether an argument or URL holds a password, or is the name of one that follows."""
+    plain = unquote(argument)
+    return bool(_IN_URL.search(plain) or _GIVEN.search(plain))
 
 
 def environment() -> dict[str, str]:
-    """Ours without variables that look like a password's, by name or by value, and with our own programs first:
-    `stallmark array change` is this one."""
+    """Return our environment without secrets, by name or by value, and with our own programs first.
+
+    So `stallmark lab change` in a command is this one.
+    """
     kept = {name: value for name, value in os.environ.items() if not _is_secret(name, value)}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return kept | {"PATH": path}
 
 
 def without_secrets(text: str) -> str:
-    """An output without the passwords that we were given, and without what it calls one itself."""
-    for value in sorted(_known(), key=len, reverse=True):
-        text = text.replace(value, HIDDEN)
+    """Return an output without the passwords of our environment, and without what it calls one itself."""
+    for secret in sorted(set().union(*map(forms, _held())), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     text = _IN_URL.sub(rf"\1{HIDDEN}@", text)
-    return _IN_OUTPUT.sub(rf"\1{HIDDEN}", text)
+    return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
+
+
+def forms(password: str) -> set[str]:
+    """Return a password as outputs write it: plain, in a URL, in braces (ODBC), and in quotes of several languages."""
+    encoded = {quote(password), quote(password, safe=""), quote(password, safe=" +"), quote_plus(password)}
+    return {
+        password,
+        *encoded,
+        *(re.sub("%..", lambda code: code[0].lower(), one) for one in encoded),
+        password.replace("}", "}}"),
+        password.replace("'", "''"),
+        password.replace('"', '""'),
+        password.replace("\\", "\\\\").replace("'", "\\'"),
+        json.dumps(password)[1:-1],
+        json.dumps(password, ensure_ascii=False)[1:-1],
+        repr(password)[1:-1],
+        shlex.quote(password),
+        html.escape(password),
+    }
+
+
+class Redactor:
+    """Takes out of a text what names a server, its users or this machine, and every secret.
+
+    A user's name may be a word of the language, so it goes where it is quoted, as 'x', "x" or [x]; DOMAIN\\x is none,
+    and goes everywhere, as every other name of that domain does.
+    """
+
+    def __init__(self, names: Mapping[str, str], users: Iterable[str], password: str | None):
+        """`names` are what stands for each."""
+        patterns = {}
+        for secret in sorted(forms(password) if password else (), key=len, reverse=True):
+            bounds = ("", "") if len(secret) >= SHORTEST else (r"(?<!\w)", r"(?!\w)")
+            patterns[re.escape(secret).join(bounds)] = "<password>"
+        patterns |= {rf"(?<!\w){re.escape(name)}(?!\w)": names[name] for name in sorted(filter(None, names), key=len)}
+        for name in filter(None, users):
+            patterns[rf"""['"\[]{re.escape(name)}['"\]]"""] = "<user>"
+            domain, separator, _ = name.partition("\\")
+            if separator:
+                patterns[rf"(?<!\w){re.escape(domain)}\\[\w.$-]+"] = "<user>"
+        self._patterns = [(re.compile(pattern, re.IGNORECASE), said) for pattern, said in patterns.items()]
+
+    def __call__(self, text: str) -> str:
+        for pattern, placeholder in self._patterns:
+            text = pattern.sub(placeholder, text)
+        return without_secrets(text)
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return name != OURS and bool(_NAME.search(name) or _IN_URL.search(value) or _IN_OUTPUT.search(value))
+    if name in (OURS, *_FOLDERS):
+        return False
+    ours = name.upper().startswith("STALLMARK_")
+    return ours or names_secret(name) or bool(_IN_URL.search(value) or _IN_TEXT.search(value))
 
 
-def _known() -> set[str]:
-    """Passwords in our environment: whole values, and those within URLs."""
-    held = [(name, value) for name, value in os.environ.items() if _is_secret(name, value)]
-    whole = [value for name, value in held if not name.upper().startswith("STALLMARK_")]
-    within = [match[2] for _, value in held for match in _IN_URL.finditer(value)]
-    within += [match[3].strip("\"'") for _, value in held for match in _IN_OUTPUT.finditer(value)]
-    return {one for one in (*whole, *within, *map(unquote, within)) if len(one) >= SHORTEST}
+def _held() -> Iterator[str]:
+    """Yield the passwords in our environment: whole values, and those within URLs and settings."""
+    for name, value in os.environ.items():
+        if not _is_secret(name, value):
+            continue
+        within = [match[2] for match in _IN_URL.finditer(value)]
+        within += [match[2].strip("\"'{}") for match in _IN_TEXT.finditer(value)]
+        whole = [] if name.upper().startswith("STALLMARK_") else [value]
+        yield from (one for one in (*whole, *within, *map(unquote, within)) if len(one) >= SHORTEST)

@@ -31,7 +31,7 @@ def test_a_machine_with_everything():
 def test_no_compiler_means_no_emulated_devices(monkeypatch):
     without(monkeypatch, "cc", "gcc", "clang")
     state, sentence = states()["C compiler"]
-    assert state == "limited" and "no emulated devices" in sentence and "apt-get install gcc" in sentence
+    assert state == "limited" and "no emulated arrays" in sentence and "apt-get install gcc" in sentence
 
 
 def test_no_embedded_postgresql_means_a_server_by_url(monkeypatch):

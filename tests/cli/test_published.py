@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.cli.selftest.published import Discretion
+from stallmark.cli.selftest.selftest import _redactor
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.experiment.target import Target
+from stallmark.engines.postgres.engine import PostgresEngine
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,10 @@ from stallmark.experiment.target import Target
         "mssql://boss:s3cret@db7.corp.example:1433/bank",
     ],
 )
-def test_no_host_no_user_and_no_password_is_told(url, database, monkeypatch):
+def test_no_host_no_user_and_no_password_is_told(url, monkeypatch):
     monkeypatch.setattr(platform, "node", lambda: "laptop-of-ann")
-    engine = MssqlEngine(url) if url.startswith("mssql") else database
-    words = Discretion(Target(url), engine, "boss")
+    engine = MssqlEngine(url) if url.startswith("mssql") else PostgresEngine(url)
+    words = _redactor(engine, "boss")
     said = words(
         "No connection to DB7.corp.example:5432/bank from laptop-of-ann: Login failed for user 'boss' (s3cret), "
         f'role "boss"; see {Path.home()}/x. The boss of bosses stays.'
@@ -34,7 +34,7 @@ def test_no_host_no_user_and_no_password_is_told(url, database, monkeypatch):
 
 @pytest.mark.parametrize("url", ["mssql://db7.corp.example/bank", "mssql://CORP%5Cann@db7.corp.example/bank"])
 def test_no_windows_login_is_told_however_it_is_written(url):
-    words = Discretion(Target(url), MssqlEngine(url), "CORP\\ann")
+    words = _redactor(MssqlEngine(url), "CORP\\ann")
     said = words(
         "GRANT VIEW SERVER STATE TO [CORP\\ann]; Login failed for user 'CORP\\Ann'; run as corp\\svc-sql$, not CORP; "
         "the file lies at C:\\data\\ann, and None of it is hidden: 'None'."
@@ -47,7 +47,7 @@ def test_no_windows_login_is_told_however_it_is_written(url):
 
 def test_a_login_in_brackets_is_hidden_as_one_in_quotes_is():
     engine = MssqlEngine("mssql://watcher@db7.corp.example/bank")
-    words = Discretion(Target("mssql://watcher@db7.corp.example/bank"), engine, "watcher")
+    words = _redactor(engine, "watcher")
     assert words("The login [watcher] may not see this; 'watcher' is the watcher.") == (
         "The login <user> may not see this; <user> is the watcher."
     )

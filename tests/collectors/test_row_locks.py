@@ -10,7 +10,7 @@ from support.clusters import ClusterEngine
 from support.collecting import opened
 from support.waiting import eventually
 
-from stallmark.collectors.postgres.row_locks import RowLocks
+from stallmark.collectors.postgres.waits import RowLocks
 
 
 @pytest.fixture

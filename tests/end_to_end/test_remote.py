@@ -55,7 +55,7 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
         ({"reset": "restore"}, "asks for `reset: restore`, but the files of a server reached by URL cannot be copied"),
         (
             {"emulated_array": {"wal": {"spindles": 1, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 9}}},
-            "asks for `emulated_array`, but an emulated device works under the embedded server only",
+            "asks for `emulated_array`, but an emulated array works under the embedded server only",
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from support.waiting import eventually
 
-from stallmark import redact as hook_secrets
+from stallmark import redact
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.hooks import HookFailed, carry_out, refuse_impossible
@@ -69,7 +69,7 @@ def test_it_is_given_no_password(monkeypatch):
     kept = {"STALLMARK_HOME": "/home/of/databases", "SSH_ASKPASS": "/bin/ask", "SSH_AUTH_SOCK": "/run/agent"}
     for name, value in kept.items():
         monkeypatch.setenv(name, value)
-    given = hook_secrets.environment()
+    given = redact.environment()
     assert "hunter2" not in str(given) and kept.items() <= given.items()
     assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW).output
 
@@ -154,7 +154,7 @@ def test_no_password_gets_into_a_record_by_what_a_command_says(monkeypatch, tmp_
 def test_a_url_with_a_password_is_not_passed_on(monkeypatch):
     monkeypatch.setenv("WAREHOUSE", "postgresql://me:hunter2@db/warehouse")
     assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW).output
-    assert "WAREHOUSE" not in hook_secrets.environment()
+    assert "WAREHOUSE" not in redact.environment()
 
 
 @pytest.mark.parametrize("order", ["blocks", "alternating"])

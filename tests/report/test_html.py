@@ -15,7 +15,7 @@ from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.manifest import Condition
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
-from stallmark.report.table import agreement
+from stallmark.report.sections.agreement import agreement
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""

@@ -121,7 +121,7 @@ def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found,
 
 def test_without_a_compiler_an_emulated_one_says_so(write, found, tmp_path, monkeypatch):
     def none(build_dir):
-        raise NoCompiler("A slow device needs a C compiler and none is there; install one.")
+        raise NoCompiler("An emulated array needs a C compiler and none is there; install one.")
 
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("stallmark.storage.emulator.arrays.interposer", none)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -196,6 +197,9 @@ def test_arrays_may_be_exchanged_and_taken_away_under_streams_of_io(array) -> No
     while any(stream.is_alive() for stream in streams):
         for model in (tier, *caches, FIXED, DISKS, tier):
             exchange(device.device, model)
+            until = device.counters.reads + 20  # however busy this machine is, every model meets some I/O
+            while device.counters.reads < until and any(stream.is_alive() for stream in streams):
+                time.sleep(0)
         engage(device.device, None)
     done = device.counters
     assert (done.reads, done.syncs) == (2 * ios // 3, 2 * ios // 3)

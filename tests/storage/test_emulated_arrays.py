@@ -1,4 +1,4 @@
-"""The slow device alone: what it counts (exactly), how slow it is at least, and what it refuses.
+"""The emulated array alone: what it counts (exactly), how slow it is at least, and what it refuses.
 
 An I/O can never end sooner than its service time: lower bounds hold on any machine, upper bounds would not.
 """
@@ -19,14 +19,14 @@ import pytest
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
 from stallmark.storage.emulator.shared import SharedState
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the slow device exists on Linux only")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
 
 BLOCK = 8192
 MIB = 1 << 20
 FAST = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
 SLOW = ArrayModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=100_000)
 
-# Run in a process on the slow devices: `block` is aligned as O_DIRECT demands.
+# Run in a process on the emulated arrays: `block` is aligned as O_DIRECT demands.
 PRELUDE = f"""
 import mmap, os, sys
 block = mmap.mmap(-1, {BLOCK})
@@ -346,7 +346,7 @@ def test_wrong_devices_are_refused(tmp_path: Path, build_dir: Path, bench: Bench
         create({"data": tmp_path / "nowhere"}, {"data": FAST})
     with pytest.raises(ValueError, match="From 1 to 8 devices"):
         create({}, {})
-    with pytest.raises(ValueError, match="no slow device 'tape'"):
+    with pytest.raises(ValueError, match="no emulated array 'tape'"):
         bench.devices.set_model("tape", FAST)
 
 
@@ -396,7 +396,7 @@ def test_a_process_with_a_wrong_state_file_does_not_start(
     copy = bench.state_file.with_name("copy")
     subprocess.run(["cp", "--sparse=always", bench.state_file, copy], check=True)
     damage(copy)
-    environment = bench.devices.environment() | {"STALLMARK_SLOW_DEVICES": str(copy)}
+    environment = bench.devices.environment() | {"STALLMARK_EMULATED_ARRAYS": str(copy)}
     done = subprocess.run(["true"], env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 78
     assert message in done.stderr

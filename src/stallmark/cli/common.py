@@ -1,10 +1,8 @@
 """Output, exit codes, and the options for a server and a workload that commands share."""
 
-import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from urllib.parse import unquote
 
 import click
 from click.core import ParameterSource
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stallmark.errors import StallmarkError
+from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT = 1, 3, 4, 5
@@ -45,15 +44,11 @@ def escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-# In a URL before the host, or as a parameter: of a URL, of libpq's `key=value` form, of an ODBC string.
-_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\b(ssl)?(password|pwd)\s*=", re.IGNORECASE)
-
-
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
     typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
     from stallmark.experiment.target import server_url
 
-    if url and typed and _PASSWORD.search(unquote(url)):
+    if url and typed and holds_secret(url):
         raise StallmarkError(
             "A password on the command line can be read by everybody on this machine: leave it out of --server, "
             "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "

@@ -80,9 +80,9 @@ def _embedded() -> Iterator[Finding]:
     state: Literal["ok", "limited"] = "ok" if free > 4e9 else "limited"
     yield Finding("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 3 GB.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        yield Finding("C compiler", "ok", "emulated devices can be built.")
+        yield Finding("C compiler", "ok", "emulated arrays can be built.")
     else:
-        yield Finding("C compiler", "limited", "none found, so no emulated devices: apt-get install gcc libc6-dev.")
+        yield Finding("C compiler", "limited", "none found, so no emulated arrays: apt-get install gcc libc6-dev.")
         return
     from stallmark.storage.block_device.needs import missing
 
@@ -109,7 +109,7 @@ def _server(url: str) -> Iterator[Finding]:
         "cold cache": engine.caches,
         "restore": engine.backup,
         "place files": engine.placement,
-        "emulated device": engine.devices,
+        "emulated array": engine.devices,
     }
     for what, ability in abilities.items():
         if why := ability.refusal():

@@ -6,8 +6,8 @@ from typing import cast
 from stallmark.collectors.base import Collector
 from stallmark.collectors.device import Device
 from stallmark.collectors.host import Host
+from stallmark.collectors.mssql.collector import CollectorConnection as MssqlConnection
 from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.connection import CollectorConnection as MssqlConnection
 from stallmark.collectors.mssql.counters import LogSpace, Performance, Procedures, ServerWaits, SessionWaits, TempDb
 from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
 from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
@@ -17,18 +17,9 @@ from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Waits as MssqlWaits
-from stallmark.collectors.postgres.connection import CollectorConnection
-from stallmark.collectors.postgres.counters import (
-    Checkpoints,
-    Database,
-    PostgresCollector,
-    Relations,
-    ServerIO,
-    UserIO,
-    Wal,
-)
-from stallmark.collectors.postgres.row_locks import RowLocks
-from stallmark.collectors.postgres.waits import Waits
+from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector
+from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
+from stallmark.collectors.postgres.waits import RowLocks, Waits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 
@@ -50,7 +41,7 @@ ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
 
 
 def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
-    """One of each collector for this engine and of those asked for; what cannot measure here says so in `unavailable`.
+    """Return one of each collector for this engine and of those asked for; `unavailable` says which cannot measure.
 
     Those that read counters share a connection, because the sampler runs them in one thread.
     """
@@ -69,12 +60,11 @@ def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collecto
 
 
 def drop_left_behind(engine: Engine) -> None:
-    """What collectors of a killed run left running on the server. Only for who holds the server."""
+    """Drop what collectors of a killed run left running on the server. Only for a run that holds the server."""
     if engine.dialect == "mssql":
         _drop_left_behind(cast(MssqlEngine, engine))
 
 
 def storage_alarm(collectors: Sequence[Collector]) -> str | None:
-    """Why a run must stop and gives no verdict: the server's storage failed, as one of its collectors saw."""
-    alarms = (collector.alarm for collector in collectors if isinstance(collector, ErrorLog))
-    return next((alarm for alarm in alarms if alarm), None)
+    """Return why a run must stop and gives no verdict: the server's storage failed, as a collector saw."""
+    return next((collector.alarm for collector in collectors if collector.alarm), None)

@@ -1,10 +1,11 @@
-"""What a collector is: a small class that reads one view of the server or the machine, raw.
+"""The interface of a collector: a small class that reads one view of the server or the machine, raw.
 
 Collectors store cumulative counters as they are, with the server's clock and with whatever identifies an
 epoch (statistics reset, server start, device). Deltas are computed later, by the analysis.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -27,18 +28,21 @@ class Collector(ABC):
     interval_s: ClassVar[float] = 1.0
     columns: ClassVar[pa.Schema]
     polling: ClassVar[bool] = False
-    """It looks at a passing state instead of reading counters: the sampler looks at a random instant of every
-    interval, so that nothing periodic can hide between the looks, and takes no extra sample at the end."""
+    """It samples a passing state instead of reading counters: at a random instant of every interval, so that nothing
+    periodic can hide between the samples, and with no extra sample at the end."""
+
+    alarm: str | None = None
+    """Why the run must stop and gives no verdict, once there is a reason."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
 
     def unavailable(self) -> str | None:
-        """Why it can measure nothing here, as a sentence; None when it can. Asked once, before the run."""
+        """Return why it can measure nothing here, as a sentence; None when it can. Called once, before the run."""
         return None
 
     def limited(self) -> str | None:
-        """Which of its columns stay empty here and why, as a sentence; None when all is measured."""
+        """Return which of its columns stay empty here and why, as a sentence; None when all is measured."""
         return None
 
     def open(self) -> None:
@@ -49,8 +53,77 @@ class Collector(ABC):
         """Read once; every row is a mapping of `columns`. `now` is in seconds since the run's start."""
 
     def finish(self) -> list[Row]:
-        """Rows it still holds because it aggregates; called once, after the last sample."""
+        """Return the rows it still holds because it aggregates. Called once, after the last sample."""
         return []
 
     def close(self) -> None:
         """Let go of what `open` took."""
+
+
+class SharedConnection(ABC):
+    """A connection that several collectors of one thread use.
+
+    It is made when it is needed and again after it broke, and closed after as many `close` as `open`.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        self._connection: Any = None
+        self._users = 0
+
+    def open(self) -> None:
+        self._users += 1
+
+    def close(self) -> None:
+        self._users -= 1
+        if self._users <= 0:
+            self._drop()
+
+    @abstractmethod
+    def rows(self, sql: str) -> list[Row]:
+        """Return the rows of a query by column name.
+
+        Raise StallmarkError when there is no connection, the server refuses, or does not answer.
+        """
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Close the connection, if there is one, and forget it."""
+
+
+WAITS = ("wait_class", "event")
+
+
+def polled_columns(*names: str) -> pa.Schema:
+    """Return the columns of a table of `Polled` rows."""
+    texts = [(name, pa.string()) for name in names]
+    return pa.schema([("second", pa.int32()), *texts, ("samples", pa.int32()), ("polls", pa.int32())])
+
+
+class Polled:
+    """Users counted at random instants, by the columns `names`, second by second. Samples / polls is a mean number."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+        self._second = 0
+        self._polls = 0
+        self._seen: Counter[tuple[str | None, ...]] = Counter()
+
+    def add(self, now: float, users: Counter[tuple[str | None, ...]]) -> list[Row]:
+        """Count a poll: users by values of `names`. Return the rows of the second before, once it is over."""
+        rows = self.finish() if int(now) != self._second else []
+        self._second = int(now)
+        self._polls += 1
+        self._seen.update(users)
+        return rows
+
+    def finish(self) -> list[Row]:
+        rows = [
+            {"second": self._second}
+            | dict(zip(self._names, values, strict=True))
+            | {"samples": samples, "polls": self._polls}
+            for values, samples in sorted(self._seen.items(), key=str)
+        ]
+        self._polls = 0
+        self._seen.clear()
+        return rows

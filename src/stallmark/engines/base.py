@@ -134,6 +134,14 @@ class ServerIdentity:
         return f"{self.product} {self.version_text}"
 
 
+class Login(NamedTuple):
+    """Host, user and password of a URL; for a redactor alone."""
+
+    host: str
+    user: str
+    password: str
+
+
 class Engine(ABC):
     """A server and one database on it."""
 
@@ -179,6 +187,9 @@ class Engine(ABC):
     @abstractmethod
     def spec(self) -> str:
         """Return the URL by which another process opens this engine. It holds secrets: pass it through a pipe only."""
+
+    @abstractmethod
+    def login(self) -> Login: ...
 
     @abstractmethod
     def identity(self) -> ServerIdentity: ...

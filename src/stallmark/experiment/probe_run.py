@@ -24,11 +24,11 @@ from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
 _STATE = "stallmark-probe-"
-"""Of emulated devices, with the number of the process that has them."""
+"""Of emulated arrays, with the number of the process that has them."""
 
 
 class RawRunner:
-    """`home`: where files of emulated devices go, and what is compiled for them; `folder` holds the records."""
+    """`home`: where files of emulated arrays go, and what is compiled for them; `folder` holds the records."""
 
     def __init__(self, scenario: ProbeScenario, home: Path, out: Path, show: Show):
         self._scenario = scenario

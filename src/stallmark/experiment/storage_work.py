@@ -84,7 +84,7 @@ class StorageWork:
         with self._show.bar(f"{title}: probing the storage itself", None):
             self._engine.checkpoint()  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
-            # With the log alone on an emulated device the data are on the real one, and so is their probe.
+            # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
@@ -109,7 +109,7 @@ class StorageWork:
 
     @contextmanager
     def _engaged(self) -> Iterator[None]:
-        """Emulated devices are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
+        """Emulated arrays are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
         devices = self._engine.devices
         array = devices.array if "data" in devices.models else None
         if array:

@@ -15,16 +15,15 @@ from stallmark import format
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report import columns, labels, style
-from stallmark.report import table as tables
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
+from stallmark.report.sections import agreement, environment, errors, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
 from stallmark.report.sections import concurrent_streams as beside
-from stallmark.report.sections import environment, transactions, validity
 from stallmark.report.sections import external as foreign
 from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections import server as server_tables
@@ -72,7 +71,8 @@ def render(experiment: ExperimentSummary) -> str:
         headline=headline(experiment),
         banner=banner(experiment),
         groups=groups,
-        tables=tables,
+        agreement=agreement,
+        errors=errors,
         server_tables=server_tables,
         steady=steady,
         environment=environment,

@@ -15,7 +15,7 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_views import transaction_of
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
-from stallmark.collectors.mssql.wait_types import class_of, is_benign
+from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.sections import server as tables

@@ -11,8 +11,7 @@ from ruamel.yaml import YAML
 from sqlfluff.core import Linter
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql import azure_statement, known_as, statement
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement
 from stallmark.collectors.mssql.counters import ServerWaits, SessionWaits
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import _FILES, _PRESENT, IoLatency

@@ -6,7 +6,7 @@ from support.collecting import opened, read
 from support.scripted_server import Server, rows
 from support.scripted_views import FILES, answered, words_of
 
-from stallmark.collectors.mssql import statement
+from stallmark.collectors.mssql.collector import statement
 from stallmark.collectors.mssql.counters import Performance, ServerIO, ServerWaits
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.waits import Waits

@@ -9,7 +9,7 @@ from support.mssql_records import SECONDS, run, step, summary
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.read.server_state import WANTED
-from stallmark.collectors.mssql import statement
+from stallmark.collectors.mssql.collector import statement
 from stallmark.report.page import render
 from stallmark.report.sections import server as server_tables
 

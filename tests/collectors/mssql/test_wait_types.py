@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published_waits import BACKGROUND_REQUEST
 
-from stallmark.collectors.mssql.wait_types import class_of, is_benign, wait_class
+from stallmark.collectors.mssql.waits import class_of, is_benign, wait_class
 
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 

@@ -74,7 +74,7 @@ class Devices:
 
 def test_a_real_device_is_measured_without_any_emulation_of_ours(fake, file, monkeypatch):
     monkeypatch.setenv("LD_PRELOAD", "")
-    monkeypatch.setenv("STALLMARK_SLOW_DEVICES", "/somewhere")
+    monkeypatch.setenv("STALLMARK_EMULATED_ARRAYS", "/somewhere")
     [step] = measure(file, [READ], 1)
     assert (step.iops, step.mean_ms) == (8000, 1)
     assert (fake / "preload").read_text() == "none"

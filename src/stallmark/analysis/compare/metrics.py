@@ -10,7 +10,7 @@ from stallmark.analysis.summary import IoSummary, RunSummary, StepSummary, Trans
 from stallmark.stats import student as statistics
 
 SHARE = "share"
-"""The unit of what is written in percent."""
+"""The unit of figures that are written in percent."""
 
 Value = Callable[[StepSummary], float | None]
 
@@ -48,7 +48,7 @@ METRICS = (
 
 
 def metric(key: str) -> Metric:
-    """Raises KeyError for an unknown one."""
+    """Return the metric of a key; raises KeyError for an unknown one."""
     return {one.key: one for one in METRICS}[key]
 
 

@@ -43,7 +43,8 @@ class RunsPlan:
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
-    """Raises StallmarkError where no variant ran twice, the metric is missing or zero, or no run counts."""
+    """Plan the number of runs. Raises StallmarkError where no variant ran twice, the metric is missing or zero, or
+    no run counts."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("A plan is for runs of transactions: these are runs of queries.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]

@@ -23,7 +23,7 @@ WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory")
 
 
 class IntentKind(Kind):
-    """What may tell the sides of a comparison from one another."""
+    """Properties that may tell the sides of a comparison from one another."""
 
     POOL = "made_with_buffer_pool"
     DATA_DEVICE = "made_with_data_device"
@@ -32,7 +32,7 @@ class IntentKind(Kind):
 
 
 class DifferenceKind(Kind):
-    """What must be the same of runs that are compared. Facts: `a` and `b`, None where a record does not say."""
+    """Differences between runs that must be alike. Facts: `a` and `b`, None where a record does not say."""
 
     WORKLOAD = "other_workload"
     WORKLOAD_VERSION = "other_workload_version"

@@ -42,7 +42,7 @@ class Side:
 
 
 class Unpaired(StrEnum):
-    """Why runs are not paired."""
+    """Reasons why runs are not paired."""
 
     BLOCKS = "each side ran by itself"
     FEW_REPEATS = "too few repeats hold a run of both"

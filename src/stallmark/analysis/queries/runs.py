@@ -1,4 +1,4 @@
-"""What one run of queries did, from its record."""
+"""Read what one run of queries did from its record."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from stallmark.record.schema import QUERIES
 
 
 def read_queries(record: Record) -> QueryRunSummary | None:
-    """None for a run of another kind."""
+    """Return the run; None for one of another kind."""
     manifest = record.manifest
     asked = manifest.queries
     if asked is None:
@@ -38,14 +38,14 @@ def read_queries(record: Record) -> QueryRunSummary | None:
 
 
 def executions_of(record: Record) -> list[Execution]:
-    """In the order in which they began."""
+    """Return the executions in the order in which they began."""
     return [_execution(row) for row in _rows(record)]
 
 
 def figures(
     factor: float, asked: Queries, phases: Mapping[str, float], executions: Sequence[Execution]
 ) -> QueryFigures:
-    """Those that a run of this kind has; one that it lacks with the reason."""
+    """Return the figures that a run of this kind has; one that it lacks with the reason."""
     wanted = asked.phases or (asked.run,)
     power, power_lacks = None, None
     if "power" in wanted:
@@ -97,7 +97,8 @@ def _execution(row: Mapping[str, Any]) -> Execution:
 
 
 def _gaps_ms(executions: Sequence[Execution]) -> list[float]:
-    """Between two queries of one stream the driver alone is at work; before a refresh, rows for it are made."""
+    """Return the gaps. Between two queries of one stream the driver alone is at work; before a refresh, rows for it
+    are made."""
     by_stream: dict[tuple[str, int], list[Execution]] = {}
     for one in executions:
         by_stream.setdefault((one.phase, one.stream), []).append(one)

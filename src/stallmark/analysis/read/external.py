@@ -47,7 +47,7 @@ def _summarise(
     entry: External, counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
 ) -> ForeignSummary:
     chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
-    drawn = {part for _, one in chosen for part in one.counter.split(" + ")}
+    drawn = {part for _, one in chosen for part in (one.summed or (one.counter,))}
     every = entry.interval_s
     return ForeignSummary(
         name=entry.name,

@@ -11,12 +11,12 @@ import stallmark
 from stallmark.cli.selftest.bench import Bench, checks_of
 from stallmark.cli.selftest.check import Check
 from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
-from stallmark.cli.selftest.published import Discretion
 from stallmark.engines.base import Engine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.experiment.target import Target
 from stallmark.record import machine
+from stallmark.redact import Redactor
 
 _BANNER = {"mssql": "SELECT @@VERSION", "postgresql": "SELECT version()"}
 _LOGIN = {"mssql": "SELECT CAST(ORIGINAL_LOGIN() AS nvarchar(128)) AS login", "postgresql": "SELECT session_user"}
@@ -47,7 +47,7 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
     with target.engine(BROKERAGE) as engine:
         refuse_what_is_not_ours(engine)
         [(login,)] = engine.query(_LOGIN[engine.dialect])
-        words = Discretion(target, engine, login)
+        redact = _redactor(engine, login)
         shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
         benches = [
             Bench(engine, choice, runs, show, each, may_cap_memory)
@@ -68,9 +68,18 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         if not keep:
             with later():
                 found.append(remove(engine, target))
-    checked = [replace(check, said=words(check.said)) for check in found]
+    checked = [replace(check, said=redact(check.said)) for check in found]
     records = [bench.record.folder for bench in benches if bench.record]
     return Selftest(facts, checked, records[-1] if records else None)
+
+
+def _redactor(engine: Engine, user: str) -> Redactor:
+    """`user` as the server knows it: the URL may leave it to Windows or Kerberos."""
+    names = {platform.node(): "<this machine>", str(Path.home()): "~"}
+    if engine.is_local:
+        return Redactor(names, [user], None)
+    login = engine.login()
+    return Redactor(names | {login.host: "<host>"}, [login.user, user], login.password)
 
 
 def _facts(engine: Engine) -> dict[str, str]:

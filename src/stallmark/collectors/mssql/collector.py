@@ -1,17 +1,24 @@
-"""What the collectors of SQL Server have in common: a query in a file, and sentences where it cannot be asked."""
+"""Parts shared by the collectors of SQL Server 2017 and later, Azure SQL Managed Instance and Azure SQL Database.
+
+A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
+ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Statements that are
+no queries stand beside them: `<collector>.<what>.sql`.
+"""
 
 from contextlib import closing
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.mssql import azure_statement, known_as, statement
-from stallmark.collectors.mssql.connection import CollectorConnection
+from stallmark.collectors.base import Collector, Row, SharedConnection
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import CallFailed
+from stallmark.engines.mssql.errors import failed
+from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.server import AZURE
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
 CLOCK = ("server_time", pa.float64())
@@ -22,6 +29,61 @@ FORBIDDEN = {"229", "262", "297", "300", "371", "27219"}
 denied by its old and by its new (2022) name, the error log denied."""
 NO_SUCH_VIEW = "208"
 FINER_PERMISSIONS = 16  # 2022 splits VIEW SERVER STATE
+
+ANSWER_WITHIN_S = 30
+
+# A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
+_MANNERS = "SET LOCK_TIMEOUT 5000; SET DEADLOCK_PRIORITY LOW;"
+
+_EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
+
+
+def statement(name: str, major: int) -> str:
+    """Return the newest query of this name that a server of this major version understands."""
+    fitting = [version for version in sql_file.versions(__package__, name) if version <= major]
+    return sql_file.read(__package__, f"{name}.{max(fitting)}")
+
+
+def azure_statement(name: str) -> str | None:
+    """Return the query for Azure SQL Database, where it has one of its own."""
+    own = f"{name}.azure"
+    return sql_file.read(__package__, own) if sql_file.exists(__package__, own) else None
+
+
+def known_as(major: int, edition: int) -> int:
+    """Return the major version whose views this server has."""
+    return _EVERGREEN if edition in AZURE else major
+
+
+class CollectorConnection(SharedConnection):
+    """Gives way to everybody else, and waits for no answer longer than ANSWER_WITHIN_S."""
+
+    _cursor: Any = None  # one for all queries: making it costs as much as asking
+
+    def rows(self, sql: str) -> list[Row]:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        try:
+            if self._cursor is None:
+                self._connection.timeout = ANSWER_WITHIN_S
+                self._cursor = self._connection.execute(_MANNERS)
+            self._cursor.execute(sql)
+            names = [column[0] for column in self._cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
+        except api().Error as error:
+            failure = failed(error)
+            if failure.kind is ErrorClass.CONNECTION_LOST:
+                self._drop()
+                raise StallmarkError(f"the connection to the server was lost ({failure.message})") from error
+            raise StallmarkError(f"the server refused the query ({failure.message})") from error
+
+    def _drop(self) -> None:
+        connection, self._connection, self._cursor = self._connection, None, None
+        if connection is not None:
+            try:
+                connection.close()
+            except api().Error:
+                pass  # it had gone already
 
 
 class MssqlCollector(Collector):
@@ -67,7 +129,7 @@ class MssqlCollector(Collector):
         return None
 
     def not_here(self) -> str | None:
-        """Why such a server has nothing of the kind, whoever asks."""
+        """Return why such a server has nothing of the kind, whatever the login."""
         product = self.engine.identity().product
         if product != "SQL Server":
             return f"{product} has none of SQL Server's management views."
@@ -84,14 +146,14 @@ class MssqlCollector(Collector):
     def close(self) -> None:
         self.connection.close()
 
-    def look(self) -> list[Row]:
-        """A sample outside the sampler's turns, whether the connection is open or not."""
+    def sample_alone(self) -> list[Row]:
+        """Take a sample beside the sampler's, whether the connection is open or not."""
         with closing(self.connection):
             self.connection.open()
             return self.sample(0.0)
 
     def forbidden(self, why: str, permission: str | None = None) -> str:
-        """The sentence for a login that may not see what a collector reads; `permission` where it is not its own."""
+        """Return the sentence for a login that may not see what a collector reads; `permission` where not its own."""
         permission = permission or self.permission
         of_database = "DATABASE" in permission
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from stallmark.collectors.base import Row
 from stallmark.collectors.mssql.collector import CLOCK, COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector
-from stallmark.collectors.mssql.wait_types import class_of, is_benign
+from stallmark.collectors.mssql.waits import class_of, is_benign
 
 
 class ServerIO(MssqlCollector):
@@ -37,7 +37,7 @@ class ServerIO(MssqlCollector):
     )
 
     def limited(self) -> str | None:
-        hidden = [row for row in self.look() if row["path"] is None]
+        hidden = [row for row in self.sample_alone() if row["path"] is None]
         if not hidden:
             return None
         return (

@@ -10,8 +10,7 @@ from collections import Counter
 import pyarrow as pa
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
-from stallmark.collectors.mssql.connection import CollectorConnection
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, CollectorConnection, MssqlCollector
 from stallmark.engines.base import Engine
 
 LONG_READ_S = 1.0
@@ -45,8 +44,6 @@ class ErrorLog(MssqlCollector):
         super().__init__(engine, connection)
         self._known: Counter[tuple[str, str]] | None = None
         self._read_s = 0.0
-        self.alarm: str | None = None
-        """Why the run must stop, once there is a reason."""
 
     @property
     def permission(self) -> str:
@@ -56,7 +53,7 @@ class ErrorLog(MssqlCollector):
         why = super().unavailable()
         if why is None:
             began = time.monotonic()
-            self.look()  # what stands there before the run is not the run's
+            self.sample_alone()  # what stands there before the run is not the run's
             self._read_s = time.monotonic() - began
         return why
 
@@ -86,4 +83,4 @@ class ErrorLog(MssqlCollector):
         return rows
 
     def finish(self) -> list[Row]:
-        return self.look()
+        return self.sample_alone()

@@ -1,6 +1,6 @@
 """Passing states of SQL Server: what is pending, what is runnable, what is in the pool at this moment.
 
-Each looks in a thread of its own at a random instant, so that a view that takes long to read delays no counter.
+Each is sampled in a thread of its own at a random instant, so that a view that takes long to read delays no counter.
 """
 
 import xml.etree.ElementTree as ElementTree
@@ -8,11 +8,10 @@ import xml.etree.ElementTree as ElementTree
 import pyarrow as pa
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, MssqlCollector
-from stallmark.collectors.mssql.connection import CollectorConnection
+from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, CollectorConnection, MssqlCollector
 from stallmark.engines.base import Engine
 
-LARGEST_POOL_BYTES = 32 << 30  # four million pages; a look walks through them all
+LARGEST_POOL_BYTES = 32 << 30  # four million pages; a sample walks through them all
 _GIB = 1 << 30
 
 
@@ -99,7 +98,7 @@ class Cpu(MssqlCollector):
         return new
 
     def finish(self) -> list[Row]:
-        return self.look()  # the notes since the last turn, and of a run of less than a minute
+        return self.sample_alone()  # the notes since the last turn, and of a run of less than a minute
 
     def open(self) -> None:
         super().open()
@@ -142,7 +141,7 @@ class BufferPool(MssqlCollector):
         return super().unavailable()
 
     def finish(self) -> list[Row]:
-        return self.look()  # as the run left it
+        return self.sample_alone()  # as the run left it
 
 
 def _noted(row: Row) -> Row:

@@ -4,86 +4,16 @@ A backend hands its counts to the views at most once a second, between transacti
 last second of work of a busy session. Sums over longer intervals are exact.
 """
 
-from functools import cached_property
-from typing import ClassVar
-
-import psycopg
 import pyarrow as pa
 
-from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.postgres import oldest, statement
-from stallmark.collectors.postgres.connection import CollectorConnection
-from stallmark.engines.base import Engine
+from stallmark.collectors.base import Row
+from stallmark.collectors.postgres.collector import PostgresCollector
 
 TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
 SERVER_CLOCK = [("server_time", pa.float64()), ("epoch", TEXT)]
 
 FILE_TIMING = {"track_io_timing": "reads and writes"}
 WAL_TIMING = {"track_wal_io_timing": "writes and syncs of WAL"}
-_TIMING = (
-    "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "
-    "run ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf();"
-)
-
-
-class PostgresCollector(Collector):
-    """Stores the rows of its query as they come."""
-
-    needs: ClassVar[str] = "does not count this"
-    """What a server too old for this one lacks, to go after "PostgreSQL 16 "."""
-
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
-        super().__init__(engine)
-        self.connection = connection or CollectorConnection(engine)
-
-    @property
-    def major(self) -> int:
-        return self.engine.identity().version[0]
-
-    @cached_property
-    def sql(self) -> str:
-        sql = statement(self.name, self.major)
-        assert sql is not None, f"{self.name} was sampled on a version it does not know"
-        return sql
-
-    def unavailable(self) -> str | None:
-        if statement(self.name, self.major) is None:
-            return f"PostgreSQL {self.major} {self.needs}: that needs PostgreSQL {oldest(self.name)}."
-        with self.engine.cursor() as cursor:
-            try:
-                cursor.execute(self.sql)
-            except psycopg.errors.InsufficientPrivilege as error:
-                return no_privilege(cursor, str(error).strip().splitlines()[0])
-        return None
-
-    def limited(self) -> str | None:
-        with self.engine.cursor() as cursor:
-            off = [
-                _TIMING.format(setting=setting, what=what)
-                for setting, what in self.timed().items()
-                if cursor.execute("SELECT current_setting(%s)", [setting]).fetchone() == ("off",)
-            ]
-        return " ".join(off) or None
-
-    def timed(self) -> dict[str, str]:
-        """Settings without which times stay empty on this version, and what they time."""
-        return {}
-
-    def open(self) -> None:
-        self.connection.open()
-
-    def sample(self, now: float) -> list[Row]:
-        return self.connection.rows(self.sql)
-
-    def close(self) -> None:
-        self.connection.close()
-
-
-def no_privilege(cursor: psycopg.Cursor, reason: str) -> str:
-    """The sentence for a role which may not see what a collector reads."""
-    row = cursor.execute("SELECT quote_ident(current_user)").fetchone()
-    role = row[0] if row else "this role"
-    return f"The role {role} may not see this ({reason}): as a superuser, run GRANT pg_monitor TO {role};"
 
 
 class ServerIO(PostgresCollector):

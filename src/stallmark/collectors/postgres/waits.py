@@ -1,11 +1,9 @@
-"""What the virtual users wait for, seen by looking at their sessions ten times a second."""
+"""Waits of the virtual users and the rows they wait for, sampled ten times a second."""
 
 from collections import Counter
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.polled import WAITS, Polled, polled_columns
-from stallmark.collectors.postgres.connection import CollectorConnection
-from stallmark.collectors.postgres.counters import PostgresCollector, no_privilege
+from stallmark.collectors.base import WAITS, Polled, Row, polled_columns
+from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 
@@ -13,7 +11,7 @@ _HIDDEN = "the sessions of the virtual users are hidden from it"
 
 
 def wait_class(state: str | None, event_type: str | None, event: str | None) -> tuple[str, str]:
-    """The class of a session's wait (io, lock, wal, cpu, client, other) and its name, "IO:DataFileRead".
+    """Return the class of a session's wait (io, lock, wal, cpu, client, other) and its name, "IO:DataFileRead".
 
     A session that is not executing waits for its client, whatever it seems to do at that instant. Writing and
     syncing WAL is "wal" and not "io", and so is queueing for it.
@@ -83,3 +81,28 @@ class Waits(PostgresCollector):
                 user.close()
             hidden = [column.name for column in cursor.description].index("hidden")
             return no_privilege(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
+
+
+class RowLocks(PostgresCollector):
+    name = "row_locks"
+    title = "Waits for rows"
+    help = (
+        "How many users waited for a row that another transaction had changed or locked, by table, seen at a random "
+        "instant of every tenth of a second and counted per second (pg_locks). Samples / polls is a mean number of "
+        "users. The table is unknown of who waits for a key being inserted or for a newer version of its row. Samples "
+        "in which nobody waited are a row without a table."
+    )
+    interval_s = 0.1
+    polling = True
+    columns = polled_columns("relation")  # "brokerage.last_trade"
+
+    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+        super().__init__(engine, connection)
+        self._polled = Polled("relation")
+
+    def sample(self, now: float) -> list[Row]:
+        waiting = {row["relation"]: row["users"] for row in self.connection.rows(self.sql)} or {None: 0}
+        return self._polled.add(now, Counter({(relation,): users for relation, users in waiting.items()}))
+
+    def finish(self) -> list[Row]:
+        return self._polled.finish()

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import ServerIdentity
+from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api, find_driver
@@ -56,6 +56,9 @@ class Server:
 
     def spec(self) -> str:
         return self.address.url()
+
+    def login(self) -> Login:
+        return Login(self.address.host, self.address.user or "", self.address.password or "")
 
     def connect(self, application: str = "stallmark-collector", *, autocommit: bool = True) -> Any:
         text = self.address.connection_string(self.driver, application)

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Missing, NoDevices, Placement, Prefill
-from stallmark.engines.base import Engine, ServerIdentity
+from stallmark.engines.base import Engine, Login, ServerIdentity
 from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.engines.postgres.session import PostgresSession
@@ -142,6 +142,9 @@ class PostgresEngine(Engine):
 
     def spec(self) -> str:
         return self._url
+
+    def login(self) -> Login:
+        return Login(*(str(self._parameters.get(key) or "") for key in ("host", "user", "password")))
 
     @property
     def where(self) -> str:

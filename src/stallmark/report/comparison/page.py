@@ -1,4 +1,4 @@
-"""Writes a comparison as one HTML file that needs no network: the verdict first, then what it stands on."""
+"""Write a comparison as one HTML file that needs no network: the verdict first, then what it stands on."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def write_comparison(experiment: ExperimentSummary, found: ComparisonSummary, ta
 
 
 def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -> str:
-    """The report as text. `experiment` is the summary of the runs that `found` compares."""
+    """Return the report as text. `experiment` is the summary of the runs that `found` compares."""
     bars = comparison_charts.bar_figures(experiment, found)
     over_time = comparison_charts.time_figure(experiment, found)
     emulated = {side.name: side.emulated for side in found.sides}

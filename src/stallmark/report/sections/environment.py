@@ -8,10 +8,9 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import is_emulated
 from stallmark.record.manifest import Manifest
+from stallmark.redact import names_secret
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
-
-SECRET = ("password", "secret", "token", "passwd", "pwd")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     """The server's settings under their own names."""
     maps = [run.manifest.server.settings for run in experiment.runs]
-    return merge([{k: v for k, v in one.items() if not _secret(k)} for one in maps])
+    return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
 
 
 def runs(experiment: ExperimentSummary) -> Table:
@@ -128,7 +127,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
     pairs = []
     for key, item in value.items():
         name = " ".join([*path, key.replace("_", " ")])
-        if item in (None, "") or _secret(key):
+        if item in (None, "") or names_secret(key):
             continue
         if isinstance(item, Mapping):
             pairs += flatten(item, [*path, key.replace("_", " ")])
@@ -141,10 +140,6 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
         else:
             pairs.append((name, str(item)))
     return pairs
-
-
-def _secret(name: str) -> bool:
-    return any(word in name.lower() for word in SECRET)
 
 
 def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:

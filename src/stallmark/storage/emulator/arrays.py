@@ -54,7 +54,7 @@ class EmulatedArrays:
         A state file already there is replaced; a server still using it goes on with the old one.
         """
         if not sys.platform.startswith("linux"):
-            raise UnsupportedSystem(f"A slow device can be emulated on Linux only, and this is {sys.platform}.")
+            raise UnsupportedSystem(f"An array can be emulated on Linux only, and this is {sys.platform}.")
         if directories.keys() != models.keys():
             raise ValueError(
                 f"Each device needs a directory and a model, but there are directories for "
@@ -80,7 +80,7 @@ class EmulatedArrays:
         already = os.environ.get("LD_PRELOAD")
         return {
             "LD_PRELOAD": f"{self._library}:{already}" if already else str(self._library),
-            "STALLMARK_SLOW_DEVICES": str(self._state_file),
+            "STALLMARK_EMULATED_ARRAYS": str(self._state_file),
         }
 
     def set_model(self, name: str, model: ArrayModel | None) -> None:
@@ -131,19 +131,19 @@ class EmulatedArrays:
 
     def _device(self, name: str) -> layout.Device:
         if self._state is None:
-            raise EmulatedArrayError("The slow devices have been closed.")
+            raise EmulatedArrayError("The emulated arrays have been closed.")
         if name not in self._names:
-            raise ValueError(f"There is no slow device {name!r}, only {', '.join(self._names)}.")
+            raise ValueError(f"There is no emulated array {name!r}, only {', '.join(self._names)}.")
         return self._state.device(self._names.index(name))
 
 
 def _places(name: str, directory: Path) -> list[bytes]:
     """The resolved paths, as the kernel will name them, below which files are on the device."""
     if not directory.is_dir():
-        raise ValueError(f"The directory of the slow device {name!r} does not exist: {directory}.")
+        raise ValueError(f"The directory of the emulated array {name!r} does not exist: {directory}.")
     parts = [directory / part for part in _CLUSTER_PARTS] if name == CLUSTER else [directory]
     places = [os.fsencode(part.resolve()) for part in parts]
     for place in places:
         if len(place) >= layout.PATH_MAX:
-            raise ValueError(f"The path of the slow device {name!r} is longer than {layout.PATH_MAX - 1} bytes.")
+            raise ValueError(f"The path of the emulated array {name!r} is longer than {layout.PATH_MAX - 1} bytes.")
     return places

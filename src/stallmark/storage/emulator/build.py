@@ -1,4 +1,4 @@
-"""Compiles what the emulated devices are made of, once for each source and compiler."""
+"""Compiles what the emulated arrays are made of, once for each source and compiler."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def interposer(build_dir: Path) -> Path:
             f"The build directory {build_dir} has a space or a colon in its path, which LD_PRELOAD cannot "
             "name; choose another one."
         )
-    return library("slow_device", {}, ("interposer.c", "files.c", *MODEL), build_dir)
+    return library("emulated_array", {}, ("interposer.c", "files.c", *MODEL), build_dir)
 
 
 def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir: Path) -> Path:
@@ -51,7 +51,7 @@ def compiler() -> str:
         if path := shutil.which(name):
             return path
     raise NoCompiler(
-        f"A slow device needs a C compiler and none of {', '.join(_COMPILERS)} is on the PATH; "
+        f"An emulated array needs a C compiler and none of {', '.join(_COMPILERS)} is on the PATH; "
         "install one (Debian and Ubuntu: apt install gcc libc6-dev)."
     )
 
@@ -71,7 +71,7 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
         done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
         if done.returncode != 0:
             raise NoCompiler(
-                f"The slow device could not be compiled with {compiler} ({_first_error(done.stderr)}); "
+                f"The emulated array could not be compiled with {compiler} ({_first_error(done.stderr)}); "
                 "install a working C compiler (Debian and Ubuntu: apt install gcc libc6-dev)."
             )
         built = Path(scratch) / target.name

@@ -1,4 +1,4 @@
-/* The clock of the emulated devices: CLOCK_MONOTONIC, in nanoseconds. */
+/* The clock of the emulated arrays: CLOCK_MONOTONIC, in nanoseconds. */
 #ifndef STALLMARK_CLOCK_H
 #define STALLMARK_CLOCK_H
 

@@ -1,4 +1,4 @@
-"""What an emulated device has done, as its shared state counts it."""
+"""What an emulated array has done, as its shared state counts it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ struct file {
 	_Atomic bool known;    /* set last */
 	bool direct;           /* O_DIRECT: past the page cache */
 	bool write_through;    /* O_SYNC or O_DSYNC: each write is flushed */
-	struct device *device; /* NULL: not on a slow device */
+	struct device *device; /* NULL: not on an emulated array */
 	uint64_t identity;     /* hash of file system and inode */
 };
 

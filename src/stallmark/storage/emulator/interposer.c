@@ -1,11 +1,11 @@
 /*
- * The emulated devices as an LD_PRELOAD interposer for the PostgreSQL server.
+ * The emulated arrays as an LD_PRELOAD interposer for the PostgreSQL server.
  *
  * The real I/O is always done first, unchanged: same result, same errno, same short count. Then the caller
- * is held back until the moment at which the emulated device (model.h) would have finished it.
+ * is held back until the moment at which the emulated array (model.h) would have finished it.
  *
  * Whose I/O     A file belongs to a device if its resolved path lies below one of the device's places. Both
- *               are in the shared state file named by $STALLMARK_SLOW_DEVICES; without that variable every
+ *               are in the shared state file named by $STALLMARK_EMULATED_ARRAYS; without that variable every
  *               call passes through. With the variable and a missing or wrong file the process ends with a
  *               message: a server that ran at full speed under the label "slow" would be a false
  *               measurement.
@@ -53,13 +53,13 @@ static struct state *state; /* NULL: pass everything through */
 
 static void refuse(const char *path, const char *why)
 {
-	dprintf(STDERR_FILENO, "stallmark slow device: %s: %s\n", path, why);
+	dprintf(STDERR_FILENO, "stallmark emulated array: %s: %s\n", path, why);
 	_exit(78); /* EX_CONFIG */
 }
 
 __attribute__((constructor)) static void attach(void)
 {
-	const char *path = getenv("STALLMARK_SLOW_DEVICES");
+	const char *path = getenv("STALLMARK_EMULATED_ARRAYS");
 	if (!path)
 		return;
 	int fd = open(path, O_RDWR | O_CLOEXEC);

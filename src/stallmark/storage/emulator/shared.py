@@ -1,4 +1,4 @@
-"""The file through which all processes on emulated devices share them."""
+"""The file through which all processes on emulated arrays share them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 /*
- * What all processes on the emulated devices share, in one mapped file: the models, the queues, what is on flash,
+ * What all processes on the emulated arrays share, in one mapped file: the models, the queues, what is on flash,
  * and the counters. Nothing in it is ever locked: a killed process leaves nothing behind but the time it had
  * already booked.
  *

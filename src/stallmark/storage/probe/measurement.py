@@ -18,7 +18,7 @@ from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
 
 _SEEN = 0.9
-"""Of the probe's I/Os that an emulated device must have counted, or they went elsewhere."""
+"""Of the probe's I/Os that an emulated array must have counted, or they went elsewhere."""
 
 _MOST_STEPS = 10_000
 
@@ -27,7 +27,7 @@ Progress = Callable[[int, ProbeStep], None]
 
 
 class Devices(Protocol):
-    """Emulated devices: `EmulatedArrays`."""
+    """Emulated arrays: `EmulatedArrays`."""
 
     def environment(self) -> dict[str, str]: ...
 
@@ -57,7 +57,7 @@ def measure(
     tool = find_tool(emulated=devices is not None)
     if devices is not None and all(devices.model(name) is None for name in devices.counters()):
         raise StallmarkError(
-            "The emulated device is not slow at the moment, and its probe would be one of the real one."
+            "The emulated array is not slow at the moment, and its probe would be one of the real one."
         )
     found = []
     for number, asked in enumerate(steps, 1):
@@ -82,8 +82,8 @@ def _refuse_elsewhere(devices: Devices | None, before: dict[str, int], step: Pro
     seen = sum(after[name] - before[name] for name in after if devices.model(name) is not None)
     if seen < _SEEN * step.ios:
         raise StallmarkError(
-            f"The emulated device saw {seen:,} of the {step.ios:,} I/Os of its probe, so that this was a probe of the "
-            f"real one: the two must not be mixed up; {file.place} is not on the emulated device: name one that is."
+            f"The emulated array saw {seen:,} of the {step.ios:,} I/Os of its probe, so that this was a probe of the "
+            f"real one: the two must not be mixed up; {file.place} is not on the emulated array: name one that is."
         )
 
 

@@ -16,7 +16,7 @@ from stallmark.storage.probe.probe_file import ProbeFile
 
 PATIENCE_S = 120.0
 """Beyond what a step should take: one whose last I/Os hang for longer has no device that answers."""
-_EMULATION = ("LD_PRELOAD", "STALLMARK_SLOW_DEVICES")
+_EMULATION = ("LD_PRELOAD", "STALLMARK_EMULATED_ARRAYS")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Tool:
     def measure(
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
-        """One step. `environment`: an emulated device's; None: none, whatever ours has. Raises StallmarkError."""
+        """One step. `environment`: an emulated array's; None: none, whatever ours has. Raises StallmarkError."""
         with TemporaryDirectory(prefix="stallmark-probe-") as folder:
             scratch = Path(folder)
             if self.how == "diskspd":

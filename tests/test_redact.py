@@ -1,0 +1,64 @@
+"""No secret survives in a text, in whatever form it is written."""
+
+import json
+import shlex
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.engine import URL
+
+from stallmark import redact
+from stallmark.engines.mssql.address import Address
+from stallmark.engines.mssql.odbc import Driver
+
+# Not of letters alone: such a one may be a word of the text around it.
+PASSWORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=7, max_size=24).map(
+    lambda text: text + "7}'\""
+)
+
+
+def written(password: str) -> dict[str, str]:
+    """Outputs that hold a password, by how it is written in them."""
+    address = Address("db", 1433, None, "bank", "sa", password, {})
+    return {
+        "plain": f"login failed ({password})",
+        "url": f"no connection to postgresql://me:{quote(password, safe='')}@db/bank",
+        "our url": URL.create("mssql", "sa", password, "db").render_as_string(hide_password=False),
+        "form": f"user=me&pass={quote_plus(password)}",
+        "odbc": address.connection_string(Driver("ODBC Driver 18 for SQL Server"), "test"),
+        "sql": "ALTER LOGIN sa WITH PASSWORD = N'" + password.replace("'", "''") + "'",
+        "libpq": "host=db password='" + password.replace("\\", "\\\\").replace("'", "\\'") + "'",
+        "json": json.dumps({"password": password}),
+        "python": repr({"password": password}),
+        "shell": f"sshpass -p {shlex.quote(password)} ssh array",
+    }
+
+
+@given(PASSWORDS)
+def test_a_password_that_we_were_given_is_hidden_in_every_form(password):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", password)
+        redacted = redact.Redactor({}, [], password)
+        for form, text in written(password).items():
+            assert not any(one in redact.without_secrets(text) for one in redact.forms(password)), form
+            assert not any(one in redacted(text) for one in redact.forms(password)), form
+
+
+@given(PASSWORDS)
+def test_one_that_nobody_knows_is_hidden_where_the_text_calls_it_so(password):
+    for form in ("url", "our url", "odbc", "sql", "libpq", "json"):
+        assert password not in redact.without_secrets(written(password)[form]), form
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "admin_password", "SSHPASS", "DB_PASS", "pwd", "api_key", "primary_token"]
+)
+def test_a_name_of_a_secret(name):
+    assert redact.names_secret(name)
+
+
+@pytest.mark.parametrize("name", ["SSH_ASKPASS", "cache_bypass", "encompass", "authentication", "flash_cache", "keys"])
+def test_a_name_of_none(name):
+    assert not redact.names_secret(name)
