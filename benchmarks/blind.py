@@ -11,7 +11,7 @@ model, the scenario. What is left is what there is of an array that nobody can l
 come the order of the arrays, their read times in 95 % intervals over rounds, the reads per transaction, and the cause.
 
 Only then the truth is revealed. It is a prediction from the drawn parameters: a simulation that shares no code with the
-emulation (tests/array_oracle.py) is given what every process of the server asked for, in which order and where, and how
+emulation is given what every process of the server asked for, in which order and where, and how
 long it did something else in between, which has its waits for locks, the log and what others were just reading in it
 (io_trace.py); how long each I/O takes, what flash holds by then, and with both the rest of the load, is predicted
 (array_replay.py). Where on an array's disks the data lie nobody knows from outside: a prediction is the mean over many

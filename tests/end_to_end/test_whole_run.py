@@ -11,7 +11,7 @@ from support.tool import Tool
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record
 
-from .conftest import ENGINES
+from .conftest import ENGINES, SHARED
 
 DATABASE = ("bank", "--scale", "branches=1")
 DEMO = {"users": 4, "measure": "2s", "start_cache": "prefilled", "reset": "restore"}
@@ -53,7 +53,7 @@ class Demo:
 @pytest.fixture(scope="module", params=ENGINES)
 def demo(request) -> Demo:
     """The demo in small, once."""
-    tool = request.getfixturevalue(ENGINES[request.param])
+    tool = request.getfixturevalue(SHARED[request.param])
     if why := tool.cannot("backup", "memory"):
         pytest.skip(f"On this server {why}.")
     code, said = tool.run("run", tool.scenario(**DEMO, **ON[request.param]), "--json")
