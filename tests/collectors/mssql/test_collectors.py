@@ -9,7 +9,6 @@ import pytest
 from support.collecting import opened
 from support.manifests import a_manifest
 from support.mssql_server import Server
-from support.scripted_server import Server
 from support.scripted_views import ANSWERS, FILES, REQUESTS, answer_all, answered, everything, words_of
 from support.tds.answers import Error
 from support.waiting import eventually
