@@ -15,16 +15,15 @@ from stallmark import format
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report import columns, labels, style
-from stallmark.report import table as tables
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
+from stallmark.report.sections import agreement, environment, errors, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
 from stallmark.report.sections import concurrent_streams as beside
-from stallmark.report.sections import environment, transactions, validity
 from stallmark.report.sections import external as foreign
 from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections import server as server_tables
@@ -72,7 +71,8 @@ def render(experiment: ExperimentSummary) -> str:
         headline=headline(experiment),
         banner=banner(experiment),
         groups=groups,
-        tables=tables,
+        agreement=agreement,
+        errors=errors,
         server_tables=server_tables,
         steady=steady,
         environment=environment,
@@ -144,8 +144,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
 
 def headline(experiment: ExperimentSummary) -> list[str]:
     """What was run, in a line under the title."""
-    manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
-    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    manifest = experiment.runs[0].manifest
     runs, steps = len(experiment.runs), experiment.steps
     asked = (experiment.queries.variants if experiment.queries else None) or ()
     variants = len(asked) or len({s.variant for s in steps})
@@ -153,11 +152,11 @@ def headline(experiment: ExperimentSummary) -> list[str]:
     return [
         text
         for text in (
-            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
-            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{manifest.server.product} {manifest.server.version}".strip(),
+            f"{manifest.workload.name} workload" if manifest.workload.name else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            format.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
+            format.minute(experiment.runs[0].started) + " UTC",
         )
         if text
     ]

@@ -1,21 +1,35 @@
-"""The report's plain tables: agreement of server and device, errors, consistency."""
+"""One table for all: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and in Markdown."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stallmark import format
-from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
-from stallmark.format import spoken
-from stallmark.report.labels import EMULATED, emulated_label, step_labels
-from stallmark.report.text import sentence
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table as RichTable
+from rich.text import Text
 
-AGREE = 0.02  # counts and bytes of server and device that lie this close are called equal
+from stallmark import format
+from stallmark.report.labels import EMULATED
+
+GUTTER = 2
+NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
+FULL = 6
+"""Columns beyond which one more leaves rather than that the first gets narrower."""
+
+STYLES = {
+    "bad": "bold red",
+    "good": "green",
+    "apart": "yellow",
+    "none": "dim",
+    "main": "bold",
+    "quiet": "dim",
+    "emulated": "yellow",
+}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that is more than text: `kind` is a class of the style sheet."""
+    """A cell that is more than text: `kind` is a class of the style sheet, and a key of STYLES."""
 
     text: str
     kind: str = ""
@@ -26,7 +40,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """`words` are the columns that hold words; the others hold numbers and are set flush right."""
+    """`words` are the columns that hold words; the others hold numbers and are set flush right.
+
+    Columns of high `importance` leave a narrow terminal first; 0 never leaves, and is that of columns not named.
+    """
 
     header: list[str]
     rows: list[Sequence[str | Cell]]
@@ -34,6 +51,117 @@ class Table:
     notes: list[str] = field(default_factory=list)
     groups: list[tuple[str, int]] = field(default_factory=list)
     """Titles above the header and how many columns each spans."""
+    importance: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InTerminal:
+    """A table in a terminal: it loses columns, never digits, as the window gets narrower, and says which.
+
+    `one_line` cuts names that are too long, else they are wrapped; `widths` are the least of columns, for tables that
+    stand below each other; without `header` rows stand alone.
+    """
+
+    table: Table
+    one_line: bool = False
+    widths: Sequence[int] = ()
+    header: bool = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self.table
+        shown, spare, fits = fit(table, options.max_width, self.widths)
+        made = RichTable(
+            box=None, padding=(0, GUTTER, 0, 0), pad_edge=False, header_style="bold", show_header=self.header
+        )
+        for at in shown:
+            made.add_column(
+                Text(table.header[at]),
+                justify="left" if at in table.words else "right",
+                no_wrap=self.one_line if at == 0 else fits and at not in table.words,
+                overflow="ellipsis" if self.one_line else "fold",
+                min_width=self.widths[at] if self.widths else None,
+                max_width=(min(spare, NAME_MAX) if self.one_line else spare) if at == 0 and fits else None,
+                vertical="bottom" if self.one_line or "\n" in "".join(table.header) else "top",
+            )
+        for row in table.rows:
+            made.add_row(*(_styled(row[at]) for at in shown))
+        yield made
+        if left := [at for at in table.importance if at not in shown and _known(table, at)]:
+            titles = ", ".join(table.header[at].replace("\n", " ") for at in left)
+            yield Text(f"Not shown at this width: {titles}.", style="dim")
+
+
+def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
+    """Return the columns that fit `width`, the width left for the first, and whether the numbers fit at all.
+
+    A column that may leave and of which nothing is known leaves in any case.
+    """
+    shown = [at for at in range(len(table.header)) if at not in table.importance or _known(table, at)]
+    longest = [_widths(table, at) for at in range(len(table.header))]
+    name = min(max(longest[0][1], 4), NAME_MAX)
+
+    def needed(name: int) -> int:
+        least = [max(longest[at][0 if at in table.words else 1], widths[at] if widths else 0) for at in shown if at]
+        return name + sum(least) + GUTTER * (len(shown) - 1)
+
+    while needed(min(name, NAME_MIN)) > width or (needed(name) > width and len(shown) > FULL):
+        last = max(shown, key=lambda at: table.importance.get(at, 0))
+        if not table.importance.get(last):
+            break
+        shown.remove(last)
+    spare = width - needed(0)
+    return shown, spare, spare >= 4
+
+
+def _known(table: Table, at: int) -> bool:
+    return any(str(row[at]) != format.NONE for row in table.rows)
+
+
+def _widths(table: Table, at: int) -> tuple[int, int]:
+    """Return the longest word and the longest line of a column."""
+    lines = [line for text in (table.header[at], *(str(row[at]) for row in table.rows)) for line in text.split("\n")]
+    return max(cell_len(word) for line in lines for word in line.split(" ")), max(map(cell_len, lines))
+
+
+def _styled(cell: str | Cell) -> Text:
+    return Text(str(cell), STYLES.get(cell.kind, "") if isinstance(cell, Cell) else "")
+
+
+def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
+    """Return a list in a terminal: marks, and beside each its text, wrapped."""
+    grid = RichTable.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for mark, text in items:
+        grid.add_row(_styled(mark), Text(text) if isinstance(text, str) else text)
+    return grid
+
+
+def emulated_devices(devices: Iterable[str]) -> list[Text]:
+    """Return the line that says which devices were emulated; none where none was."""
+    names = "; ".join(dict.fromkeys(name.removeprefix(EMULATED).strip() for name in devices))
+    said = f": {names}. Service times were injected; no product was measured."
+    return [Text.assemble((EMULATED, "bold yellow"), said)] if names else []
+
+
+def in_markdown(table: Table) -> list[str]:
+    """Return the lines of a table in Markdown that every tracker shows."""
+    columns = range(len(table.header))
+    return [
+        f"| {' | '.join(map(_in_cell, table.header))} |",
+        f"|{'|'.join('---' if at in table.words else '---:' for at in columns)}|",
+        *(f"| {' | '.join(map(_in_cell, row))} |" for row in table.rows),
+    ]
+
+
+def _in_cell(cell: str | Cell) -> str:
+    text = plain_markdown(str(cell)).replace("|", "\\|")
+    return f"**{text}**" if isinstance(cell, Cell) and cell.kind == "main" else text
+
+
+def plain_markdown(text: str) -> str:
+    """Return text for Markdown. Names come from people: none of them may become mark-up."""
+    return text.replace("<", "&lt;").replace("\n", " ")
 
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
@@ -49,141 +177,3 @@ def percentile_notes(values: Iterator[float | None]) -> list[str]:
 
 def shown(latency: dict[str, float | None]) -> list[float | None]:
     return [latency.get(p) for p in PERCENTILES]
-
-
-def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
-    """What the server counted beside what the device counted; None when no step has both."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for run in experiment.runs:
-        for step in run.steps:
-            for files, server, device in _pairs(run, step):
-                if writes or server.reads or device.reads:
-                    name = emulated_label(step, labels)
-                    rows.append([name, files, *(_writes if writes else _reads)(server, device)])
-    if not rows:
-        return None
-    both, each = ["server", "device", "Δ"], ["server", "device"]
-    if writes:
-        groups = [("Writes/s", 3), ("MB/s", 3), ("Mean write ms", 2), ("Syncs/s", 2), ("Mean sync ms", 2)]
-    else:
-        groups = [("Reads/s", 3), ("MB/s", 3), ("Mean read ms", 2), ("Mean of intervals ms", 2)]
-    header = ["step", "files", *(name for _, span in groups for name in (both if span == 3 else each))]
-    return Table(header, rows, frozenset({0, 1}), groups=[("", 2), *groups])
-
-
-def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary, IoSummary]]:
-    """(files, server, device) that counted the same I/O. A device that holds data and WAL is compared with both."""
-    devices = run.manifest.get("device") or {}
-    shared = step.wal_device_io is None and devices.get("data") is not None
-    if shared and step.wal_io and devices.get("data") == devices.get("wal") and step.data_io and step.device_io:
-        yield "data + WAL", together(step.data_io, step.wal_io), step.device_io
-        return
-    if step.data_io and step.device_io:
-        yield "data", step.data_io, step.device_io
-    if step.wal_io and step.wal_device_io:
-        yield "WAL", step.wal_io, step.wal_device_io
-
-
-def together(data: IoSummary, wal: IoSummary) -> IoSummary:
-    """Both files' I/O, means weighted by their counts; a mean of intervals cannot be told from two."""
-
-    def mean(*parts: tuple[float | None, int | None]) -> float | None:
-        known = [(value, count) for value, count in parts if value is not None and count]
-        total = sum(count for _, count in known)
-        return sum(value * count for value, count in known) / total if total else None
-
-    return IoSummary(
-        source=data.source,
-        seconds=data.seconds,
-        reads=data.reads + wal.reads,
-        read_bytes=data.read_bytes + wal.read_bytes,
-        read_ms=mean((data.read_ms, data.reads), (wal.read_ms, wal.reads)),
-        read_interval_mean_ms=None if wal.reads else data.read_interval_mean_ms,
-        writes=data.writes + wal.writes,
-        write_bytes=data.write_bytes + wal.write_bytes,
-        write_ms=mean((data.write_ms, data.writes), (wal.write_ms, wal.writes)),
-        write_interval_mean_ms=None,
-        syncs=None if data.syncs is None and wal.syncs is None else (data.syncs or 0) + (wal.syncs or 0),
-        sync_ms=mean((data.sync_ms, data.syncs), (wal.sync_ms, wal.syncs)),
-    )
-
-
-def _reads(server: IoSummary, device: IoSummary) -> list[str | Cell]:
-    return [
-        *_rates(server, device, lambda io: io.reads),
-        *_rates(server, device, lambda io: io.read_bytes / 1e6),
-        format.number(server.read_ms),
-        format.number(device.read_ms),
-        format.number(server.read_interval_mean_ms),
-        format.number(device.read_interval_mean_ms),
-    ]
-
-
-def _writes(server: IoSummary, device: IoSummary) -> list[str | Cell]:
-    return [
-        *_rates(server, device, lambda io: io.writes),
-        *_rates(server, device, lambda io: io.write_bytes / 1e6),
-        format.number(server.write_ms),
-        format.number(device.write_ms),
-        *_rates(server, device, lambda io: io.syncs)[:2],
-        format.number(server.sync_ms),
-        format.number(device.sync_ms),
-    ]
-
-
-def _rates(server: IoSummary, device: IoSummary, of: Callable[[IoSummary], float | None]) -> list[str | Cell]:
-    """Both per second, as their samples may span different seconds, and how far the device's lies from the server's."""
-    left, right = (
-        amount / io.seconds if (amount := of(io)) is not None and io.seconds else None for io in (server, device)
-    )
-    apart = format.difference(left, right)
-    kind = "" if apart is None or abs(apart) <= AGREE else "apart"
-    return [format.number(left), format.number(right), Cell(format.signed_share(apart), kind)]
-
-
-def errors(experiment: ExperimentSummary) -> Table | None:
-    """None when no call failed in any measured interval."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = [
-        [
-            emulated_label(s, labels),
-            spoken(e.transaction) or format.NONE,
-            e.error_class,
-            e.code,
-            format.count(e.attempts),
-            format.count(e.most_in_a_second),
-            format.count(e.given_up),
-            e.message,
-        ]
-        for s in experiment.steps
-        for e in s.errors
-    ]
-    if not rows:
-        return None
-    header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
-    bursts = [f"{emulated_label(s, labels)}: {sentence(burst)}" for s in experiment.steps for burst in s.bursts]
-    tried = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
-    return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
-
-
-def consistency(experiment: ExperimentSummary) -> Table | None:
-    """The conditions the data were held against, runs of the same result together; None when none was checked."""
-    found: dict[tuple[str, bool | None, int | None, str], list[RunSummary]] = {}
-    for run in experiment.runs:
-        for one in run.conditions:
-            what = (str(one.get("name", "")), one.get("holds"), one.get("offending"), str(one.get("detail") or ""))
-            found.setdefault(what, []).append(run)
-    rows: list[Sequence[str | Cell]] = []
-    for (name, holds, offending, detail), runs in found.items():
-        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("not checked", "none")}[holds]
-        rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
-    if not rows:
-        return None
-    return Table(["condition", "result", "offending rows", "runs", "detail"], rows, frozenset({0, 1, 3, 4}))
-
-
-def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
-    if len(runs) == len(experiment.runs):
-        return f"all {len(runs)}" if len(runs) > 1 else "the only one"
-    return ", ".join(f"{r.title} ({EMULATED})" if any(s.emulated for s in r.steps) else r.title for r in runs)

@@ -1,11 +1,13 @@
 """Predictions in a terminal of any width from about 50 columns."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
+from stallmark.report.table import Cell, InTerminal, Table
 from stallmark.report.text import sentence
 from stallmark.report.text.cause import tests_of_models
 
@@ -18,7 +20,7 @@ METHOD = (
 def what_ifs(some: WhatIfs) -> RenderableType:
     parts: list[RenderableType] = []
     for one in some.found:
-        parts += [_title(one), _predictions(one), Text("")]
+        parts += [_title(one), InTerminal(_predictions(one)), Text("")]
     parts += [Text(sentence(one), style="yellow") for one in some.left_out]
     parts.append(Text(tests_of_models(some)))
     parts.append(Text(METHOD, style="dim"))
@@ -37,16 +39,14 @@ def _title(one: WhatIf) -> Text:
 
 
 def _predictions(one: WhatIf) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("if reads took", "TPS", "range", "change"):
-        table.add_column(title, justify="right", no_wrap=title == "range")
-    table.add_column("limit then")
-    for found in one.predictions:
-        table.add_row(
+    rows: list[Sequence[str | Cell]] = [
+        [
             f"{format.number(found.read_ms)} ms",
             format.number(found.tps),
             f"{format.number(found.low)}–{format.number(found.high)}",
             format.signed_share(found.tps / one.tps - 1),
             found.limit,
-        )
-    return table
+        ]
+        for found in one.predictions
+    ]
+    return Table(["if reads took", "TPS", "range", "change", "limit then"], rows, frozenset({4}))

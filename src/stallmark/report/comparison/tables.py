@@ -4,12 +4,15 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.compare.sides import name_of
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.format import percent
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.comparison import CHECKS
+from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
@@ -23,8 +26,51 @@ def checks(pair: PairComparison) -> Table:
     )
 
 
+def figures(pair: PairComparison) -> Table:
+    """Return every figure of both sides, and how B's stands to A's; in narrow terminals without its p."""
+    rows: list[Sequence[str | Cell]] = [
+        [Cell(text, "main" if one is pair.primary else "quiet" if one.shown is False else "") for text in _cells(one)]
+        for one in (pair.primary, *pair.others)
+        if one.a is not None or one.b is not None
+    ]
+    header = [f"A: {pair.a}\nB: {pair.b}", "A", "B", "B to A", "interval", "p"]
+    return Table(header, rows, importance={5: 1})
+
+
+def every_figure(pair: PairComparison) -> Table:
+    """Return the figures of both sides with those of each type of transaction, for a ticket."""
+    rows: list[Sequence[str | Cell]] = [
+        [Cell(name, "main"), *cells] if one is pair.primary else [name, *cells]
+        for one in (pair.primary, *pair.others)
+        for name, *cells in [_cells(one)]
+        if one.a is not None
+    ]
+    for types in pair.transactions:
+        for one in (types.rate, types.latency):
+            if one.a is not None:
+                rows.append([f"{types.transaction}: {one.name}, {one.unit}", *_cells(one)[1:]])
+    return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
+
+
+def _cells(one: Ratio) -> list[str]:
+    figures = words.value(one, one.a), words.value(one, one.b), words.change(one), words.reach(one)
+    return [words.named(one), *figures, words.p_value(one.p_adjusted)]
+
+
+def transactions(pair: PairComparison) -> Table:
+    """Return how rate and latency of each type of transaction changed from A to B."""
+    rows: list[Sequence[str | Cell]] = [
+        [
+            one.transaction,
+            *(text for found in (one.rate, one.latency) for text in (words.change(found), words.reach(found))),
+        ]
+        for one in pair.transactions
+    ]
+    return Table(["transaction", "rate", "interval", "mean latency", "interval"], rows, importance={2: 2, 4: 1})
+
+
 def intent(found: ComparisonSummary) -> Table:
-    """What every side was made with, where variants may differ."""
+    """Return what every side was made with, where variants may differ."""
     return Table(
         header=["side", "made with"],
         rows=[
@@ -35,7 +81,7 @@ def intent(found: ComparisonSummary) -> Table:
 
 
 def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
-    """Every run a row, in the order in which they were made."""
+    """Return every run as a row, in the order in which they were made."""
     side_of = {folder: side for side in found.sides for folder in side.runs}
     again = {folder for side in found.sides for folder in side.again}
     steps = sorted(

@@ -1,14 +1,14 @@
 """A comparison, and a plan of runs, in a terminal of any width from about 50 columns."""
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
-from rich.table import Table
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.compare.plan import RunsPlan
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, Verdict
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Verdict
 from stallmark.format import percent
+from stallmark.report.comparison.tables import figures, transactions
+from stallmark.report.table import Cell, InTerminal, Table, listed
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.comparison import amount
@@ -21,86 +21,45 @@ STYLES = {
     Verdict.INDICATIVE: "bold yellow",
     Verdict.NOT_COMPARABLE: "bold yellow",
 }
-WIDE = 96
-"""Columns from which p-values have room beside the intervals."""
 
 
 def verdicts(found: ComparisonSummary) -> RenderableType:
-    return _Comparison(found)
+    parts: list[RenderableType] = []
+    for pair in found.pairs:
+        parts += [*_pair(pair), Text("")]
+    return Group(*parts, *(Text(sentence(one), style="yellow") for one in found.left_out))
 
 
 def headline(pair: PairComparison) -> Text:
-    """The verdict in a word and in a sentence."""
+    """Return the verdict in a word and in a sentence."""
     return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
 
 
-class _Comparison:
-    def __init__(self, found: ComparisonSummary):
-        self.found = found
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        parts: list[RenderableType] = []
-        for pair in self.found.pairs:
-            parts += [*_pair(pair, options.max_width >= WIDE), Text("")]
-        parts += [Text(sentence(one), style="yellow") for one in self.found.left_out]
-        yield Group(*parts)
-
-
-def _pair(pair: PairComparison, wide: bool) -> list[RenderableType]:
-    parts: list[RenderableType] = [headline(pair), Text(""), _figures(pair, wide)]
+def _pair(pair: PairComparison) -> list[RenderableType]:
+    parts: list[RenderableType] = [headline(pair), Text(""), InTerminal(figures(pair))]
     if len(pair.transactions) > 1:
-        parts += [Text(""), _transactions(pair)]
-    parts.append(Text(""))
-    for check in pair.checks:
-        if check.passed is not True:
-            mark = Text("failed ", "bold red") if check.passed is False else Text("unknown", "yellow")
-            parts.append(_item(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}"))
-    parts += [_item(Text("caution", "yellow"), sentence(one)) for one in pair.cautions]
-    if cause := pair.cause:
-        parts.append(_item(Text("cause  "), sentence(cause.finding)))
-    parts.append(
-        Text(f"{sentence(pair.method)} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim")
-    )
-    return parts
-
-
-def _figures(pair: PairComparison, wide: bool) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(f"A: {pair.a}\nB: {pair.b}", min_width=12)
-    for title in ("A", "B", "B to A", "interval", *(("p",) if wide else ())):
-        table.add_column(title, justify="right", no_wrap=True, vertical="bottom")
-    for one in (pair.primary, *pair.others):
-        if one.a is None and one.b is None:
-            continue
-        table.add_row(*_row(one, wide, one is pair.primary))
-    return table
-
-
-def _row(one: Ratio, wide: bool, primary: bool) -> list[Text]:
-    style = "bold" if primary else "dim" if one.shown is False else ""
-    cells = [
-        words.named(one),
-        words.value(one, one.a),
-        words.value(one, one.b),
-        words.change(one),
-        words.reach(one).removesuffix(" %"),
+        parts += [Text(""), InTerminal(transactions(pair))]
+    marks: list[tuple[Cell, str]] = [
+        (
+            Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad"),
+            f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}",
+        )
+        for check in pair.checks
+        if check.passed is not True
     ]
-    return [Text(cell, style) for cell in (*cells, *((words.p_value(one.p_adjusted),) if wide else ()))]
-
-
-def _transactions(pair: PairComparison) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("transaction")
-    for title in ("rate", "interval", "mean latency", "interval"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for one in pair.transactions:
-        cells = [text for found in (one.rate, one.latency) for text in (words.change(found), words.reach(found))]
-        table.add_row(one.transaction, *(text.removesuffix(" %") for text in cells))
-    return table
+    marks += [(Cell("caution", "apart"), sentence(one)) for one in pair.cautions]
+    if pair.cause:
+        marks.append((Cell("cause"), sentence(pair.cause.finding)))
+    return [
+        *parts,
+        Text(""),
+        *([listed(marks)] if marks else []),
+        Text(f"{sentence(pair.method)} Order of the runs: {pair.order}. {words.adjustment(pair)}", style="dim"),
+    ]
 
 
 def planned(plan: RunsPlan) -> RenderableType:
-    """What N runs can show, and how many a wanted difference needs."""
+    """Return what N runs can show, and how many a wanted difference needs."""
     wanted = f"{plan.difference * 100:g} %"
     spread = f"{amount(plan.spread)} %"
     known = f"{amount(plan.spread_low)} to {amount(plan.spread_high)} %"
@@ -111,12 +70,12 @@ def planned(plan: RunsPlan) -> RenderableType:
         if plan.runs_low != plan.runs_high:
             most = plan.runs_high if plan.runs_high is not None else "far more"
             said += f" Were the scatter at the ends of its interval, it would be {plan.runs_low} or {most}."
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for title in ("runs of each", "show a difference of", *(("load for two variants",) if plan.run_s else ())):
-        table.add_column(title, justify="right")
-    for runs, least in plan.can_show:
-        more = [format.seconds(plan.run_s * runs * 2)] if plan.run_s else []
-        table.add_row(str(runs), f"{amount(least)} %", *more)
+    header = ["runs of each", "show a difference of", *(["load for two variants"] if plan.run_s else [])]
+    rows = [
+        [str(runs), f"{amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
+        for runs, least in plan.can_show
+    ]
+    table = InTerminal(Table(header, list(rows), frozenset()))
     return Group(
         Text(said, style="bold"),
         Text(""),
@@ -130,11 +89,3 @@ def planned(plan: RunsPlan) -> RenderableType:
             style="dim",
         ),
     )
-
-
-def _item(mark: Text, text: str) -> RenderableType:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    grid.add_row(mark, Text(text))
-    return Padding(grid, (0, 0, 0, 0))

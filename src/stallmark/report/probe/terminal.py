@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import ProbeStep
 from stallmark.report.labels import EMULATED
+from stallmark.report.table import InTerminal, Table
 from stallmark.report.text import sentence
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9")
@@ -51,24 +51,27 @@ def _steps(run: ProbeRun) -> RenderableType:
     parts: list[RenderableType] = []
     sentences = {found.pattern: sentence(found.finding) for found in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
-        parts += [Text(pattern.title, style="italic"), _curve(steps, with_header=number == 0)]
+        curve = InTerminal(_curve(steps), widths=[width for _, width in _COLUMNS], header=number == 0)
+        parts += [Text(pattern.title, style="italic"), curve]
         if len(sentences) > 1:  # of one, it is among the findings
             parts.append(Text(sentences[pattern], style="dim"))
     return Group(*parts)
 
 
-def _curve(steps: Sequence[ProbeStep], *, with_header: bool) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", show_header=with_header)
-    for name, width in _COLUMNS:
-        table.add_column(name, justify="right", no_wrap=True, min_width=width)
-    for step in steps:
-        latencies = step.latency_ms
-        table.add_row(
-            str(step.outstanding),
-            format.number(step.iops),
-            format.number(step.mb_per_s),
-            format.number(step.mean_ms),
-            *(format.number(latencies[name]) for name in _PERCENTILES),
-            format.count(step.ios),
-        )
-    return table
+def _curve(steps: Sequence[ProbeStep]) -> Table:
+    return Table(
+        [name for name, _ in _COLUMNS],
+        [
+            [
+                str(step.outstanding),
+                format.number(step.iops),
+                format.number(step.mb_per_s),
+                format.number(step.mean_ms),
+                *(format.number(step.latency_ms[name]) for name in _PERCENTILES),
+                format.count(step.ios),
+            ]
+            for step in steps
+        ],
+        frozenset(),
+        importance={2: 1, 8: 2},
+    )

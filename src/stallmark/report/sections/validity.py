@@ -53,6 +53,18 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
 
 
+def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
+    """Return the verdicts for a terminal, and for each what was found in the step nearest to failing it."""
+    names, steps = step_labels(experiment), experiment.steps
+    rows: list[Sequence[str | Cell]] = []
+    for verdict in verdicts(experiment):
+        kind = {"FAILED": "bad", "passed": "good"}.get(verdict.word, "none")
+        some = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
+        found = figure(verdict.gate) + (f", in {', '.join(some)}" if some else "")
+        rows.append([Cell(verdict.word, kind), verdict.gate.name, found, Cell(allowed(verdict.gate), "quiet")])
+    return Table(["verdict", "gate", "found", "allowed"], rows, frozenset(range(4))) if rows else None
+
+
 def by_step(experiment: ExperimentSummary) -> Table:
     """What was found in every step."""
     labels, steps = step_labels(experiment), experiment.steps

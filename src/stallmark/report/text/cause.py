@@ -29,7 +29,7 @@ PARTS = {
     "queue": "waiting for a free user",
     "rest": "everything else",
 }
-"""What the parts of the response time are called."""
+"""The parts of the response time by name."""
 
 
 # Laws of one step. -------------------------------------------------------------------------------------------

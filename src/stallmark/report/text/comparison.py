@@ -145,7 +145,7 @@ def _(
     detectable_share: float | None,
     by_chance_among: int | None,
 ) -> str:
-    """With what these runs could have shown: without it, "no difference" says nothing."""
+    """Say also what these runs could have shown: without it, "no difference" says nothing."""
     text = (
         f"{_of_step(step)}No difference shown between {a} and {b}: {TITLES[metric]} {signed(ratio - 1)} % "
         f"({interval(low, high)})"
@@ -188,8 +188,8 @@ def _(a: str, b: str, step: list[Any] | None, reasons: list[Finding]) -> str:
 
 
 def _of_step(step: Sequence[Any] | None) -> str:
-    """Return "With 50 users: " where the pair is one of several steps."""
-    return f"With {_step(*step).removeprefix(f'{step[0]} with ')}: " if step else ""
+    """Return "50 users: " where the pair is one of several steps."""
+    return f"{_step(*step)}: " if step else ""
 
 
 def _step(name: str, users: int) -> str:

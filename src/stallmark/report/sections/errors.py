@@ -1,0 +1,57 @@
+"""The tables of errors: calls that failed, and conditions that the data do not hold."""
+
+from collections.abc import Sequence
+
+from stallmark import format
+from stallmark.analysis.summary import ExperimentSummary, RunSummary
+from stallmark.format import spoken
+from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
+
+
+def errors(experiment: ExperimentSummary) -> Table | None:
+    """None when no call failed in any measured interval."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(s, labels),
+            spoken(e.transaction) or format.NONE,
+            e.error_class,
+            e.code,
+            format.count(e.attempts),
+            format.count(e.most_in_a_second),
+            format.count(e.given_up),
+            e.message,
+        ]
+        for s in experiment.steps
+        for e in s.errors
+    ]
+    if not rows:
+        return None
+    header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
+    bursts = [f"{emulated_label(s, labels)}: {sentence(burst)}" for s in experiment.steps for burst in s.bursts]
+    tried = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
+    return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
+
+
+def consistency(experiment: ExperimentSummary) -> Table | None:
+    """The conditions the data were held against, runs of the same result together; None when none was checked."""
+    found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
+    for run in experiment.runs:
+        for one in run.conditions:
+            what = (one.name, one.holds, one.offending, one.detail)
+            found.setdefault(what, []).append(run)
+    rows: list[Sequence[str | Cell]] = []
+    for (name, holds, offending, detail), runs in found.items():
+        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("not checked", "none")}[holds]
+        rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
+    if not rows:
+        return None
+    return Table(["condition", "result", "offending rows", "runs", "detail"], rows, frozenset({0, 1, 3, 4}))
+
+
+def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
+    if len(runs) == len(experiment.runs):
+        return f"all {len(runs)}" if len(runs) > 1 else "the only one"
+    return ", ".join(f"{r.title} ({EMULATED})" if any(s.emulated for s in r.steps) else r.title for r in runs)
