@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each sets itself up in .venv and needs only Python, make and a C compiler.
+# `make demo`, `make test` and, while you work, `make quick`. Each sets itself up in .venv and needs only Python, make and a C compiler.
 
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -8,13 +8,17 @@ BIN := $(VENV)/bin
 export STALLMARK_HOME ?= $(CURDIR)/.stallmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint lock clean python compiler browser
+.PHONY: demo test quick lint lock clean python compiler browser
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
 
 test: $(VENV)/installed-dev compiler browser lint
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+# What starts no server, browser or compiler: a minute.
+quick: lint
+	$(BIN)/python -m pytest -n 2 -m "not server"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -2,7 +2,7 @@
 
 Every process of the server does the I/Os it did, at the same places and in the same order, and between two of them it
 takes as long as it took: for its own work, its locks and the log. How long an I/O takes, and with that how many are
-under way and how far everybody gets, is the simulation's (tests/array_oracle.py), which shares no code with the
+under way and how far everybody gets, is the simulation's (tests/support/array_oracle.py), which shares no code with the
 emulation.
 """
 
@@ -18,7 +18,7 @@ from benchmarks.io_trace import READ, Process
 from stallmark.storage.emulator import ArrayModel
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from array_oracle import STRIPE, Oracle
+from support.array_oracle import STRIPE, Oracle
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@
     python -m benchmarks.emulated_array device      the same on a block device of `stallmark array` (as root)
     python -m benchmarks.emulated_array cost        what the interposer itself takes of an I/O
 
-The simulation is tests/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one after
-the other; of the block device, one thread that keeps as many under way. Hits and misses are seen apart by what the
-array counts.
+The simulation is tests/support/array_oracle.py. As many fio threads as there are outstanding I/Os read 8 KiB each, one
+after the other; of the block device, one thread that keeps as many under way. Hits and misses are told apart by what
+the array counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stallmark.storage.block_device.lifecycle import BlockDeviceArray
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, EmulatedArrays, FlashCache, FlashTier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from array_oracle import READ, Oracle
+from support.array_oracle import READ, Oracle
 
 MIB = 1 << 20
 DATA = 512 * MIB

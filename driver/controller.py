@@ -33,12 +33,13 @@ from stallmark.driver.messages import (
     SessionLost,
     Stopped,
     Waiting,
+    start_child,
 )
-from stallmark.driver.subprocesses import start_child
 from stallmark.driver.tally import DeferredRow, OwnIORow, Row, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.processes import kill
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Workload
@@ -205,11 +206,16 @@ class Drive:
     def _take_over(self) -> None:
         """What was decided, into the load and the record."""
         self._channel.send(NewTimeline(self._timeline))
-        steps = self._writer.manifest["steps"]
-        for step, described in zip(self._timeline.steps, steps, strict=True):
-            described.update(begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s)
-        for waited, described in zip(self._settling.waited, steps, strict=False):
-            described["waited"] = waited
+        waited = dict(enumerate(self._settling.waited))
+        steps = [
+            described.changed(
+                begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
+            )
+            for number, (step, described) in enumerate(
+                zip(self._timeline.steps, self._writer.manifest.steps, strict=True)
+            )
+        ]
+        self._writer.update(steps=steps)
         self._writer.save_manifest()
 
     def finish(self) -> None:
@@ -222,8 +228,7 @@ class Drive:
         except Closed:
             pass
         finally:
-            self._process.kill()
-            self._process.wait()
+            kill(self._process)
             self._channel.close()
             self._merger.write_before(float("inf"))
 

@@ -21,9 +21,10 @@ from stallmark.driver.messages import (
     StartUser,
     StopUser,
     UsersHere,
+    start_child,
 )
-from stallmark.driver.subprocesses import start_child
 from stallmark.driver.timeline import Timeline
+from stallmark.processes import kill
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
 EXIT_WITHIN_S = 5  # of one whose channel has closed: it is ending
@@ -105,8 +106,7 @@ class ExecutorPool:
                 listener.kill()
                 self._deliver(ExecutorSilent())
         for process, _ in self._children:
-            process.kill()
-            process.wait()
+            kill(process)
 
     def _changed(self) -> None:
         if self._timeline.arrivals.kind != "closed":

@@ -1,12 +1,6 @@
-"""A crew of loader processes: hands out batches, takes the answers, and leaves no process behind.
+"""A pool of loader processes: hand out batches, take the answers, and leave no process behind."""
 
-Plain processes and pipes, not `multiprocessing`: its children import the parent's main module again, which
-under Locust means a patched standard library.
-"""
-
-import json
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import deque
@@ -16,9 +10,15 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import IO, Any
 
+import msgspec
+
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Scale
+from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
+from stallmark.processes import kill, start_module
+
+_ANSWER: msgspec.json.Decoder = msgspec.json.Decoder(Answer)
 
 _NOTHING = "Nothing of this batch was kept; the same build again continues with what is missing."
 _SOME = (
@@ -42,55 +42,51 @@ def load(
 
     Raises StallmarkError when a batch fails or a process dies. However it is left, the processes are gone.
     """
-    order = {"engine": engine.spec(), "workload": workload, "seed": seed, "scale": dict(scale)}
+    order = LoaderOrder(engine.spec(), workload, seed, dict(scale))
     waiting = iter(batches)
     answers: SimpleQueue[tuple[_Worker, str]] = SimpleQueue()
-    crew: list[_Worker] = []
+    pool: list[_Worker] = []
     try:
         for batch in islice(waiting, workers):
-            crew.append(_Worker(order, answers))
-            crew[-1].give(batch)
-        for worker, batch in zip(crew, waiting, strict=False):
+            pool.append(_Worker(order, answers))
+            pool[-1].give(batch)
+        for worker, batch in zip(pool, waiting, strict=False):
             worker.give(batch)
-        while any(worker.batches for worker in crew):
+        while any(worker.batches for worker in pool):
             worker, line = answers.get()
-            answer: dict[str, Any] = json.loads(line) if line else {"failed": worker.obituary()}
-            if "transactional" in answer:
-                worker.kept = _NOTHING if answer["transactional"] else _SOME
+            answer = _ANSWER.decode(line) if line else Failed(worker.end_in_words())
+            if isinstance(answer, Opened):
+                worker.kept = _NOTHING if answer.transactional else _SOME
                 continue
-            if "failed" in answer:
-                reason = answer["failed"]
+            if isinstance(answer, Failed):
+                reason = answer.why
                 reason += "" if reason.endswith(("?", ".")) else "."
                 if not worker.batches:  # it was done, and waited for the others
                     raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
-            loaded = Loaded(worker.batches.popleft(), answer["rows"], answer["bytes"])
+            loaded = Loaded(worker.batches.popleft(), answer.rows, answer.bytes)
             if following := next(waiting, None):
                 worker.give(following)
             yield loaded
     finally:
-        for worker in crew:
+        for worker in pool:
             worker.end()
 
 
 @dataclass(eq=False)
 class _Worker:
-    order: dict[str, Any]
+    order: LoaderOrder
     answers: "SimpleQueue[tuple[_Worker, str]]"
     batches: deque[Batch] = field(default_factory=deque)  # the one that it is at, and the next
     kept: str = _NOTHING  # of a batch that fails, as long as the process has not opened the server
     _process: subprocess.Popen = field(init=False)
-    _complaints: IO[str] = field(init=False)
+    _stderr: IO[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "stallmark.loaders.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            text=True,
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `end`)
+        self._process = start_module(
+            "stallmark.loaders.worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True
         )
         threading.Thread(target=self._listen, daemon=True).start()
         self._send(self.order)
@@ -101,21 +97,20 @@ class _Worker:
 
     def end(self) -> None:
         """End the process now; the server rolls back a batch that is under way."""
-        self._process.kill()
-        self._process.wait()
-        self._complaints.close()
+        kill(self._process)
+        self._stderr.close()
 
-    def obituary(self) -> str:
+    def end_in_words(self) -> str:
         code = self._process.wait()
-        self._complaints.seek(0)
-        last = self._complaints.read().strip().splitlines()[-1:]
+        self._stderr.seek(0)
+        last = self._stderr.read().strip().splitlines()[-1:]
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"the loader process {self._process.pid} {how}" + "".join(f" ({line})" for line in last)
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin
         try:
-            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.write(msgspec.json.encode(message).decode() + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # it died: the end of its output says so

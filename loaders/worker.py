@@ -1,13 +1,12 @@
 """A loader process: makes batches and writes each, with its ledger row, in one transaction.
 
-Started as `python -m stallmark.loaders.worker`. It reads JSON lines: first what to load and where (the
-engine's secrets come this way, not in the arguments), then one batch per line, and answers each with a line.
+Started as `python -m stallmark.loaders.worker`. It reads lines of JSON: first a LoaderOrder (the engine's secrets come
+this way, not in the arguments), then a Batch per line, and answers each with a line.
 It ends with its parent, whose end closes its input; the server then rolls back what was under way.
 
 Its imports are its start-up time: no SQLAlchemy here.
 """
 
-import json
 import os
 import signal
 import sys
@@ -17,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, TextIO
+
+import msgspec
 
 from stallmark.engines import open_engine, sql_file
 from stallmark.engines.base import BulkWriter, Engine
@@ -33,38 +34,65 @@ UPDATE stallmark.ledger SET row_count = {rows}, byte_count = {size}
 NOT_OURS = {"23505", "2627", "2601", "50001"}
 
 
+class LoaderOrder(msgspec.Struct, forbid_unknown_fields=True):
+    """What to load, and where: `engine` may hold a password."""
+
+    engine: str
+    workload: str
+    seed: int
+    scale: dict[str, Any]
+
+
+class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    """The server was reached; `transactional`: what fails is rolled back."""
+
+    transactional: bool
+
+
+class Written(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    """A batch is committed; with no rows when somebody else has loaded it."""
+
+    rows: int
+    bytes: int
+
+
+class Failed(msgspec.Struct, tag=True, forbid_unknown_fields=True):
+    why: str
+
+
+Answer = Opened | Written | Failed
+
+
 class AlreadyLoaded(Exception):
     """Raised where another machine has loaded the same batch, or is loading it: ours was rolled back."""
 
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
-    order = json.loads(sys.stdin.readline())
+    order = msgspec.json.decode(sys.stdin.readline(), type=LoaderOrder)
     lines: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=[sys.stdin, lines], daemon=True).start()
-    engine = open_engine(order["engine"])
-    loader = loader_for(order["workload"])
+    engine = open_engine(order.engine)
+    loader = loader_for(order.workload)
     try:
-        for answer in load(engine, loader, order["seed"], order["scale"], _batches(lines)):
+        for answer in load(engine, loader, order.seed, order.scale, _batches(lines)):
             _say(answer)
     except (StallmarkError, CallFailed) as error:
-        _say({"failed": str(error)})
+        _say(Failed(str(error)))
 
 
-def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]) -> Iterator[dict[str, Any]]:
-    """Load batch after batch; yields rows and bytes of each, 0 for one that somebody else has loaded, and first of
-    all whether what fails is rolled back."""
+def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Iterator[Batch]) -> Iterator[Answer]:
+    """Load batch after batch; yields Opened, also after each batch that somebody else has loaded, and Written."""
     coming = _begun_ahead(lambda batch: loader.batch(seed, scale, batch), batches)
     while True:
         try:
             with engine.bulk_writer() as writer:
-                yield {"transactional": writer.transactional}
+                yield Opened(writer.transactional)
                 for batch, pieces in coming:
-                    rows, size = load_batch(writer, loader, scale, batch, pieces)
-                    yield {"rows": rows, "bytes": size}
+                    yield Written(*load_batch(writer, loader, scale, batch, pieces))
                 return
         except AlreadyLoaded:
-            yield {"rows": 0, "bytes": 0}
+            yield Written(0, 0)
 
 
 def _begun_ahead(
@@ -133,11 +161,11 @@ def _listen(source: TextIO, lines: "SimpleQueue[str]") -> None:
 
 def _batches(lines: "SimpleQueue[str]") -> Iterator[Batch]:
     while True:
-        yield Batch(*json.loads(lines.get()))
+        yield msgspec.json.decode(lines.get(), type=Batch)
 
 
-def _say(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer), flush=True)
+def _say(answer: Answer) -> None:
+    print(msgspec.json.encode(answer).decode(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
-"""What tests of several rooms share: one embedded server, and an empty database on it for each test."""
+"""What tests of several rooms share: one embedded server, an empty database on it for each test, and which are slow."""
 
 import itertools
-from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from support import sql_server
+from support.embedded_servers import embedded_server
+from support.tsql import tools_service
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
+
+__all__ = ["embedded_server"]
 
 # No test asserts a time.
 hypothesis.settings.register_profile("stallmark", deadline=None)
@@ -18,12 +22,35 @@ hypothesis.settings.load_profile("stallmark")
 BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
 
+SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_databases", "remote", "sql_server")}
+"""Modules whose fixtures start database servers."""
+
 LONG = ("end_to_end/test_readme", "end_to_end", "test_browser", "test_build", "test_selftest", "test_every_text")
 """Parts of the names of files whose tests take longest, those first that take most."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--no-loadscope-reorder` no process begins a long file when the others have nothing left to do."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out, in one line each: those tests are not collected."""
+    if not (sql_server.URL or sql_server.IN_CONTAINER):
+        terminalreporter.write_line("No SQL Server: STALLMARK_TEST_SQLSERVER holds no URL, and ACCEPT_EULA is not Y.")
+    if why := tools_service.missing():
+        terminalreporter.write_line(why)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts a server, leave out what needs a SQL Server that is not there, and begin with what is long."""
+    for item in items:
+        if starts_a_server(item):
+            item.add_marker("server")
+    no_parser = tools_service.missing()
+    if absent := [
+        item
+        for item in items
+        if sql_server.is_absent(item) or (no_parser and item.get_closest_marker("microsoft_parser"))
+    ]:
+        config.hook.pytest_deselected(items=absent)
+        items[:] = [item for item in items if item not in absent]
 
     def rank(item: pytest.Item) -> int:
         return next((at for at, part in enumerate(LONG) if part in item.nodeid), len(LONG))
@@ -31,12 +58,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-@pytest.fixture(scope="session")
-def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    server = EmbeddedServer(tmp_path_factory.mktemp("embedded") / "server")
-    server.start()
-    yield server
-    server.close()
+def starts_a_server(item: pytest.Item) -> bool:
+    if "end_to_end" in item.path.parts:
+        return True
+    fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+    return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)
 
 
 @pytest.fixture

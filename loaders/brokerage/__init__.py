@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from stallmark.errors import StallmarkError
-from stallmark.loaders.brokerage import counts, customers, fixed, market, words
+from stallmark.loaders.brokerage import counts, customers, fixed, market_group, words
 from stallmark.loaders.brokerage.trades import TradeGroup
 from stallmark.loaders.plan import Batch, Group, Loader, Piece, Scale
 from stallmark.schema.brokerage.population import TRADES_PER_DAY, UNIT, Population
@@ -69,7 +69,7 @@ class BrokerageLoader(Loader):
             case "trade":
                 return TradeGroup(seed, population, unit).pieces()
             case "market":
-                return market.market(seed, population, unit, scale["compressibility"])
+                return market_group.market(seed, population, unit, scale["compressibility"])
             case "customers":
                 return customers.customers(seed, population, unit)
             case _:

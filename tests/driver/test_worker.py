@@ -2,8 +2,7 @@
 
 from support.waiting import PATIENCE_S
 
-from stallmark.driver.messages import Finished, Quit
-from stallmark.driver.subprocesses import start_child
+from stallmark.driver.messages import Finished, Quit, start_child
 
 
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):

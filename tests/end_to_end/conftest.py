@@ -13,8 +13,9 @@ from stallmark.engines.mssql.engine import MssqlEngine
 
 __all__ = ["remote", "sql_server"]  # servers: of a module's tests, of all
 
-ENGINES = {"embedded": "shared", "sqlserver": "shared_sqlserver"}
-"""Each with its shared tool."""
+SHARED = {"embedded": "shared", "sqlserver": "shared_sqlserver"}
+"""The fixture of each engine's shared tool."""
+ENGINES = ["embedded", pytest.param("sqlserver", marks=pytest.mark.sqlserver("container"))]
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +51,7 @@ def fresh(tmp_path: Path) -> Iterator[Tool]:
 @pytest.fixture(params=ENGINES)
 def tool(request: pytest.FixtureRequest) -> Tool:
     """`shared`, on each engine."""
-    return request.getfixturevalue(ENGINES[request.param])
+    return request.getfixturevalue(SHARED[request.param])
 
 
 @pytest.fixture(params=ENGINES)

@@ -6,6 +6,8 @@ from support.tool import Tool
 
 from stallmark.engines.mssql.address import Address
 
+pytestmark = pytest.mark.sqlserver("container")
+
 
 def test_the_password_is_in_no_file_that_is_left(shared_sqlserver):
     password = Address.parse(shared_sqlserver.environment["STALLMARK_SERVER"]).password

@@ -187,7 +187,8 @@ def test_a_session_that_the_server_ends_is_lost(under_way, commits, kind, databa
         call = aside(lambda: session.call("sleep", [], commits=commits))
     error = call.exception()
     assert isinstance(error, CallFailed) and error.kind is kind
-    assert "administrator command" in error.message
+    if under_way:  # else the reset may overtake the server's last message
+        assert "administrator command" in error.message
     refuses_further_calls(session)
 
 
@@ -197,8 +198,9 @@ def test_a_session_that_was_idle_for_too_long_is_lost(database, sessions):
     eventually(
         lambda: database.query("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", [session.server_pid]) == [(0,)]
     )
-    with pytest.raises(CallFailed, match="idle-session timeout"):
-        session.call("one", [])
+    with pytest.raises(CallFailed) as caught:  # the reset may overtake the server's last message, but not the kind
+        session.call("one", [], commits=False)
+    assert caught.value.kind is ErrorClass.CONNECTION_LOST
     refuses_further_calls(session)
 
 

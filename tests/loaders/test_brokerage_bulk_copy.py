@@ -191,4 +191,4 @@ def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(script, s
     removed = set(re.findall(r"DELETE FROM (\S+) WHERE \w+ (?:BETWEEN|IN) ", begin))
     [filled] = [set(of.rows) for of in LOADER.groups(SCALE) if of.name == group]
     assert {request.table for request in server.requests if request.kind == "bulk"} < filled == removed
-    assert not parsers.microsoft(begin)
+    assert not parsers.sqlfluff(begin)

@@ -4,7 +4,6 @@ STALLMARK_TEST_SQLSERVER holds the URL of a database for the tests alone: its sc
 emptied.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from support.canonical import checksums
 from support.mssql_server import empty
+from support.sql_server import URL
 
 from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
@@ -26,7 +26,8 @@ from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions import checks
 from stallmark.transactions.brokerage import WORKLOAD
 
-SQL_SERVER = os.environ.get("STALLMARK_TEST_SQLSERVER")
+pytestmark = [pytest.mark.server, pytest.mark.sqlserver]
+
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.05})
 SEED = 11
 MARKET = Batch("market", 0)
@@ -81,9 +82,7 @@ def die_at_daily_market(engine: MssqlEngine) -> None:
 
 @pytest.fixture(scope="module")
 def sql_server() -> Iterator[MssqlEngine]:
-    if not SQL_SERVER:
-        pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
-    engine = MssqlEngine(SQL_SERVER)
+    engine = MssqlEngine(URL)
     empty(engine, METADATA)
     # The part without the market.
     batches = LoadPlan(LOADER.groups(SCALE)).batches()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stallmark.loaders.brokerage.companies import company_names, exchange_of, industry_of, security_names
 from stallmark.loaders.brokerage.daily_market import DAYS, Days, daily_market
 from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS
-from stallmark.loaders.brokerage.market import market
+from stallmark.loaders.brokerage.market_group import market
 from stallmark.loaders.brokerage.orders import LONGEST_S
 from stallmark.loaders.brokerage.symbols import symbols
 from stallmark.schema.brokerage.population import COMPANIES, KEY, SECURITIES, Population, symbol

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from stallmark.loaders.brokerage.counts import rows
 from stallmark.loaders.brokerage.customers import customers
 from stallmark.loaders.brokerage.fixed import fixed
-from stallmark.loaders.brokerage.market import market
+from stallmark.loaders.brokerage.market_group import market
 from stallmark.schema.brokerage.population import Population
 from stallmark.schema.brokerage.tables import METADATA
 

@@ -1,7 +1,8 @@
 """What the report says of the storage itself: arrays side by side, their flash, what was active, what was done."""
 
 import pytest
-from support.flash_records import REAL, changed, on_array, probe_result, with_flash
+from support.flash_records import REAL, on_array, probe_result, with_flash
+from support.manifests import changed
 from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
@@ -20,8 +21,8 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     for number, name in enumerate(("HDD", "cached"), 1):
         run = make_run(folder / f"{number}", Truth(variant=name, sequence=number, measured_s=20))
-        probes = {when: probe_result(RAW_IOPS).as_json() for when in ("before", "after")}
-        changed(run, probe=probes)
+        probes = {when: probe_result(RAW_IOPS) for when in ("before", "after")}
+        changed(run, probes=probes)
     with_flash(folder / "2", hit_share=0.5, active_extents=500)
     return summarise(find_records([folder]))
 
@@ -35,8 +36,8 @@ def array(tmp_path_factory):
     )
     on_array(hdd, raid="RAID 10", dram_bytes=MIB)
     on_array(cached, raid="RAID 10", dram_bytes=MIB, flash_cache_bytes=4096 * MIB)
-    changed(hdd, before={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
-    changed(cached, before={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
+    changed(hdd, hook={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
+    changed(cached, hook={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
     changed(cached, precondition={"size_bytes": 1 << 30, "round_s": 60.0, "rounds_ms": [4.0, 2.0], "steady": True})
     return summarise(find_records([folder]))
 
@@ -108,7 +109,7 @@ def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
 def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     for number in range(3):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
-        changed(run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
+        changed(run, repeat=number + 1, hook={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
     told = array_tables.done(summarise(find_records([tmp_path])))
     assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 

@@ -130,6 +130,7 @@ def test_news_are_placed_with_their_table() -> None:
     assert others.endswith(") ON [NEWS] WITH (DATA_COMPRESSION = PAGE)")
 
 
+@pytest.mark.microsoft_parser
 def test_microsofts_own_parser_takes_every_statement() -> None:
     script = ";\n".join(statements(mssql.dialect()))
     assert not parsers.microsoft(script)

@@ -1,10 +1,10 @@
 """A database that is there, over the wire, compared with a design; and one that is made."""
 
-import os
 from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from support import sql_server
 from support.designs import DESIGN, FILE_COLUMNS, TEXT, shop
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIT, INT
@@ -159,13 +159,11 @@ def test_a_database_that_could_not_be_made_is_not_dropped(script, server, engine
 
 # A real server
 
-LIVE = os.environ.get("STALLMARK_TEST_SQLSERVER")
 
-
-@pytest.mark.skipif(not LIVE, reason="STALLMARK_TEST_SQLSERVER holds no URL of a server.")
+@pytest.mark.server
+@pytest.mark.sqlserver
 def test_on_a_server():
-    assert LIVE
-    engine = MssqlEngine(LIVE)
+    engine = MssqlEngine(sql_server.URL)
     nasty = "stallmark ]placed' -- [x"
     assert engine.query(f"SELECT {sql.text(nasty)}") == [(nasty,)]
     name = nasty if engine.identity().product == "SQL Server" else "stallmark_placed"  # Babelfish takes no ]]

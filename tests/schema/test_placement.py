@@ -47,6 +47,7 @@ def test_names_and_paths_are_read_back_as_they_were(database, group, name, path)
     assert without_quoted(statement) == without_quoted(nasty("d", "g", "n", "p")[0])
 
 
+@pytest.mark.microsoft_parser
 @given(NASTY, NASTY, NASTY, NASTY)
 def test_microsoft_s_parser_takes_any_name(database, group, name, path):
     assert not parsers.microsoft(nasty(database, group, name, path)[0])
@@ -72,14 +73,13 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize("statement", dict.fromkeys(STATEMENTS))
-def test_microsoft_s_parser_parses(statement):
-    assert not parsers.microsoft(statement)
+@pytest.mark.microsoft_parser
+def test_microsoft_s_parser_parses():
+    assert not any(map(parsers.microsoft, STATEMENTS))
 
 
-@pytest.mark.parametrize("statement", dict.fromkeys(STATEMENTS))
-def test_sqlfluff_parses(statement):
-    assert not parsers.sqlfluff(statement)
+def test_sqlfluff_parses():
+    assert parsers.wrong(STATEMENTS) == {}
 
 
 def test_a_database_with_its_files():

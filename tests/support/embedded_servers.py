@@ -18,6 +18,15 @@ Make = Callable[..., EmbeddedServer]
 
 
 @pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """The one that all tests of a process share."""
+    server = EmbeddedServer(tmp_path_factory.mktemp("embedded") / "server")
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of an embedded server that was started and stopped."""
     server = EmbeddedServer(tmp_path_factory.mktemp("template") / "server", buffer_pool_bytes=POOL)

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 import stallmark
@@ -26,6 +27,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.workload import Background, Workload
+from support import sql_server
 
 KEPT = "kept"
 """The schema with a copy of each table as it was built."""
@@ -35,6 +37,20 @@ _PROCEDURES = {
     "mssql": "SELECT '{schema}.' + name FROM sys.procedures WHERE schema_id = SCHEMA_ID('{schema}')",
 }
 _KIND = {"postgresql": "FUNCTION", "mssql": "PROCEDURE"}
+
+
+def kept_engine(workload: Workload, scale: Mapping, seed: int) -> Any:
+    """Make the fixture `engine`: the database as it was built. What one test changes the next finds."""
+
+    @pytest.fixture(
+        scope="session", name="engine", params=["embedded", pytest.param("sqlserver", marks=pytest.mark.sqlserver)]
+    )
+    def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+        server = MssqlEngine(sql_server.URL) if request.param == "sqlserver" else None
+        with kept_database(server, workload, scale, seed) as engine:
+            yield engine
+
+    return engine
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""A responder as SQL Server, and the engine that asks it through the real ODBC driver."""
+"""A server that answers what a test scripts, and the engine that asks it through the real ODBC driver."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Literal
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from stallmark.schema.deploy import connected
 from stallmark.schema.ledger import METADATA as OWN
 from support.tds import odbc
 from support.tds.answers import Rows
-from support.tds.datatypes import INT, nvarchar
+from support.tds.datatypes import BIGINT, BIT, FLOAT, INT, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -22,6 +23,13 @@ _NAMES = {
     STANDARD: "Standard Edition (64-bit)",
     EXPRESS: "Express Edition (64-bit)",
 }
+TYPES = {bool: BIT, int: BIGINT, float: FLOAT, str: nvarchar(4000)}
+
+
+def rows(names: Sequence[str], *values: Sequence[Any]) -> Rows:
+    """A result set; the type of a column is that of its first value that is not None."""
+    kinds = [next((type(row[at]) for row in values if row[at] is not None), str) for at in range(len(names))]
+    return Rows([Column(name, TYPES[kind]) for name, kind in zip(names, kinds, strict=True)], values)
 
 
 def says_it_is(
@@ -38,11 +46,11 @@ def says_it_is(
 
 
 @contextmanager
-def answering(script: Script) -> Iterator[Responder]:
+def answering(script: Script, encryption: Literal["none", "required"] = "required") -> Iterator[Responder]:
     """Skips the test where there is no driver."""
     if reason := odbc.missing():
         pytest.skip(reason)
-    with Responder(script, encryption="required") as server:
+    with Responder(script, encryption=encryption) as server:
         yield server
     assert not server.faults
 
@@ -60,3 +68,46 @@ def empty(engine: MssqlEngine, metadata: sa.MetaData) -> None:
             connection.execute(sa.text(f"DROP PROCEDURE {schema}.{name}"))
         for its in (metadata, OWN):
             its.drop_all(connection)
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script(databases=["bank", "master", "tempdb"])
+
+
+@pytest.fixture
+def server(script: Script) -> Iterator[Responder]:
+    with answering(script) as server:
+        yield server
+
+
+@pytest.fixture
+def engine(server: Responder) -> MssqlEngine:
+    return engine_at(server)
+
+
+class Server:
+    """A SQL Server of a version and edition; `script` says what its views answer."""
+
+    def __init__(self, responder: Responder, script: Script):
+        self.responder, self.script = responder, script
+
+    def engine(self) -> MssqlEngine:
+        return MssqlEngine(f"mssql://tester:secret@127.0.0.1:{self.responder.port}/bank?Encrypt=no")
+
+    def asked(self, words: str) -> list[str]:
+        return [request.text for request in self.responder.requests if words in (request.text or "")]
+
+
+@pytest.fixture
+def new_server() -> Iterator[Callable[..., Server]]:
+    """Servers by what `says_it_is` takes, and `login`, which has the name of its user."""
+    with ExitStack() as started:
+
+        def make(login: str = "watcher", **says: Any) -> Server:
+            script = Script(databases=["bank"])
+            says_it_is(script, **says)
+            script.sql("QUOTENAME", rows(["name"], [f"[{login}]"]))
+            return Server(started.enter_context(answering(script, encryption="none")), script)
+
+        yield make

@@ -21,7 +21,7 @@ from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Waits
 from support import published_waits as published
 from support.collecting import opened
-from support.scripted_server import Server, rows
+from support.mssql_server import Server, rows
 from support.tds.answers import Rows
 
 START = "start 2026-03-01T10:00:00"

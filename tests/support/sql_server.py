@@ -23,23 +23,28 @@ from support.remote import free_port
 from support.tool import Tool
 from support.waiting import eventually
 
-NEITHER = (
-    "STALLMARK_TEST_SQLSERVER holds no URL of a SQL Server, and there is no container engine with ACCEPT_EULA=Y "
-    "(Microsoft's licence) in the environment."
-)
+URL = os.environ.get("STALLMARK_TEST_SQLSERVER", "")
+"""Of a database for the tests alone: they empty it."""
+IN_CONTAINER = os.environ.get("ACCEPT_EULA") == "Y"
 STARTS_WITHIN_S = 1800  # its image is to be downloaded
 
 
 @pytest.fixture(scope="session")
 def sql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MssqlEngine]:
-    if url := os.environ.get("STALLMARK_TEST_SQLSERVER"):
+    if URL:
         with _nobody_else():
-            yield MssqlEngine(url)
-    elif os.environ.get("ACCEPT_EULA") == "Y" and _container_engine_answers():
+            yield MssqlEngine(URL)
+    elif _container_engine_answers():
         with _in_a_container(tmp_path_factory.mktemp("sqlserver")) as url:
             yield MssqlEngine(url)
     else:
-        pytest.skip(NEITHER)
+        pytest.skip("ACCEPT_EULA is Y, but no container engine answers.")
+
+
+def is_absent(item: pytest.Item) -> bool:
+    """Tell whether the test needs a SQL Server that is absent. `sqlserver("container")`: one in a container will do."""
+    marker = item.get_closest_marker("sqlserver")
+    return marker is not None and not URL and not (IN_CONTAINER and "container" in marker.args)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class FailIf:
         return cls(Verdict(word.lower()), bool(negated), float(least or 0) / 100)
 
     def reasons(self, comparison: ComparisonSummary) -> list[str]:
-        """Why CI must fail; empty where it need not."""
+        """Return why CI must fail; empty where it need not."""
         compared = {name for pair in comparison.pairs for name in (pair.a, pair.b)}
         alone = [side.name for side in comparison.sides if side.name not in compared]
         return [*filter(None, map(self._reason, comparison.pairs)), *(f"{name} was not compared" for name in alone)]
@@ -49,7 +49,7 @@ class FailIf:
         return f"{pair.b} against {pair.a} is {self}"
 
     def doubt(self, pair: PairComparison) -> str | None:
-        """A sentence where nothing was shown, and these runs could not have shown what is asked."""
+        """Return a sentence where nothing was shown, and these runs could not have shown what is asked."""
         could = pair.primary.detectable
         if pair.verdict != Verdict.NO_DIFFERENCE or could is None or not self.least or could <= self.least:
             return None

@@ -11,7 +11,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.reader import find_records
 
 LONG_BYTES = 100_000_000
-"""Of all records together, from which on a process of its own for each is faster: it takes seconds to start."""
+"""Size of all records together from which on a process of its own for each is faster: it takes seconds to start."""
 
 
 def summarise_folders(folders: Sequence[Path]) -> ExperimentSummary:

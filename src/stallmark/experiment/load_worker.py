@@ -19,14 +19,15 @@ from stallmark.driver.messages import (
     Unable,
     UnknownHost,
     WorkerOrder,
+    start_child,
 )
-from stallmark.driver.subprocesses import start_child
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.loaders import ledger
+from stallmark.processes import kill
 from stallmark.record import machine
 
 FAREWELL_S = 20  # executors give their users 12 s
@@ -63,8 +64,7 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
         finally:
             with later():
                 _end(channel)
-                process.kill()
-                process.wait()
+                kill(process)
                 channel.close()
 
 

@@ -1,4 +1,4 @@
-"""What steps are called, and where they stand on the axis of the experiment."""
+"""Name steps, and place them on the axis of the experiment."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ EMULATED = "EMULATED"
 
 
 def device(step: StepSummary) -> str:
-    """The step's device; an emulated one always begins with the word."""
+    """Return the step's device; an emulated one always begins with the word."""
     if step.emulated and not step.device.startswith(EMULATED):
         return f"{EMULATED} {step.device}"
     return step.device
 
 
 def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
-    """The shortest name for every step (by key) that tells it from the others."""
+    """Return the shortest name for every step (by key) that tells it from the others."""
     steps = experiment.steps
     several_variants = len({s.variant for s in steps}) > 1
     several_users = len({s.users for s in steps}) > 1

@@ -141,8 +141,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
 
 def headline(experiment: ExperimentSummary) -> list[str]:
     """What was run, in a line under the title."""
-    manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
-    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    manifest = experiment.runs[0].manifest
     runs, steps = len(experiment.runs), experiment.steps
     asked = (experiment.queries.variants if experiment.queries else None) or ()
     variants = len(asked) or len({s.variant for s in steps})
@@ -150,11 +149,11 @@ def headline(experiment: ExperimentSummary) -> list[str]:
     return [
         text
         for text in (
-            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
-            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{manifest.server.product} {manifest.server.version}".strip(),
+            f"{manifest.workload.name} workload" if manifest.workload.name else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            format.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
+            format.minute(experiment.runs[0].started) + " UTC",
         )
         if text
     ]

@@ -85,7 +85,7 @@ HISTOGRAM_LOST = 0.001
 ROUNDING = 1e-9
 """Relative fall of a counter that is no fall but the rounding of what it was computed from: doubles have 16 digits."""
 
-# Is the load the workload's? (gates.py) ---------------------------------------------------------------------
+# Is the load the workload's? (analysis/validity) -------------------------------------------------------------
 
 MIX = 0.01
 """Relative deviation of each of the users' transactions from its share of the deck."""
@@ -186,7 +186,7 @@ percent."""
 REPLICATES = 3
 """Runs per variant below which there is no verdict (design.md, 9)."""
 
-# Is it steady? (steadiness.py, stationarity.py) ---------------------------------------------------------------
+# Is it steady? (stats/stationarity.py, analysis/steady) --------------------------------------------------------
 
 MSER_BATCH = 5
 """Values in a batch of MSER-5: the size its authors found best, and all the evaluations since use."""
@@ -226,7 +226,7 @@ lie off most, and of chance alone finds two or three."""
 HEAD_MATTERS = DRIFT / 2
 """Shift of the interval's mean by a warm-up inside it that makes figures incomparable: what a drift of DRIFT does."""
 
-# Comparing variants (compare.py) ----------------------------------------------------------------------------
+# Comparing variants (analysis/compare) -----------------------------------------------------------------------
 
 CONFIDENCE = 0.95
 """Of intervals, and 1 − it what a difference's p-value must not exceed: one false verdict in twenty equal pairs."""
@@ -252,7 +252,7 @@ CLOCK_JUMP_S = 1.0
 when they are off by more (chrony, ntpd: 0.128 s); a sample may wait as long for a busy server, and a whole second is
 what everything per second is counted in."""
 
-# Causes (budget.py, laws.py, cause.py) ---------------------------------------------------------------------
+# Causes (analysis/cause) -------------------------------------------------------------------------------------
 
 LITTLE_READS = 0.25
 """How far sessions seen reading may be from what the server's counters say. Assumed: counters take in the server's own

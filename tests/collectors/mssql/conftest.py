@@ -1,5 +1,11 @@
-"""A server that answers what a test scripts."""
+"""SQL Servers that answer what a test scripts, by version and edition."""
 
-from support.scripted_server import new_server, server
+import pytest
+from support.mssql_server import Server, new_server
 
-__all__ = ["new_server", "server"]
+__all__ = ["new_server"]
+
+
+@pytest.fixture
+def server(new_server) -> Server:
+    return new_server()

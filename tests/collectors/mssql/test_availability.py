@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from support import published_waits as published
 from support.collecting import read
-from support.scripted_server import TYPES, Server
+from support.mssql_server import TYPES, Server
 from support.scripted_views import ANSWERS, REQUESTS, answer_all, answered
 from support.tds.answers import Error, Rows
 from support.tds.tokens import Column

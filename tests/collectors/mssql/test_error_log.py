@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from support import published_waits as published
 from support.collecting import opened
-from support.scripted_server import Server, rows
+from support.mssql_server import Server, rows
 from support.scripted_views import answered, words_of
 from support.waiting import eventually
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import published_waits as published
 from support.collecting import opened, read
-from support.scripted_server import Server, rows
+from support.mssql_server import Server, rows
 from support.scripted_views import answered
 from support.tds.answers import Error
 

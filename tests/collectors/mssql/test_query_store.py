@@ -2,7 +2,7 @@
 
 import pytest
 from support.collecting import read
-from support.scripted_server import Server, rows
+from support.mssql_server import Server, rows
 from support.scripted_views import answered
 
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits

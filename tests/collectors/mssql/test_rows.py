@@ -3,7 +3,7 @@
 import pytest
 from support import published_waits as published
 from support.collecting import opened, read
-from support.scripted_server import Server, rows
+from support.mssql_server import Server, rows
 from support.scripted_views import FILES, answered, words_of
 
 from stallmark.collectors.mssql.collector import statement

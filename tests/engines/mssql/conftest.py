@@ -1,10 +1,9 @@
 """SQL Server's engine against a responder that speaks its protocol: Microsoft's driver is real, the server is not."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.mssql_server import answering, says_it_is
+from support.mssql_server import says_it_is, server
 from support.tds.answers import Hold, Rows
 from support.tds.datatypes import INT, nvarchar
 from support.tds.responder import Responder
@@ -12,6 +11,8 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.engines.mssql.engine import MssqlEngine
+
+__all__ = ["server"]
 
 LOCK: dict[str, Any] = {"taken": 0, "mode": "Exclusive"}
 """What sp_getapplock and APPLOCK_MODE answer; None for no answer."""
@@ -28,12 +29,6 @@ def script() -> Script:
     mode = [Column("mode", nvarchar(32))]
     script.sql("APPLOCK_MODE", lambda _: [Rows(mode, [(LOCK["mode"],)]) if LOCK["mode"] else Hold()])
     return script
-
-
-@pytest.fixture
-def server(script: Script) -> Iterator[Responder]:
-    with answering(script) as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """On a server that is no responder, where STALLMARK_TEST_SQLSERVER names a database of it: transactions of several
 calls, and the lock of a run."""
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from support import sql_server
 
 from stallmark.engines.base import Isolation
 from stallmark.engines.mssql import lock
@@ -14,9 +14,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
-LIVE = os.environ.get("STALLMARK_TEST_SQLSERVER")
-
-pytestmark = pytest.mark.skipif(not LIVE, reason="STALLMARK_TEST_SQLSERVER holds no URL of a server.")
+pytestmark = [pytest.mark.server, pytest.mark.sqlserver]
 
 DROP = ("DROP PROCEDURE IF EXISTS dbo.stallmark_add", "DROP TABLE IF EXISTS dbo.stallmark_t")
 MAKE = (
@@ -35,7 +33,7 @@ Make = Callable[[], MssqlSession]
 
 @pytest.fixture
 def database() -> Iterator[MssqlEngine]:
-    engine = MssqlEngine(str(LIVE))
+    engine = MssqlEngine(sql_server.URL)
     for statement in (*DROP, *MAKE):
         engine.execute(statement)
     yield engine

@@ -37,9 +37,8 @@ def test_a_program_that_ends(monkeypatch, tmp_path, script, why):
     assert missing(monkeypatch, str(program)) == f"Microsoft's T-SQL parser does not run ({program}: {why})."
 
 
+@pytest.mark.microsoft_parser
 def test_answers_are_of_their_questions():
-    if why := tools_service.missing():
-        pytest.skip(why)
     program = tools_service.find()
     assert program
     with tools_service.ToolsService(program) as parser:

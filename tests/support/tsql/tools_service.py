@@ -104,7 +104,7 @@ def missing() -> str | None:
     """What keeps Microsoft's parser from working here, as a sentence; None: it does."""
     program = find()
     if program is None:
-        return f"Microsoft's T-SQL parser is not here: {VARIABLE} names no program (see tests/tsql/tools_service.py)."
+        return f"Microsoft's T-SQL parser is not here: {VARIABLE} names no program (tests/support/tsql/)."
     try:
         with ToolsService(program) as parser:
             parser.errors("SELECT 1")

@@ -1,6 +1,5 @@
 """A small brokerage on every engine, its procedures as their files have them now, and a context with its own clock."""
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -9,11 +8,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 import pytest
-from support.kept_databases import bring_back, kept_database
+from support.kept_databases import bring_back, kept_engine
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine, Session
-from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed
 from stallmark.loaders.brokerage import LOADER
 from stallmark.schema.deploy import batches
@@ -44,16 +42,7 @@ class SetClock:
         return self.moment
 
 
-@pytest.fixture(scope="session", params=["embedded", "sqlserver"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """The database as it was built; what one test does to it the next one finds, unless it asks for `untouched`."""
-    server = None
-    if request.param == "sqlserver":
-        if not (url := os.environ.get("STALLMARK_TEST_SQLSERVER")):
-            pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
-        server = MssqlEngine(url)
-    with kept_database(server, WORKLOAD, SCALE, SEED) as engine:
-        yield engine
+engine = kept_engine(WORKLOAD, SCALE, SEED)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ transaction, and what the market asks for is executed when it is due by that clo
 """
 
 import hashlib
-import os
 import random
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
+from support import sql_server
 from support.answers import values
 from support.canonical import checksums
 from support.kept_databases import bring_back, drop_procedures, kept_database
@@ -149,6 +149,7 @@ def first_difference(ours: list[Answer], theirs: list[Answer]) -> str | None:
     return None if len(ours) == len(theirs) else f"{len(ours)} answers, {len(theirs)} answers"
 
 
+@pytest.mark.server
 def test_a_single_user_is_a_function_of_the_inputs() -> None:
     with kept_database(None, WORKLOAD, SCALE, SEED) as engine:
         first, tables, done = play(engine, 30)
@@ -158,14 +159,14 @@ def test_a_single_user_is_a_function_of_the_inputs() -> None:
     assert all(done[kind.name] for kind in WORKLOAD.transactions), done
 
 
+@pytest.mark.server
+@pytest.mark.sqlserver
 def test_both_engines_answer_the_same_and_hold_the_same_rows() -> None:
-    if not (url := os.environ.get("STALLMARK_TEST_SQLSERVER")):
-        pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
     each = 1_000
     with kept_database(None, WORKLOAD, SCALE, SEED) as embedded:
         ours, our_tables, done = play(embedded, each)
     assert all(done[kind.name] >= each for kind in WORKLOAD.transactions if kind is not WORKLOAD.opening), done
-    with kept_database(MssqlEngine(url), WORKLOAD, SCALE, SEED) as server:
+    with kept_database(MssqlEngine(sql_server.URL), WORKLOAD, SCALE, SEED) as server:
         theirs, their_tables, _ = play(server, each)
     assert first_difference(ours, theirs) is None
     assert their_tables == our_tables

@@ -1,14 +1,12 @@
 """A small warehouse on every engine, and the oracle's answers to the queries on it."""
 
-import os
 from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from support.kept_databases import bring_back, kept_database
+from support.kept_databases import bring_back, kept_engine
 
 from stallmark.engines.base import Engine
-from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.loaders.warehouse import LOADER
 from stallmark.schema.warehouse.tables import LINEITEM, ORDERS, REFRESH
 from stallmark.transactions.warehouse import WORKLOAD
@@ -25,16 +23,7 @@ def factor() -> float:
     return FACTOR
 
 
-@pytest.fixture(scope="session", params=["embedded", "sqlserver"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """The database as it was built; who changes it asks for `changed` too."""
-    server = None
-    if request.param == "sqlserver":
-        if not (url := os.environ.get("STALLMARK_TEST_SQLSERVER")):
-            pytest.skip("STALLMARK_TEST_SQLSERVER names no SQL Server to test against")
-        server = MssqlEngine(url)
-    with kept_database(server, WORKLOAD, SCALE, 1) as engine:
-        yield engine
+engine = kept_engine(WORKLOAD, SCALE, 1)
 
 
 @pytest.fixture

@@ -19,10 +19,9 @@ def code(query: int, dialect: str) -> str:
     return " ".join(re.sub(r"--.*", "", text(query, dialect, validation(query, 1))).split())
 
 
-# That each T-SQL text parses is tests/tsql's; those of PostgreSQL are executed (test_oracle.py).
-@pytest.mark.parametrize("parse", [parsers.sqlfluff, parsers.microsoft])
-def test_it_parses_with_a_dop(parse):
-    assert not parse(text(15, "mssql", validation(15, 1), dop=64))
+# That each T-SQL text parses is engines/mssql/test_every_text.py's; PostgreSQL's are executed (test_oracle.py).
+def test_it_parses_with_a_dop():
+    assert not parsers.sqlfluff(text(15, "mssql", validation(15, 1), dop=64))
 
 
 @EACH

@@ -1,4 +1,4 @@
-"""How much of what the server calls an I/O stall was the device.
+"""Tell how much of what the server calls an I/O stall was the device.
 
 A backend times its I/O from asking to running again. On a busy machine it waits for a CPU in between, and
 with a page cache below there may be no device at all. The device's own counters tell: the share of the stall

@@ -1,4 +1,4 @@
-"""Where a transaction's response time goes: reads, log, locks, CPU, client.
+"""Divide a transaction's response time: reads, log, locks, CPU, client.
 
 By Little's law (J. D. C. Little, Operations Research 9, 1961) the mean number of sessions seen in a state is the rate
 of transactions times the time that each of them spends in it, so looks at sessions are a division of the mean response
@@ -18,7 +18,7 @@ _SERVED = ("read", "log", "other I/O", "lock", "cpu", "rest")
 
 
 def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
-    """None where no sessions were looked at or nothing ended.
+    """Return the budget; None where no sessions were looked at or nothing ended.
 
     `rest` are waits of no known class. What no session was seen in is the client's, between the server's answers.
     """
@@ -51,7 +51,7 @@ def _give_back(parts: dict[str, float], io: Io, interval: Interval) -> None:
 
 
 def read_share(io: Io, interval: Interval) -> float | None:
-    """How much of the server's time in reads of data files its device accounts for, 0 to 1; None where unknown.
+    """Return the share of the server's time in reads of data files that its device accounts for; None where unknown.
 
     A log is hardly ever read, so this holds also where it lies on the same device.
     """

@@ -27,7 +27,7 @@ WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
 in the server."""
 
 _STEPS = 60
-"""Of halving an interval: more digits than a double has."""
+"""Halvings of an interval: more digits than a double has."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ PARTS = ("read", "log", "other I/O", "lock", "cpu", "client", "queue", "rest")
 """Parts of a transaction's response time, in the order in which they are shown."""
 
 STORAGE = ("read", "log", "other I/O")
-"""Of the parts, those that a faster device shortens."""
+"""The parts that a faster device shortens."""
 
 
 class Storage(StrEnum):
-    """What storage has to do with a difference."""
+    """The part of storage in a difference."""
 
     CAUSE = "is the cause"
     NOT_THE_CAUSE = "is not the cause"
@@ -26,7 +26,7 @@ class Storage(StrEnum):
 
 
 class Source(StrEnum):
-    """What timed or counted I/O."""
+    """The side that timed or counted I/O."""
 
     DEVICE = "device"
     SERVER = "server"
@@ -43,7 +43,7 @@ class LawKind(Kind):
 
 
 class NoteKind(Kind):
-    """Why something could not be computed for a step."""
+    """Reasons why something could not be computed for a step."""
 
     NOT_LOOKED_AT = "sessions_not_looked_at"
     NOTHING_ENDED = "no_transaction_of_users_ended"
@@ -55,7 +55,7 @@ class NoteKind(Kind):
 
 
 class CauseKind(Kind):
-    """Why two sides differ, and what to be careful about."""
+    """Causes of a difference, and what to be careful about."""
 
     NOT_LOOKED_AT = "cause_not_known"
     UNCHANGED = "response_time_unchanged"
@@ -71,7 +71,7 @@ class CauseKind(Kind):
 
 
 class ChangeKind(Kind):
-    """What changed between two sides; facts are of A and B."""
+    """Changes between two sides; facts are of A and B."""
 
     READ_TIME = "read_time_changed"
     PART = "part_changed"
@@ -82,7 +82,7 @@ class ChangeKind(Kind):
 
 
 class Series(StrEnum):
-    """What may move with throughput."""
+    """Series that may move with throughput."""
 
     READ_TIME = "read time"
     WRITE_TIME = "write time of data files"
@@ -94,7 +94,7 @@ class Series(StrEnum):
 
 
 class Figure(StrEnum):
-    """What is compared of two sides to find a cause."""
+    """Figures of two sides that are compared to find a cause."""
 
     RESPONSE = "response time"
     PART = "part of the response time"
@@ -110,7 +110,7 @@ class Figure(StrEnum):
 
 
 class Limit(StrEnum):
-    """Where most of a user's time would go."""
+    """The part of a user's cycle that would take longest."""
 
     READS = "reads"
     CPU = "CPU"
@@ -121,7 +121,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """Where one transaction's response time went, on average over a step's measured interval.
+    """The response time of a transaction by part, on average over a step's measured interval.
 
     `parts_ms` has every key of PARTS and sums to `response_ms`. Of I/O it holds what the device accounts for; what
     a session waited beyond that, for a CPU after its I/O was done, is in "cpu".
@@ -168,7 +168,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Association:
-    """What moved with throughput within a step: on changes from one stretch of time to the next.
+    """A series that moved with throughput within a step: on changes from one stretch of time to the next.
 
     `lag_s` is positive where throughput follows. The elasticity is d ln TPS / d ln of the series, of `elasticity_n`
     changes from one stretch of ASSOCIATION_BIN_S to the next; scatter in the measured series draws it towards 0.
@@ -199,7 +199,7 @@ class Association:
 
 @dataclass(frozen=True)
 class Demands:
-    """What the closed model of a step is made of. Times are ms per transaction of the users'."""
+    """The parameters of the closed model of a step. Times are ms per transaction of the users'."""
 
     users: float
     think_ms: float  # with the driver's own overhead: what of a user's cycle is outside the response time
@@ -273,7 +273,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why B differs from A."""
+    """The reason why B differs from A."""
 
     storage: Storage
     finding: Finding
@@ -285,7 +285,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Tested:
-    """What one side's model said of the other, put beside what that other really did: TPS, means over runs."""
+    """One side's prediction for the other, beside what that other really did: TPS, means over runs."""
 
     model_of: str  # variant
     variant: str

@@ -10,7 +10,7 @@ from stallmark.analysis.summary import IoSummary, RunSummary, StepSummary, Trans
 from stallmark.stats import student as statistics
 
 SHARE = "share"
-"""The unit of what is written in percent."""
+"""The unit of figures that are written in percent."""
 
 Value = Callable[[StepSummary], float | None]
 
@@ -48,13 +48,13 @@ METRICS = (
 
 
 def metric(key: str) -> Metric:
-    """Raises KeyError for an unknown one."""
+    """Return the metric of a key; raises KeyError for an unknown one."""
     return {one.key: one for one in METRICS}[key]
 
 
 def declared(run: RunSummary) -> str:
     """Return the key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
-    return (run.manifest.get("scenario") or {}).get("primary") or METRICS[0].key
+    return run.manifest.scenario.primary or METRICS[0].key
 
 
 def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:

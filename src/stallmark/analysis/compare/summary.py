@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 
 class CheckKind(Kind):
-    """What must hold for two sides to be compared. The facts are what was found."""
+    """Conditions that must hold for two sides to be compared. The facts are what was found."""
 
     METRIC_DECLARED = "metric_declared"
     SETTINGS = "settings_alike"
@@ -44,7 +44,7 @@ class CheckKind(Kind):
 
 
 class ReasonKind(Kind):
-    """Why two sides must not be compared."""
+    """Reasons why two sides must not be compared."""
 
     METRICS_DIFFER = "metrics_differ"
     SETTINGS_DIFFER = "settings_differ"
@@ -64,7 +64,7 @@ class ReasonKind(Kind):
 
 
 class PairKind(Kind):
-    """What is said of a pair: its verdict, how it was computed, and what to be careful about."""
+    """The verdict on a pair, how it was computed, and what to be careful about."""
 
     DIFFERENCE = "difference_shown"
     NO_DIFFERENCE = "no_difference_shown"

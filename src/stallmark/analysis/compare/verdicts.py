@@ -61,14 +61,14 @@ from stallmark.stats.student import welch
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 MOST_BATCHES, BATCH_S = 20, 5
-"""Of a run's seconds, for the interval within a run: batches of 5 s at least, because the server hands in its counts
+"""Batches of a run's seconds, for the interval within a run: of 5 s at least, because the server hands in its counts
 once a second and neighbouring seconds share their fate (M. Conway, Management Science 9, 1963)."""
 
 
 def compare_runs(
     runs: Sequence[RunSummary], between: Between | None = None, baseline: str | None = None
 ) -> ComparisonSummary:
-    """Raises StallmarkError where there are no two sides, or no step that two of them have in common."""
+    """Compare runs. Raises StallmarkError where there are no two sides, or no step that two of them have in common."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]

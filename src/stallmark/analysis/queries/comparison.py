@@ -1,4 +1,5 @@
-"""Variants of an experiment of queries, held against the first one: run times, plans, and what parallelism brings."""
+"""Compare the variants of an experiment of queries with the first one: run times, plans, and what parallelism
+brings."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -25,8 +26,8 @@ _IO = ("PAGEIOLATCH_", "IO_COMPLETION", "ASYNC_IO_COMPLETION", "WRITELOG", "IO_Q
 
 
 def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[str, bool]]) -> QueryComparison | None:
-    """Of all runs of queries among `runs`; None where there is none. `described`: a run's device, and whether it is
-    emulated. Where runs differ in kind, the phase that the first one has is compared."""
+    """Compare all runs of queries among `runs`; None where there is none. `described`: a run's device, and whether it
+    is emulated. Where runs differ in kind, the phase that the first one has is compared."""
     chosen = [run for run in runs if run.queries]
     if not chosen:
         return None
@@ -50,7 +51,7 @@ def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[
                 name=name,
                 emulated=emulated,
                 device=device,
-                buffer_pool_bytes=(same[0].manifest.get("memory") or {}).get("reached_bytes"),
+                buffer_pool_bytes=same[0].manifest.memory.reached_bytes,
                 runs=len(same),
                 power=_lowest([one.power for one in figures]),
                 throughput=_lowest([one.throughput for one in figures]),
@@ -71,12 +72,12 @@ def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[
 
 
 def is_io(wait: str) -> bool:
-    """Whether a wait, as PostgreSQL's plans or SQL Server call it, is for reads or writes of files."""
+    """Tell whether a wait, as PostgreSQL's plans or SQL Server call it, is for reads or writes of files."""
     return wait.endswith((" file read", " file write")) or wait.startswith(_IO)
 
 
 def in_order(query: str) -> tuple[int, int]:
-    """RF1 before the queries, by their numbers, and RF2 behind them."""
+    """Return a sort key: RF1 before the queries, by their numbers, and RF2 behind them."""
     number = int(query.lstrip("QRF"))
     return (0, number) if query.startswith("Q") else ((-1, 0) if number == 1 else (1, 0))
 
@@ -97,7 +98,7 @@ def _cells(runs: Sequence[RunSummary], phase: str) -> dict[tuple[str, int | None
 
 
 def _cell(query: str, dop: int | None, executions: Sequence[Execution]) -> QueryCell:
-    """One that failed makes the time unknown: the others are of the easier parameters."""
+    """Sum up executions. One that failed makes the time unknown: the others are of the easier parameters."""
     failed = [one for one in executions if one.failed]
     done = [one for one in executions if not one.failed]
     times = [one.seconds for one in done if one.seconds > 0]
@@ -137,5 +138,5 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _lowest(values: Sequence[float | None]) -> float | None:
-    """None where a repeat has no figure: the lowest would be of the others."""
+    """Return the lowest; None where a repeat has no figure: the lowest would be of the others."""
     return None if any(value is None for value in values) else min(v for v in values if v is not None)

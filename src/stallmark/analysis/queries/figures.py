@@ -13,8 +13,8 @@ QUERIES = 22
 
 
 def power(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
-    """Queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries alone),
-    times the scale factor. Raises ValueError for other than 22 queries."""
+    """Return queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries
+    alone), times the scale factor. Raises ValueError for other than 22 queries."""
     if len(queries_s) != QUERIES:
         raise ValueError(f"{len(queries_s)} queries, not {QUERIES}")
     counted = counted_s(queries_s)
@@ -22,7 +22,7 @@ def power(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float
 
 
 def throughput(factor: float, streams: int, elapsed_s: float) -> float:
-    """Queries per hour of all streams together, times the scale factor. `elapsed_s`: from the start of the first
+    """Return queries per hour of all streams together, times the scale factor. `elapsed_s`: from the start of the first
     stream to the end of the last, that of the refreshes among them."""
     return streams * QUERIES * 3600 / rounded(elapsed_s) * factor
 
@@ -32,16 +32,17 @@ def composite(power: float, throughput: float) -> float:
 
 
 def counted_s(queries_s: Sequence[float]) -> list[float]:
-    """As they count in a power run: one more than a thousand times faster than the slowest counts as a thousandth."""
+    """Return run times as a power run counts them: one more than a thousand times faster than the slowest counts as
+    a thousandth."""
     least = max(map(rounded, queries_s)) / WIDEST
     return [max(rounded(seconds), least) for seconds in queries_s]
 
 
 def rounded(seconds: float) -> float:
-    """To tenths of a second, and never less than one."""
+    """Round to tenths of a second, and never less than one."""
     return max(SHORTEST_S, round(seconds, 1))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Of positive values, at least one."""
+    """Return the geometric mean of positive values, at least one."""
     return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -8,7 +8,7 @@ from stallmark.analysis.finding import Finding, Kind
 REFRESH = ("RF1", "RF2")
 
 PHASES = {"power": "power run", "throughput": "throughput run", "each": "queries by themselves"}
-"""What the parts of a run of queries are called."""
+"""The parts of a run of queries by name."""
 
 
 class QueryKind(Kind):
@@ -95,7 +95,7 @@ class QueryBeside:
 
 @dataclass(frozen=True)
 class QueriesBeside:
-    """What streams of queries did beside the users of a step, within its measured interval."""
+    """The work of streams of queries beside the users of a step, within its measured interval."""
 
     streams: int
     done: int

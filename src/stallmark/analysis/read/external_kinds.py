@@ -54,6 +54,7 @@ class Sampled:
     unit: str
     t: np.ndarray
     values: np.ndarray
+    summed: tuple[str, ...] = ()  # counters that this one is the sum of
 
     @property
     def label(self) -> str:
@@ -113,7 +114,8 @@ def _sum(reads: Sampled | None = None, writes: Sampled | None = None) -> Sampled
     same = (reads.source, reads.instance, reads.unit) == (writes.source, writes.instance, writes.unit)
     if not same or not np.array_equal(reads.t, writes.t):
         return reads
-    return replace(reads, counter=f"{reads.counter} + {writes.counter}", values=reads.values + writes.values)
+    names = (reads.counter, writes.counter)
+    return replace(reads, counter=" + ".join(names), values=reads.values + writes.values, summed=names)
 
 
 def _in_common_units(counter: Sampled) -> Sampled:

@@ -11,7 +11,7 @@ from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
-from stallmark.report.text.comparison import CHECKS
+from stallmark.report.text.checks import CHECKS
 from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -70,7 +70,7 @@ def transactions(pair: PairComparison) -> Table:
 
 
 def intent(found: ComparisonSummary) -> Table:
-    """What every side was made with, where variants may differ."""
+    """Return what every side was made with, where variants may differ."""
     return Table(
         header=["side", "made with"],
         rows=[
@@ -81,7 +81,7 @@ def intent(found: ComparisonSummary) -> Table:
 
 
 def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
-    """Every run a row, in the order in which they were made."""
+    """Return every run as a row, in the order in which they were made."""
     side_of = {folder: side for side in found.sides for folder in side.runs}
     again = {folder for side in found.sides for folder in side.again}
     steps = sorted(

@@ -31,7 +31,7 @@ def verdicts(found: ComparisonSummary) -> RenderableType:
 
 
 def headline(pair: PairComparison) -> Text:
-    """The verdict in a word and in a sentence."""
+    """Return the verdict in a word and in a sentence."""
     return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
 
 
@@ -59,7 +59,7 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
 
 
 def planned(plan: RunsPlan) -> RenderableType:
-    """What N runs can show, and how many a wanted difference needs."""
+    """Return what N runs can show, and how many a wanted difference needs."""
     wanted = f"{plan.difference * 100:g} %"
     spread = f"{amount(plan.spread)} %"
     known = f"{amount(plan.spread_low)} to {amount(plan.spread_high)} %"

@@ -26,12 +26,13 @@ def dop(value: int | None) -> str:
 
 
 def times(value: float | None) -> str:
-    """A ratio of run times: 0.45×."""
+    """Return a ratio of run times: 0.45×."""
     return format.NONE if value is None else f"{format.number(value)}×"
 
 
 def variants(experiment: ExperimentSummary) -> Table:
-    """A row for each: figures, geometric mean, and what the server's data files did in the phase that is compared."""
+    """Return a row for each variant: figures, geometric mean, and what the server's data files did in the phase that
+    is compared."""
     found = compared(experiment)
     rows: list[Sequence[str | Cell]] = []
     for variant in found.variants:
@@ -119,7 +120,7 @@ def _notes(found: QueryComparison) -> Iterator[str]:
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """Of each variant all that is known of its queries."""
+    """Return for each variant all that is known about its queries."""
     header = [
         *("query", "asked", "actual", "s", "rows", "logical", "physical", "MB read", "MB spilt", "MB grant", "CPU s"),
         *("longest waits, s", "plan"),
@@ -163,7 +164,7 @@ def _row(cell: QueryCell) -> list[str | Cell]:
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """What each stream of the throughput runs did; None where there was none."""
+    """Return what each stream of the throughput runs did; None where there was none."""
     rows: list[Sequence[str | Cell]] = []
     for run in experiment.runs:
         by_stream: dict[int, list] = {}
@@ -200,7 +201,7 @@ def failures(experiment: ExperimentSummary) -> Table | None:
 
 
 def driver(experiment: ExperimentSummary) -> str | None:
-    """What lay between two queries, as a sentence."""
+    """Return what lay between two queries, as a sentence."""
     runs = [run.queries for run in experiment.runs if run.queries and run.queries.driver_gap_ms is not None]
     if not runs:
         return None
@@ -221,7 +222,7 @@ def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummar
     """The first run's; None where the phase was over within a second."""
     for run in experiment.runs:
         for step in run.steps:
-            described = {one["name"]: one.get("phase") for one in run.manifest.get("steps") or []}
+            described = {one.name: one.phase for one in run.manifest.steps}
             if step.variant == variant and described.get(step.step) == phase:
                 return step
     return None
@@ -229,7 +230,7 @@ def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummar
 
 def _elapsed(experiment: ExperimentSummary, variant: str, phase: str) -> float | None:
     for run in experiment.runs:
-        if (run.manifest.get("variant") or {}).get("name") == variant and run.queries:
+        if run.manifest.variant.name == variant and run.queries:
             return run.queries.phases.get(phase)
     return None
 

@@ -52,7 +52,7 @@ _CHANGED = (
 
 
 def where(experiment: ExperimentSummary) -> Table | None:
-    """Response time by part; None where no step's is known."""
+    """Return the response time by part; None where no step's is known."""
     labels = step_labels(experiment)
     known = [(step, step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
@@ -76,7 +76,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
 
 
 def what_if(experiment: ExperimentSummary) -> Table | None:
-    """Predicted throughput for other read times; None where nothing can be predicted."""
+    """Return predicted throughput for other read times; None where nothing can be predicted."""
     labels = step_labels(experiment)
     known = [(step, step.cause) for step in experiment.steps if step.cause and step.cause.predictions]
     if not known:
@@ -104,7 +104,7 @@ def _predicted(cause: StepCause, read_ms: float) -> str:
 
 
 def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
-    """What could not be computed and why, once each, with the steps it is true of."""
+    """Return what could not be computed and why, once each, with the steps it is true of."""
     labels = step_labels(experiment)
     found: dict[Finding, list[str]] = {}
     for step in experiment.steps:
@@ -141,7 +141,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
 
 
 def associations(experiment: ExperimentSummary) -> Table | None:
-    """What moved with throughput, and the read time in any case: of every step that holds enough seconds."""
+    """Return what moved with throughput, and the read time in any case: of every step that holds enough seconds."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     others = 0
@@ -174,7 +174,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
 
 
 def parts(cause: Cause) -> Table | None:
-    """The response time of two sides, and its parts."""
+    """Return the response time of two sides, and its parts."""
     return _evidence(cause.parts, with_share=True) if cause.parts else None
 
 
@@ -203,7 +203,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
 
 
 def tests(cause: Cause) -> Table | None:
-    """Predictions of one side's model beside what the other side did."""
+    """Return predictions of one side's model beside what the other side did."""
     rows: list[Sequence[str | Cell]] = [
         [
             one.model_of,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.analysis.validity.service_level import MEAN_ONLY, Outcome
 from stallmark.format import signed
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
@@ -12,7 +13,7 @@ from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
-OUTCOMES = {"met": "", "not met": "bad", "mean only": "apart", "not known": "none"}
+OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart", Outcome.NOT_KNOWN: "none"}
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:
@@ -100,7 +101,7 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
     header = ["step", "service level", "outcome", "judged by", "read ms", "reads", "ideal", "source"]
     notes = (
         ["Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."]
-        if any(step.slo and step.slo.figure == "mean only" for step in experiment.steps)
+        if any(step.slo and step.slo.figure == MEAN_ONLY for step in experiment.steps)
         else []
     )
     return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
@@ -148,8 +149,8 @@ def _warm_up(found: Steadiness | None) -> str:
 def _waited(step: StepSummary) -> str:
     if not step.waited:
         return "as planned"
-    ended = "steady" if step.waited["steady"] else "not steady by then"
-    return f"{step.waited['seconds']:.0f} s, {ended}"
+    ended = "steady" if step.waited.steady else "not steady by then"
+    return f"{step.waited.seconds:.0f} s, {ended}"
 
 
 def _cycles(step: StepSummary) -> str:

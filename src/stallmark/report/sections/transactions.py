@@ -6,6 +6,7 @@ from stallmark import format
 from stallmark.analysis.queries.comparison import in_order
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
@@ -40,7 +41,7 @@ def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
     for error in step.errors:
         if error.transaction == one.name:
             errors[error.error_class] = errors.get(error.error_class, 0) + error.attempts
-    off_mix = any(gate.name == "mix" and gate.passed is False for gate in step.gates)
+    off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.gates)
     share = format.share(one.share)
     return [
         spoken(one.name),

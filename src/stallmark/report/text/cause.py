@@ -29,10 +29,8 @@ PARTS = {
     "queue": "waiting for a free user",
     "rest": "everything else",
 }
-"""What the parts of the response time are called."""
+"""The parts of the response time by name."""
 
-
-# Laws of one step. -------------------------------------------------------------------------------------------
 
 LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
     LawKind.USERS: (
@@ -127,9 +125,6 @@ def _(left: float, right: float, closed: bool | None, part: str, wait_types: lis
     if closed:
         return "The server counted as much waiting as sessions were seen in."
     return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
-
-
-# What could not be computed. ---------------------------------------------------------------------------------
 
 
 @says(NoteKind.NOT_LOOKED_AT)

@@ -1,4 +1,4 @@
-"""What a chart shows, in words: for a line under its title, and for readers who cannot see it."""
+"""Describe what a chart shows: for a line under its title, and for readers who cannot see it."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Metric:
 
 
 def summary_of(parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[str, str], own_scale: bool) -> str:
-    """Of every panel and metric, the extremes."""
+    """Return the extremes of every panel and metric."""
     sentences = []
     for panel in parts:
         for metric in metrics:
@@ -36,7 +36,7 @@ def summary_of(parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[s
 
 
 def _extremes(values: list[tuple[float, str]]) -> str:
-    """The lowest and the highest value, in the order of the steps."""
+    """Return the lowest and the highest value, in the order of the steps."""
     numbers = [value for value, _ in values]
     if len(numbers) > 1 and format.number(min(numbers)) == format.number(max(numbers)):
         return f"{format.number(numbers[0])} at every step"
@@ -45,7 +45,7 @@ def _extremes(values: list[tuple[float, str]]) -> str:
 
 
 def reading_of(parts: Sequence[Panel], metric: Metric, labels: dict[str, str]) -> str:
-    """One line for sighted readers: the extremes, emulated and bare."""
+    """Return one line for sighted readers: the extremes, emulated and bare."""
     texts = []
     for panel in parts:
         if values := [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]:

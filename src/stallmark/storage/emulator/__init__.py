@@ -1,15 +1,15 @@
-"""A device of known slowness for the embedded PostgreSQL, without root (Linux only).
+"""Emulated arrays, of known slowness, under the embedded PostgreSQL, without root (Linux only).
 
 The server process is started with an interposer (interposer.c, whose header says exactly what is slowed and
 counted) that gives the I/O of chosen directories the service times and queues of an emulated array: spindles,
-and flash as a read cache or as a tier (model.h says how). Everything measured on such a device is EMULATED, and
+and flash as a read cache or as a tier (model.h says how). Everything measured on one is EMULATED, and
 is to be labelled so.
 
-    with EmulatedArrays.create(Path("/dev/shm/slow.state"), {"data": data, "wal": data / "pg_wal"},
-                            {"data": ArrayModel(1, 8, 8, 8, 100), "wal": None}, build_dir=cache) as devices:
-        server = subprocess.Popen([...], env=os.environ | devices.environment())
-        devices.set_model("data", None)      # while it runs
-        devices.counters()["data"].reads
+    with EmulatedArrays.create(Path("/dev/shm/arrays"), {"data": data, "wal": data / "pg_wal"},
+                            {"data": ArrayModel(1, 8, 8, 8, 100), "wal": None}, build_dir=cache) as arrays:
+        server = subprocess.Popen([...], env=os.environ | arrays.environment())
+        arrays.set_model("data", None)      # while it runs
+        arrays.counters()["data"].reads
 """
 
 from stallmark.storage.emulator.arrays import CLUSTER, PROBE_FOLDER, EmulatedArrays

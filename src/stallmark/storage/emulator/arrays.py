@@ -1,4 +1,4 @@
-"""The named devices under one server, and the file through which they are shared with it."""
+"""The named arrays under one server, and the file through which they are shared with it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, Un
 from stallmark.storage.emulator.shared import SharedState, empty_flash, engage, exchange
 
 CLUSTER = "data"
-"""The device that stands for a cluster's data directory; these parts of it are slowed and counted:"""
+"""The array under a cluster's data directory; these parts of it are slowed and counted:"""
 PROBE_FOLDER = "stallmark_probe"
 """In a cluster's data directory: on its device, too, for files with which the device itself is probed."""
 _CLUSTER_PARTS = ("base", "global", "pg_tblspc", PROBE_FOLDER)
 
 
 class EmulatedArrays:
-    """Named devices of known slowness, shared with the server through a state file.
+    """Named arrays of known slowness, shared with the server through a state file.
 
     The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and
     stallmark_probe/ are slowed; any other name ("wal", or one for a tablespace elsewhere) for everything in its
@@ -76,7 +76,7 @@ class EmulatedArrays:
         return devices
 
     def environment(self) -> dict[str, str]:
-        """What the server process needs in its environment, and nothing else should have."""
+        """Return what the server process needs in its environment, and nothing else should have."""
         already = os.environ.get("LD_PRELOAD")
         return {
             "LD_PRELOAD": f"{self._library}:{already}" if already else str(self._library),
@@ -98,20 +98,20 @@ class EmulatedArrays:
         self._models[name] = model
 
     def model(self, name: str) -> ArrayModel | None:
-        """What a device is at the moment; None is the bare device."""
+        """Return the model of an array at the moment; None is the bare device."""
         self._device(name)
         return self._models[name]
 
     def empty_flash(self, name: str) -> None:
-        """Nothing is in a device's cache or tier any more."""
+        """Empty an array's cache or tier."""
         empty_flash(self._device(name))
 
     def counters(self) -> dict[str, ArrayCounters]:
-        """The cumulative counters of each device."""
+        """Return the cumulative counters of each array."""
         return {name: counters_of(self._device(name)) for name in self._names}
 
     def next_interval(self) -> dict[str, ActiveSet]:
-        """The active set of each device since this was last called."""
+        """Return the active set of each array since this was last called."""
         now = time.monotonic()
         return {name: next_interval(self._device(name).active, now) for name in self._names}
 
@@ -138,7 +138,7 @@ class EmulatedArrays:
 
 
 def _places(name: str, directory: Path) -> list[bytes]:
-    """The resolved paths, as the kernel will name them, below which files are on the device."""
+    """Return the resolved paths, as the kernel will name them, below which files are on the array."""
     if not directory.is_dir():
         raise ValueError(f"The directory of the emulated array {name!r} does not exist: {directory}.")
     parts = [directory / part for part in _CLUSTER_PARTS] if name == CLUSTER else [directory]
