@@ -47,6 +47,7 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.format import listed, number
+from stallmark.record.manifest import Devices, read_manifest, write_manifest
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence
 from stallmark.scenarios.emulated_array import EmulatedArray
@@ -160,12 +161,17 @@ def redacted(folder: Path) -> Path:
         for table in record.parent.glob("*.parquet"):
             if table.stem != "device":
                 shutil.copy(table, place)
-        manifest = json.loads(record.read_text())
-        manifest["device"] = {}
-        manifest["variant"]["emulated_array"] = None
-        manifest["scenario"]["variants"] = []
-        manifest["collectors"].pop("device", None)
-        (place / "manifest.json").write_text(json.dumps(manifest))
+        manifest = read_manifest(record.parent)
+        collectors = {name: one for name, one in manifest.collectors.items() if name != "device"}
+        write_manifest(
+            place,
+            manifest.changed(
+                devices=Devices(),
+                variant=manifest.variant.changed(emulated_array=None),
+                scenario=manifest.scenario.changed(variants=[]),
+                collectors=collectors,
+            ),
+        )
     return target
 
 
@@ -188,13 +194,13 @@ def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
     """Of every round, by the letter of the array."""
     found: dict[str, list[Truth]] = {}
     for path in manifests(folder):
-        manifest = json.loads(path.read_text())
-        letter, [step] = manifest["variant"]["name"], manifest["steps"]
-        began = datetime.fromisoformat(manifest["started"]).timestamp()
-        load = read_trace(folder / "traces" / "all", began, began + step["end_s"])
+        manifest = read_manifest(path.parent)
+        letter, [step] = manifest.variant.name, manifest.steps
+        began = datetime.fromisoformat(manifest.started).timestamp()
+        load = read_trace(folder / "traces" / "all", began, began + step.end_s)
         array = EmulatedArray.model_validate(truth["arrays"][letter])
-        model = array.resolve(manifest["database"]["bytes_before"])
-        replay = partial(_replayed, model, load, began, step["measure_s"], step["end_s"])
+        model = array.resolve(manifest.database.bytes_before or 0)
+        replay = partial(_replayed, model, load, began, step.measure_s, step.end_s)
         with ProcessPoolExecutor() as pool:
             one = list(pool.map(replay, range(CHANCES)))
         logs = np.log([each.read_ms for each in one])

@@ -36,6 +36,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.emulator import ArrayModel
@@ -138,7 +139,7 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
     """(TPS, executor CPU µs per transaction) of the measured interval."""
     folder = WORK / "record"
     rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, {})
+    writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload(workload)
     load = LoadSpec(
         engine.spec(), workload, SCALE, {kind.name: cards for kind, cards in found.deck.items()}, call_timeout_s=60

@@ -21,6 +21,7 @@ import psutil
 from day_record import TPS, USERS, histogram_columns, write, write_record
 
 from stallmark.record import histogram as hdr
+from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.transactions import find_workload
 
 POOL = 60  # different histograms for each number of transactions: making them takes longer than writing them
@@ -98,9 +99,8 @@ def compare(folder: Path) -> None:
 def make(folder: Path, variant: str, seconds: int, seed: int) -> None:
     """The record of day_record.py, with the brokerage's transactions in place of its one."""
     write_record(folder, seconds)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest |= {"variant": {"name": variant}, "sequence": seed, "started": f"2025-11-2{seed}T00:00:00.000+00:00"}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    started = f"2025-11-2{seed}T00:00:00.000+00:00"
+    write_manifest(folder, read_manifest(folder).changed(variant={"name": variant}, sequence=seed, started=started))
     rng = np.random.default_rng(seed)
     cards = {kind.name: number for kind, number in find_workload("brokerage").deck.items()}
     shares = np.array(list(cards.values())) / sum(cards.values())

@@ -15,12 +15,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.record import histogram as hdr
+from stallmark.record.manifest import Device, EmulatedArray, Manifest
 from stallmark.record.schema import ROWS_AT_ONCE, TABLES
 from stallmark.record.writer import RecordWriter
 
@@ -181,10 +183,10 @@ def _histogram(rng: np.random.Generator) -> hdr.Histogram:
     return hdr.encode(rng.lognormal(np.log(USERS / TPS * 1e6) - 0.125, 0.5, TPS).astype(np.int64))
 
 
-def _manifest(seconds: int) -> dict:
-    device = {"spindles": 40, "read_ms": 8.0, "write_ms": 4.0, "sync_ms": 1.0, "mb_per_s": 200}
+def _manifest(seconds: int) -> Manifest:
+    array = EmulatedArray(spindles=40, read_ms=8.0, write_ms=4.0, sync_ms=1.0, mb_per_s=200)
     step = {"name": f"{USERS} users", "users": USERS, "begin_s": 0.0, "measure_s": 60.0, "end_s": seconds - 1.0}
-    return {
+    described: dict[str, Any] = {
         "scenario": {"name": "day", "title": "A day"},
         "variant": {"name": "day"},
         "repeat": 1,
@@ -193,8 +195,9 @@ def _manifest(seconds: int) -> dict:
         "steps": [step | {"arrivals": "closed", "rate": None, "think_ms": 0.0}],
         "memory": {"reached_bytes": 1 << 30},
         "database": {"bytes_before": 10 << 30, "bytes_after": 10 << 30},
-        "device": {"emulated": True, "data": device, "wal": device},
+        "devices": dict.fromkeys(("data", "wal"), Device(emulated_array=array)),
     }
+    return Manifest(**described)
 
 
 if __name__ == "__main__":

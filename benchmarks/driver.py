@@ -30,6 +30,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.emulator import ArrayModel
@@ -46,7 +47,7 @@ SLOW = {
 def stallmark(engine: EmbeddedEngine, folder: Path) -> tuple[float, float]:
     """(committed TPS, executor CPU µs per transaction) of the measured interval."""
     shutil.rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, {})
+    writer = RecordWriter(folder, Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     load = LoadSpec(engine.spec(), "bank", {"branches": BRANCHES}, {"transfer": 1}, call_timeout_s=60)
     drive = Drive(Timeline(steps, Arrivals(), random.randrange(1000)), load, writer)

@@ -31,6 +31,7 @@ from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
 from stallmark.engines.mssql.bulk import BulkCopyWriter
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 
@@ -121,7 +122,7 @@ def bulk(engine: MssqlEngine, writers: int) -> float:
 def collectors(engine: MssqlEngine) -> dict[str, float]:
     """Share of a core, by collector, and "all": what the process took meanwhile, writing the record included."""
     with TemporaryDirectory() as folder:
-        writer = RecordWriter(Path(folder) / "run", {})
+        writer = RecordWriter(Path(folder) / "run", Manifest(started=now()))
         usable = [c for c in collectors_for(engine, list(ON_REQUEST["mssql"])) if c.unavailable() is None]
         for collector in usable:
             writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))

@@ -25,6 +25,7 @@ from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
@@ -74,7 +75,7 @@ def collectors(rounds: int) -> None:
 
 def _tps(engine: EmbeddedEngine, observed: bool) -> float:
     shutil.rmtree(WORK / "observation", ignore_errors=True)
-    writer = RecordWriter(WORK / "observation", {})
+    writer = RecordWriter(WORK / "observation", Manifest(started=now()))
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     load = LoadSpec(engine.spec(), "bank", {"branches": BRANCHES}, {"transfer": 1}, call_timeout_s=60)
     drive = Drive(Timeline(steps, Arrivals(), 1), load, writer)

@@ -22,6 +22,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import loader_for
+from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
@@ -67,7 +68,7 @@ def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
     """As a run's record has them."""
     folder = WORK / "query-cost-record"
     shutil.rmtree(folder, ignore_errors=True)
-    writer = RecordWriter(folder, {})
+    writer = RecordWriter(folder, Manifest(started=now()))
     drive = QueryDrive(engine, writer, TIMEOUT_S, Stopwatch())
     drive.start()
     try:

@@ -206,11 +206,16 @@ class Drive:
     def _take_over(self) -> None:
         """What was decided, into the load and the record."""
         self._channel.send(NewTimeline(self._timeline))
-        steps = self._writer.manifest["steps"]
-        for step, described in zip(self._timeline.steps, steps, strict=True):
-            described.update(begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s)
-        for waited, described in zip(self._settling.waited, steps, strict=False):
-            described["waited"] = waited
+        waited = dict(enumerate(self._settling.waited))
+        steps = [
+            described.changed(
+                begin_s=step.begin_s, measure_s=step.measure_s, end_s=step.end_s, waited=waited.get(number)
+            )
+            for number, (step, described) in enumerate(
+                zip(self._timeline.steps, self._writer.manifest.steps, strict=True)
+            )
+        ]
+        self._writer.update(steps=steps)
         self._writer.save_manifest()
 
     def finish(self) -> None:

@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from stallmark.driver.tally import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
+from stallmark.record.manifest import Waited
 
 CHECK_EVERY_S = 5
 SETTLED_AFTER_S = 2  # by then all executors have reported a second
@@ -44,7 +44,7 @@ class Settling:
 
     def __init__(self, timeline: Timeline, seen: SecondsSeen):
         self.timeline = timeline
-        self.waited: list[dict[str, Any]] = []
+        self.waited: list[Waited] = []
         self._seen = seen
         self._check_s = 0.0
 
@@ -88,11 +88,10 @@ class Settling:
         assert limits
         self.timeline = self.timeline.measuring_from(index, second)
         self.waited.append(
-            {
-                "until": "steady",
-                "at_least_s": limits.at_least_s,
-                "at_most_s": limits.at_most_s,
-                "seconds": second - step.begin_s - step.ramp_s,
-                "steady": steady,
-            }
+            Waited(
+                at_least_s=limits.at_least_s,
+                at_most_s=limits.at_most_s,
+                seconds=second - step.begin_s - step.ramp_s,
+                steady=steady,
+            )
         )

@@ -1,11 +1,12 @@
 """The service level of a scenario: how long a read may take (analysis/validity/service_level.py judges it)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
 from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.quantities import Seconds
+from stallmark.record.manifest import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 
 
@@ -20,7 +21,7 @@ ReadyMade = Literal["oltp", "dss", "mail"]
 ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[ReadLimit, Tag(MAPPING)], WordOrMapping]
 
 
-def described(choice: ServiceLevelChoice) -> dict[str, Any]:
+def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
     """Return the service level for the manifest."""
     if isinstance(choice, ReadLimit):
         return declared(None, choice.read * 1000, choice.percentile)

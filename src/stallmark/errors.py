@@ -1,4 +1,4 @@
-"""What can go wrong on a server, in words that are the same for every engine."""
+"""Errors of servers, in words that are the same for every engine."""
 
 from enum import StrEnum
 
@@ -20,7 +20,7 @@ class NotGivenBack(StallmarkError):
 
 
 class ErrorClass(StrEnum):
-    """How a failed call is counted. `retryable` ones are tried again with the same inputs."""
+    """The classes by which failed calls are counted. `retryable` ones are tried again with the same inputs."""
 
     DEADLOCK = "deadlock"
     LOCK_TIMEOUT = "lock timeout"
@@ -56,5 +56,5 @@ class CallFailed(Exception):
 
 
 def in_words(error: BaseException) -> str:
-    """With the notes that were added to it on its way."""
+    """Return the message with the notes that were added to the error on its way."""
     return " ".join([str(error), *getattr(error, "__notes__", ())])

@@ -87,7 +87,7 @@ def forms(password: str) -> set[str]:
 
 
 class Redactor:
-    """Takes out of a text what names a server, its users or this machine, and every secret.
+    """Take out of a text what names a server, its users or this machine, and every secret.
 
     A user's name may be a word of the language, so it goes where it is quoted, as 'x', "x" or [x]; DOMAIN\\x is none,
     and goes everywhere, as every other name of that domain does.

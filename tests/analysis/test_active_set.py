@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from support.findings import facts_of
-from support.flash_records import EXTENT, FLASH_MS, REAL, changed, on_array, with_flash
+from support.flash_records import EXTENT, FLASH_MS, REAL, on_array, with_flash
+from support.manifests import changed, on
 from support.synthetic import BLOCK, MIB, Truth, make_run
 
 from stallmark.analysis.array_cautions import ArrayKind
@@ -123,8 +124,10 @@ def test_what_fits_is_a_caution_of_the_variants_it_is_true_of(tmp_path):
 
 def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
     """Its counters are the kernel's: time with anything under way, which spindles do not divide."""
-    device = {"name": "loop0", "lab": {"name": "array", "spindles": 4, "rpm": 10000, "tier": {"size": 64 * MIB}}}
-    folder = changed(make_run(tmp_path / "run", Truth(**REAL)), device={"emulated": True, "data": device, "wal": {}})
+    tier = {"size": 64 * MIB, "read_ms": 0.5, "write_ms": 0.5, "mb_per_s": 400, "channels": 8}
+    array = {"block_device": True, "name": "array", "spindles": 4, "rpm": 10000, "tier": tier}
+    device = {"name": "loop0", "emulated_array": array}
+    folder = changed(make_run(tmp_path / "run", Truth(**REAL)), devices=on(device, {}))
     step = step_of(folder)
     assert step.emulated and step.device == "EMULATED 4 spindles, 10,000 rpm + 64\u00a0MiB flash tier"
     assert step.flash is None and step.active and step.active.flash_bytes == 64 * MIB

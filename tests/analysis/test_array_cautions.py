@@ -3,10 +3,11 @@
 import pytest
 from support.comparisons import made, template, with_manifest
 from support.findings import kinds_of
+from support.manifests import on
 
 from stallmark.analysis.array_cautions import ArrayKind, array_cautions
 
-SDA = {"emulated": False, "data": {"name": "sda"}, "wal": {"name": "sda"}}
+SDA = on({"name": "sda"})
 BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}
 
 
@@ -14,16 +15,16 @@ BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}
 def pair(tmp_path_factory):
     """A and B on a real array, B reconfigured before."""
     a, b = made(template(tmp_path_factory.mktemp("pair"), measured_s=40), A=[400.0], B=[480.0])
-    return with_manifest(a, device=SDA), with_manifest(b, device=SDA, before=BEFORE)
+    return with_manifest(a, devices=SDA), with_manifest(b, devices=SDA, hook=BEFORE)
 
 
 def test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said(pair):
     a, b = pair
     assert kinds_of(array_cautions(pair)) == [ArrayKind.SIZE_UNKNOWN]
     assert not list(array_cautions([a, with_manifest(b, array={"dram_bytes": 8 << 30})]))
-    assert not list(array_cautions([a, with_manifest(b, before=None)]))
-    emulated = SDA | {"data": {"name": "loop0", "lab": {"spindles": 4}}}
-    assert not list(array_cautions([with_manifest(run, device=emulated) for run in pair]))
+    assert not list(array_cautions([a, with_manifest(b, hook=None)]))
+    emulated = SDA | {"data": {"name": "loop0", "emulated_array": {"block_device": True, "spindles": 4}}}
+    assert not list(array_cautions([with_manifest(run, devices=emulated) for run in pair]))
 
 
 def test_an_experiment_that_ended_early_says_before_what_and_why(pair):

@@ -136,8 +136,8 @@ def test_each_step_of_a_ramp_is_judged_for_itself(tmp_path):
 def test_a_run_that_was_cut_is_judged_by_what_there_is(tmp_path):
     truth = replace(SOUND, cut_at=30)
     record = Record(make_run(tmp_path / "run", truth))
-    record.manifest["workload"] = truth.brokerage.declared(0)
-    record.manifest["workload"]["counted"]["trade_result"]["after"] = None
+    workload = truth.brokerage.declared(0) | {"counted": {"trade_result": {"before": 0}}}
+    record.manifest = record.manifest.changed(workload=workload)
     (step,) = summarise([record]).steps
     assert gate_of(step, "completed").passed is None
     assert gate_of(step, "mix").passed and step.cut

@@ -1,12 +1,12 @@
 """What is said of causes, on records whose truth is known."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.findings import kinds_of
+from support.manifests import changed
 from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
 
@@ -92,8 +92,7 @@ def test_a_law_that_does_not_close_has_both_sides(tmp_path):
 @pytest.mark.parametrize(("streams", "closed"), [(0, False), (2, None)])
 def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, streams, closed):
     folder = make_run(tmp_path / "run", Truth(read_ms=81, waits=WAITS))
-    manifest = json.loads((folder / "manifest.json").read_text()) | {"beside": {"streams": streams}}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    changed(folder, concurrent_streams={"streams": streams})
     [law] = [law for law in step_of(folder).cause.laws if law.kind == LawKind.READS]
     assert law.closed is closed
 

@@ -16,6 +16,7 @@ from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import Condition
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
 
@@ -91,7 +92,7 @@ def test_all_of_one_side_before_the_other_is_confounded_with_time(sound):
 
 
 def blocks(runs, again):
-    declared = {"scenario": dict(runs[0].manifest["scenario"]) | {"order": "blocks"}}
+    declared = {"scenario": runs[0].manifest.scenario.changed(order="blocks")}
     return [
         with_manifest(run, **declared, **({"again": True} if number >= len(runs) - again else {}))
         for number, run in enumerate(runs)
@@ -147,8 +148,7 @@ def test_several_pairs_are_corrected_among_themselves(sound):
 
 def test_the_declared_primary_metric_decides(sound):
     runs = [
-        with_manifest(run, scenario=dict(run.manifest["scenario"]) | {"primary": "latency"})
-        for run in made(sound, **QUIET)
+        with_manifest(run, scenario=run.manifest.scenario.changed(primary="latency")) for run in made(sound, **QUIET)
     ]
     pair = only(runs)
     assert pair.primary.name == "mean latency" and pair.verdict == "better"
@@ -176,15 +176,13 @@ def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, kind):
 
 
 MANIFESTS = {
-    DifferenceKind.SETTING: lambda m: {
-        "server": m["server"] | {"settings": m["server"]["settings"] | {"work_mem": "1GB"}}
-    },
-    DifferenceKind.SCALE: lambda m: {"workload": m["workload"] | {"scale": {"branches": 21}}},
-    DifferenceKind.SERVER_VERSION: lambda m: {"server": m["server"] | {"version": "17.1"}},
-    DifferenceKind.CORES: lambda m: {"machine": m["machine"] | {"cores": 64}},
+    DifferenceKind.SETTING: lambda m: {"server": m.server.changed(settings=m.server.settings | {"work_mem": "1GB"})},
+    DifferenceKind.SCALE: lambda m: {"workload": m.workload.changed(scale={"branches": 21})},
+    DifferenceKind.SERVER_VERSION: lambda m: {"server": m.server.changed(version="17.1")},
+    DifferenceKind.CORES: lambda m: {"machine": m.machine.changed(cores=64)},
     DifferenceKind.POOL: lambda m: {"memory": {"reached_bytes": 1 << 30}},
-    DifferenceKind.THINK_TIME: lambda m: {"steps": [m["steps"][0] | {"think_ms": 5.0}]},
-}  # fmt: skip
+    DifferenceKind.THINK_TIME: lambda m: {"steps": [m.steps[0].changed(think_ms=5.0)]},
+}
 
 
 @pytest.mark.parametrize("what", MANIFESTS)
@@ -200,10 +198,10 @@ def test_a_buffer_pool_that_the_variants_declare_may_differ_and_reads_with_it(so
     def of(run):
         if run.steps[0].variant == "A":
             return run
-        settings = dict(run.manifest["server"]["settings"]) | {"shared_buffers": "128MB", "wal_buffers": "4MB"}
+        settings = run.manifest.server.settings | {"shared_buffers": "128MB", "wal_buffers": "4MB"}
         run = with_manifest(
             run, variant={"name": "B", "buffer_pool": "128 MiB"}, memory={"reached_bytes": 128 << 20},
-            server=dict(run.manifest["server"]) | {"settings": settings},
+            server=run.manifest.server.changed(settings=settings),
         )  # fmt: skip
         return with_step(run, reads_per_transaction=1.0)
 
@@ -227,7 +225,7 @@ def test_data_that_grew_and_a_clock_that_went_back_are_not_compared(sound):
 
 def test_wrong_data_is_not_compared(sound):
     runs = made(sound, **QUIET)
-    broken = replace(runs[1], conditions=[{"name": "balances agree", "holds": False}])
+    broken = replace(runs[1], conditions=[Condition(name="balances agree", holds=False)])
     assert failed(only([runs[0], broken, *runs[2:]])) == [CheckKind.CONSISTENCY]
 
 

@@ -46,7 +46,7 @@ def again(runs, last):
 
 
 def declaring(run, primary):
-    return with_manifest(run, scenario=dict(run.manifest["scenario"]) | {"primary": primary})
+    return with_manifest(run, scenario=run.manifest.scenario.changed(primary=primary))
 
 
 DRIFTING = {"A": [400.0, 402.0, 401.0, 460.0, 462.0, 459.0], "B": [480.0, 478.0, 484.0]}
@@ -145,9 +145,9 @@ def test_runs_must_be_measured_for_as_long_and_may_begin_later(sound):
     def moved(run, later_s, longer_s):
         if run.steps[0].variant == "A":
             return run
-        [step] = run.manifest["steps"]
-        begin, end = step["measure_s"] + later_s, step["end_s"] + later_s + longer_s
-        return with_manifest(run, steps=[step | {"measure_s": begin, "end_s": end, "waited": {}}])
+        [step] = run.manifest.steps
+        begin, end = step.measure_s + later_s, step.end_s + later_s + longer_s
+        return with_manifest(run, steps=[step.changed(measure_s=begin, end_s=end)])
 
     runs = [with_manifest(run, variant={"name": run.steps[0].variant}) for run in made(sound, **QUIET)]
     assert only([moved(run, 7.1, 0) for run in runs]).verdict == "better"

@@ -21,7 +21,7 @@ def sound(tmp_path_factory):
 
 
 def probed(run, before, after):
-    return with_manifest(run, probe={"before": before.as_json(), "after": after.as_json()})
+    return with_manifest(run, probes={"before": before, "after": after})
 
 
 def judged(runs):
@@ -31,7 +31,7 @@ def judged(runs):
 
 def test_an_emulated_device_beside_a_real_one_is_no_verdict(sound):
     runs = made(sound, **QUIET)
-    runs = [run if run.manifest["variant"]["name"] == "A" else with_step(run, emulated_roles=()) for run in runs]
+    runs = [run if run.manifest.variant.name == "A" else with_step(run, emulated_roles=()) for run in runs]
     pair, checks = judged(runs)
     assert pair.verdict == "not comparable" and pair.cause is None
     assert checks[CheckKind.DEVICES].reason.facts == {"role": "data"}
@@ -78,7 +78,7 @@ def test_probes_that_scatter_are_said_to_tell_nothing_and_hold_nothing_up(sound)
 def test_probes_that_the_arrays_memory_could_hold_prove_nothing(sound):
     def on_array(run, **array):
         probes = [probe_result(rate, emulated=False) for rate in (1000, 1010)]
-        real = with_manifest(with_step(run, emulated_roles=()), device={"emulated": False}, array=array)
+        real = with_manifest(with_step(run, emulated_roles=()), devices={}, array=array)
         return probed(real, *probes)
 
     runs = made(sound, **QUIET)
@@ -112,7 +112,7 @@ def test_preconditioning_that_did_not_get_there_is_said(sound):
 def test_flash_that_still_warmed_up_is_said_with_the_verdict(sound):
     use = FlashUse("cache", 1 << 30, 0.5, 0.5, 8.0, 0.0, None, None, 1 << 29, 0.4, 0.6, warming=True)
     runs = made(sound, **QUIET)
-    cached = [with_step(run, flash=use) if run.manifest["variant"]["name"] == "B" else run for run in runs]
+    cached = [with_step(run, flash=use) if run.manifest.variant.name == "B" else run for run in runs]
     pair, _ = judged(cached)
     assert facts_of(pair.cautions, PairKind.FLASH_WARMING) == [{"sides": ["B"]}]
     pair, _ = judged(runs)

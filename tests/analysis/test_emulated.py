@@ -5,7 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.comparisons import made, template, with_step
 from support.flash_records import EMULATED as DISKS
-from support.flash_records import REAL, changed, on_array
+from support.flash_records import REAL, on_array
+from support.manifests import changed
+from support.manifests import on as laid_on
 from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.compare.verdicts import compare_runs
@@ -16,11 +18,12 @@ from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.sections.environment import devices
 
+LAB = {"name": "loop0", "emulated_array": {"block_device": True, "name": "array"} | DISKS}
 SDA = {"name": "sda", "model": "Disk", "rotational": True}
 
 
 def on(folder, data, wal) -> ExperimentSummary:
-    run = changed(make_run(folder, Truth(**REAL)), device={"emulated": True, "data": data, "wal": wal})
+    run = changed(make_run(folder, Truth(**REAL)), devices=laid_on(data, wal))
     return summarise([Record(on_array(run, dram_bytes=64 * 1024 * MIB))])
 
 
@@ -37,15 +40,14 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
 
 
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
-    [step] = on(tmp_path / "run", SDA, {"name": "loop0", "lab": {"name": "array"} | DISKS}).steps
+    [step] = on(tmp_path / "run", SDA, LAB).steps
     assert step.emulated_roles == ("wal",) and step.device.startswith("EMULATED log on")
 
 
 def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(tmp_path):
     """Its spindles' service times are added up; counted by the kernel it is time with anything under way."""
     own, lab = (make_run(tmp_path / name, Truth()) for name in ("own", "lab"))
-    described = {"name": "loop0", "lab": {"name": "array"} | DISKS}
-    changed(lab, device={"emulated": True, "data": described, "wal": described})
+    changed(lab, devices=laid_on(LAB))
     counters = pq.read_table(lab / "device.parquet")
     late = pa.array([0] * counters.num_rows)  # what no kernel counts
     pq.write_table(counters.append_column("late", late), lab / "device.parquet")
@@ -57,6 +59,6 @@ def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(t
 @pytest.mark.parametrize(("roles", "role"), [(("wal",), "wal"), (("data",), "data"), (("data", "wal"), "data")])
 def test_what_is_emulated_on_one_side_alone_is_not_compared(tmp_path, roles, role):
     runs = made(template(tmp_path, measured_s=40), A=[400.0, 404.0, 402.0], B=[480.0, 478.0, 484.0])
-    runs = [with_step(run, emulated_roles=roles if run.manifest["variant"]["name"] == "A" else ()) for run in runs]
+    runs = [with_step(run, emulated_roles=roles if run.manifest.variant.name == "A" else ()) for run in runs]
     [pair] = compare_runs(runs).pairs
     assert pair.verdict == "not comparable" and pair.failed[0].reason.facts == {"role": role}

@@ -191,7 +191,7 @@ def test_what_has_nothing_to_do_with_the_run_gives_no_hint(tmp_path):
 
 def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
     summary = attached(tmp_path, external_files.perfmon)
-    (tmp_path / "run" / "foreign_sql01.parquet").unlink()
+    (tmp_path / "run" / "external_sql01.parquet").unlink()
     again = summarise([Record(tmp_path / "run")])
     assert again.runs[0].foreign[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
     assert figures(again) == [] and clocks(again) is not None

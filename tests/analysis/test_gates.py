@@ -6,6 +6,7 @@ from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import TransactionSummary
 from stallmark.analysis.validity import gates
+from stallmark.record.manifest import Condition, Counted, Unheard
 
 ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
 RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
@@ -127,8 +128,8 @@ def test_lag_is_lateness_or_a_queue_that_grows():
 
 def test_conditions_left_out_do_not_count():
     assert gates.conditions([]) is None
-    assert gates.conditions([{"name": "fresh", "holds": None}]) is None
-    both = [{"name": "a", "holds": False}, {"name": "b", "holds": True}, {"name": "c", "holds": False}]
+    assert gates.conditions([Condition(name="fresh", holds=None)]) is None
+    both = [Condition(name=name, holds=holds) for name, holds in (("a", False), ("b", True), ("c", False))]
     gate = gates.conditions(both)
     assert gate.passed is False and gate.facts == {"checked": 3, "broken": ["a", "c"]}
 
@@ -146,21 +147,21 @@ def test_conditions_left_out_do_not_count():
     ],
 )
 def test_completed_lies_between_committed_and_that_with_unknown_outcomes(after, unknown, passes):
-    counted = {"trade_result": {"before": 100, "after": after}}
-    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown}, {})
+    counted = {"trade_result": Counted(before=100, after=after)}
+    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown}, Unheard())
     assert gate and gate.passed is passes
 
 
 def test_completed_is_not_known_of_a_run_that_was_cut():
-    gate = gates.completed({"trade_result": {"before": 100, "after": None}}, {"trade_result": 50}, {}, {})
+    gate = gates.completed({"trade_result": Counted(before=100)}, {"trade_result": 50}, {}, Unheard())
     assert gate and gate.passed is None
-    assert gates.completed({}, {}, {}, {}) is None
+    assert gates.completed({}, {}, {}, Unheard()) is None
 
 
 def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_report():
-    counted, committed = {"trade_result": {"before": 100, "after": 153}}, {"trade_result": 50}
+    counted, committed = {"trade_result": Counted(before=100, after=153)}, {"trade_result": 50}
     for unfinished, passes in ((2, False), (3, True)):
-        gate = gates.completed(counted, committed, {}, {"unfinished": unfinished, "silent": 0})
+        gate = gates.completed(counted, committed, {}, Unheard(unfinished=unfinished))
         assert gate and gate.passed is passes
-    gate = gates.completed(counted, committed, {}, {"silent": 1})
+    gate = gates.completed(counted, committed, {}, Unheard(silent=1))
     assert gate and gate.passed is None and gate.facts["silent_executors"] == 1

@@ -1,10 +1,13 @@
 import pytest
+from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import measured_intervals
 
 
 def steps(*times):
-    return {"steps": [{"measure_s": measure, "end_s": end} for measure, end in times]}
+    return a_manifest(
+        steps=[{"name": "", "users": 1, "begin_s": 0, "measure_s": measure, "end_s": end} for measure, end in times]
+    )
 
 
 def test_takes_whole_seconds_only():
@@ -34,6 +37,5 @@ def test_silence_at_the_end_of_a_complete_run_is_measured():
     assert interval.end == 30 and not interval.cut
 
 
-def test_steps_that_never_began_to_measure_are_left_out():
-    assert measured_intervals({"steps": [{"measure_s": None, "end_s": None}]}, 50, cut=True) == []
-    assert measured_intervals({}, 50, cut=True) == []
+def test_without_steps_nothing_is_measured():
+    assert measured_intervals(a_manifest(), 50, cut=True) == []

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.probe.precondition import preconditioned, steady
+from stallmark.analysis.probe.precondition import steady
 from stallmark.stats.thresholds import STEADY_ROUNDS
 
 latencies = st.floats(0.01, 1000)
@@ -37,8 +37,3 @@ def _near_the_slope(rounds):
 
     slope = abs(np.polyfit(np.arange(STEADY_ROUNDS), rounds, 1)[0]) * (STEADY_ROUNDS - 1)
     return abs(slope - 0.1 * np.mean(rounds)) < 1e-6
-
-
-def test_the_record_says_what_was_done():
-    done = preconditioned(1 << 30, 60, [4.0, 2.0])
-    assert (done["size_bytes"], done["rounds_ms"], done["steady"]) == (1 << 30, [4.0, 2.0], False)

@@ -1,14 +1,12 @@
 """Figures of a probe: percentiles as far as the sample goes, and records that are read as they were written."""
 
-import json
-
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.probes import READ, of_disks, probe, step
+from support.manifests import a_manifest
+from support.probes import READ, of_disks, probe
 
-from stallmark.errors import StallmarkError
-from stallmark.record.probe import ProbeResult, ProbeStep, coarser
+from stallmark.record.manifest import Manifest
+from stallmark.record.probe import ProbeStep, coarser
 
 histograms = st.lists(
     st.tuples(st.floats(0.001, 1e5, allow_subnormal=False), st.integers(1, 10_000)), min_size=1, max_size=12
@@ -37,12 +35,6 @@ def test_so_many_do_not_exceed_a_percentile(bins, share):
         assert sum(count for ms, count in bins if ms < found) < share * size
 
 
-def test_json_keeps_everything():
-    made = probe(*of_disks(4, 5))
-    assert ProbeResult.from_json(json.loads(json.dumps(made.as_json()))) == made
-
-
-@pytest.mark.parametrize("damage", [{"steps": None}, {"steps": [{}]}, {"unheard": 1}])
-def test_a_damaged_one_is_refused_in_a_sentence(damage):
-    with pytest.raises(StallmarkError, match="damaged"):
-        ProbeResult.from_json(probe(step(1, 100)).as_json() | damage)
+def test_a_manifest_keeps_everything():
+    made = a_manifest(probes={"before": probe(*of_disks(4, 5))})
+    assert Manifest.model_validate_json(made.model_dump_json()) == made

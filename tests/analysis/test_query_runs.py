@@ -14,7 +14,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.in_json import experiment_in_json
 
-BARE = {"data": {"name": "nvme0n1"}}
+BARE = {"name": "nvme0n1"}
 
 
 def of(folder):

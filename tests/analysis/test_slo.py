@@ -8,7 +8,7 @@ from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.analysis.validity.service_level import READY_MADE, declared, judge_reads
 
-OLTP = {"slo": declared("oltp", None, "p95")}
+OLTP = declared("oltp", None, "p95")
 
 
 def files(read_ms: float | None, reads: int = 5000) -> IoSummary:
@@ -20,7 +20,7 @@ def histogram(p95: float | None, p99: float | None = None, doubt: Finding | None
 
 
 def test_without_a_service_level_nothing_is_judged():
-    assert judge_reads({}, [histogram(5)], files(3)) is None
+    assert judge_reads(None, [histogram(5)], files(3)) is None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_was_not_read_is_not_known(data):
 
 
 def test_a_limit_of_ones_own_has_its_percentile_and_no_ideal():
-    level = {"slo": declared(None, 5.0, "p99")}
+    level = declared(None, 5.0, "p99")
     found = judge_reads(level, [histogram(2, p99=6)], files(1))
     assert (found.outcome, found.percentile, found.limit_ms, found.ideal_ms) == ("not met", "p99", 5, None)
 

@@ -77,7 +77,7 @@ class Rewritten(Record):
 
     def __init__(self, folder, rows):
         super().__init__(folder)
-        self.manifest["server"]["product"] = "a server that reports at once"
+        self.manifest = self.manifest.changed(server={"product": "a server that reports at once"})
         self.rows = rows
 
     def batches(self, name, columns):
@@ -298,7 +298,8 @@ def test_invalid_steps_are_not_compared(tmp_path):
 def test_broken_data_are_the_first_finding(tmp_path):
     folder = make_run(tmp_path / "run", STEADY)
     record = Record(folder)
-    record.manifest["conditions"][0] |= {"holds": False, "offending": 3}
+    broken = record.manifest.conditions[0].changed(holds=False, offending=3)
+    record.manifest = record.manifest.changed(conditions=[broken, *record.manifest.conditions[1:]])
     summary = summarise([record])
     assert facts_of(summary.findings[:1], ExperimentKind.DATA_WRONG) == [{"runs": [summary.runs[0].title]}]
     assert [one.kind for one in summary.steps[0].invalid] == [GateKind.CONSISTENCY]
@@ -364,7 +365,7 @@ def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):
     steps = (Step(30, 200, 0.0, "low"), Step(30, 2000, 0.0, "high"))
     folder = make_run(tmp_path / "run", replace(STEADY, steps=steps, warm_up_s=0, measured_s=4))
     record = Record(folder)
-    record.manifest["steps"] = [record.manifest["steps"][0] | {"end_s": 8.0}]
+    record.manifest = record.manifest.changed(steps=[record.manifest.steps[0].changed(end_s=8.0)])
     (step,) = summarise([record]).steps
     assert step.data_io.seconds == pytest.approx(6.4)
     assert step.reads_per_transaction == pytest.approx(2.0, rel=0.02)

@@ -46,7 +46,7 @@ def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
         "UTC.",
         "Its clock: UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); no offset applied.",
     ]
-    assert "foreign" not in Record(runs[1]).manifest  # the file does not reach it
+    assert not Record(runs[1]).manifest.external  # the file does not reach it
     report = CliRunner().invoke(main, ["report", "runs"])
     assert report.exit_code == 0 and "Measured elsewhere" in Path("runs/report.html").read_text()
 
@@ -63,7 +63,7 @@ def test_options(runs, disks):
     assert (entry["name"], entry["offset_s"], entry["counters"]) == ("array A", -2.5, 2)
     assert entry["time_zone"] == "Europe/Berlin, as given"
     assert entry["span"][0] == "2025-11-21T10:01:00.500+00:00"
-    rows = Record(runs[0]).table("foreign_array_a")
+    rows = Record(runs[0]).table("external_array_a")
     assert set(rows["counter"].to_pylist()) == {
         "PhysicalDisk Avg. Disk sec/Read", "PhysicalDisk Avg. Disk Queue Length",
     }  # fmt: skip
@@ -83,7 +83,7 @@ def test_replaced(runs, disks):
     again = attach("runs/1", "sql01.csv")
     assert again.exit_code == 3 and "choose another --name, or --replace it." in again.stderr
     assert attach("runs/1", "sql01.csv", "--replace", "--offset", "1s").exit_code == 0
-    assert list(Record(runs[0]).manifest["foreign"]) == ["sql01"]
+    assert list(Record(runs[0]).manifest.external) == ["sql01"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_cannot_be_done_ends_with_3_and_one_sentence(runs, disks, arguments
     assert (result.exit_code, result.stdout) == (3, ""), result.output
     assert result.stderr.count("Error:") == 1 and sentence in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
-    assert all("foreign" not in Record(run).manifest for run in runs)
+    assert all(not Record(run).manifest.external for run in runs)
 
 
 @pytest.mark.parametrize("arguments", [[], ["runs"], ["runs", "x", "--format", "xml"]], ids=str)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from support.kept_databases import kept_database
+from support.manifests import a_manifest
 from support.market_workload import WORKLOAD as MARKET
 
 from stallmark.cli.selftest import bench as selftest_bench
@@ -18,6 +19,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, EmbeddedMemory
 from stallmark.experiment.progress import Show
 from stallmark.loaders.load import build
+from stallmark.record.manifest import Counted
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import WorkloadChoice
@@ -95,17 +97,18 @@ def test_a_transaction_that_fails_alone_says_by_what(database, tmp_path, monkeyp
 
 
 def test_what_is_counted_is_what_was_committed():
-    counted = {"pay": {"before": 3, "after": 10}}
+    counted = {"pay": Counted(before=3, after=10)}
     assert selftest_bench._as_committed(counted, {"pay": 7}, {}) == "7 counted, 7 seen"
     with pytest.raises(Wrong, match="commits were lost") as wrong:
         selftest_bench._as_committed(counted, {"pay": 8}, {})
     assert wrong.value.exit_code == 1
     with pytest.raises(Off):
-        selftest_bench._as_committed({"pay": {"before": 3, "after": None}}, {}, {})
+        selftest_bench._as_committed({"pay": Counted(before=3)}, {}, {})
 
 
 def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
-    writer = RecordWriter(tmp_path / "run", {"workload": {"opening": {"name": "settle", "done": {"balance": 1_100}}}})
+    workload = {"opening": {"name": "settle", "done": {"balance": 1_100}}}
+    writer = RecordWriter(tmp_path / "run", a_manifest(workload=workload))
     ran = {"rolled_back": 0, "retries": 0, "latency_us": 0, "service_us": 0, "second": 1}
     writer.append("transactions", [{"transaction": "pay", "committed": 7, "failed": 0} | ran])
     failed = {"transaction": "sweep", "error_class": "other", "code": "42501", "message": "denied", "second": 1}
@@ -133,7 +136,7 @@ def test_collectors_say_what_they_gave(tmp_path):
         "transactions": about("Transactions"),
     }
     notes = ["Files: nothing measured from 0 s to the end, because no answer.", "Users was late."]
-    writer = RecordWriter(tmp_path / "run", {"collectors": collectors, "notes": notes})
+    writer = RecordWriter(tmp_path / "run", a_manifest(collectors=collectors, notes=notes))
     writer.append("users", [{"second": 1}])
     writer.close()
     found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}

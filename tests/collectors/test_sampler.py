@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.clusters import Cluster, ClusterEngine
+from support.manifests import a_manifest
 from support.waiting import eventually
 
 from stallmark.collectors import collectors_for
@@ -281,7 +282,7 @@ def test_own_cost_is_stored_for_every_collector() -> None:
 
 def test_a_run_lands_in_the_record(engine: ClusterEngine, tmp_path) -> None:
     collectors = [collector for collector in collectors_for(engine) if collector.unavailable() is None]
-    writer = RecordWriter(tmp_path / "run", {"started": "2026-01-01T00:00:00Z"})
+    writer = RecordWriter(tmp_path / "run", a_manifest())
     for collector in collectors:
         writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
     began = time.monotonic()

@@ -29,7 +29,7 @@ def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals
     before = history_rows(bank)
     running = load(timeline([20, 2], 0.7, arrivals))
     record = running.run(executors_are_plain_processes)
-    assert record.manifest["status"] == "complete"
+    assert record.manifest.status == "complete"
 
     committed = total(record, "transactions", "committed")
     assert committed == history_rows(bank) - before > 0
@@ -64,7 +64,7 @@ def test_what_users_give_rise_to_is_executed_by_others_and_every_commit_is_in_th
     before = history_rows(bank)
     running = load(with_background(20, 1.5), **market)
     record = running.run()
-    assert record.manifest["status"] == "complete"
+    assert record.manifest.status == "complete"
     rows = record.table("transactions").to_pylist()
     committed = {
         name: sum(r["committed"] for r in rows if r["transaction"] == name) for name in ("pay", "echo", "sweep")

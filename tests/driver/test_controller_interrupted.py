@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.driving import Load, history_rows, load_spec, timeline, total, with_background
+from support.manifests import a_manifest
 from support.waiting import eventually
 
 from stallmark.driver.controller import Drive
@@ -41,7 +42,7 @@ def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market
         "import threading, time\n"
         "def breaking(run):\n"
         "    def broken(self):\n"
-        "        if self.name == 'deferred':\n"
+        "        if self.name == 'deferred queue':\n"
         "            return time.sleep(2)\n"
         "        return run(self)\n"
         "    return broken\n"
@@ -98,7 +99,7 @@ def test_a_server_that_lost_data_ends_the_run(bank, load):
 
 
 def test_a_server_that_cannot_be_reached_is_said_before_anything_runs(bank, tmp_path):
-    writer = RecordWriter(tmp_path / "run", {"started": "now"})
+    writer = RecordWriter(tmp_path / "run", a_manifest())
     elsewhere = load_spec(bank, engine="no such engine")
     drive = Drive(timeline([2], 600), elsewhere, writer)
     try:
@@ -115,10 +116,11 @@ SCRIPT = """
     from stallmark.driver.messages import LoadSpec
     from stallmark.driver.pacing import Arrivals
     from stallmark.driver.timeline import Timeline, consecutive_steps
+    from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 
     timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
-    drive = Drive(timeline, {load!r}, RecordWriter(Path(sys.argv[1]), {{"started": "now"}}))
+    drive = Drive(timeline, {load!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """
 

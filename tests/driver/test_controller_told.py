@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 from support.driving import timeline
+from support.manifests import a_manifest
 
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted
@@ -37,7 +38,7 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
     here, there = socket.socketpair()
     with subprocess.Popen(["true"]) as process, here, there:
         monkeypatch.setattr("stallmark.driver.controller.start_child", lambda module: (process, Channel(here)))
-        writer = RecordWriter(tmp_path / "run", {"started": "now"})
+        writer = RecordWriter(tmp_path / "run", a_manifest())
         yield lambda *arguments: (Drive(timeline([1], 1), LOAD, writer, *arguments), Channel(there))
 
 

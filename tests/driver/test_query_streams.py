@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support.manifests import a_manifest
 
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, plan_file
@@ -75,7 +76,7 @@ def server() -> Server:
 
 @pytest.fixture
 def drive(server: Server, tmp_path: Path) -> QueryDrive:
-    return QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60, Stopwatch())  # type: ignore[arg-type]
+    return QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch())  # type: ignore[arg-type]
 
 
 def follow(drive: QueryDrive, *streams, check=lambda: None) -> list[StreamProgress]:
@@ -193,7 +194,7 @@ def test_what_the_server_does_not_tell_is_noted_once(server, drive, monkeypatch)
 
 
 def test_streams_beside_others_go_on_until_they_are_given_up(server, tmp_path):
-    beside = QueryDrive(server, RecordWriter(tmp_path / "run", {}), 60, Stopwatch(), "stallmark-stream")  # type: ignore[arg-type]
+    beside = QueryDrive(server, RecordWriter(tmp_path / "run", a_manifest()), 60, Stopwatch(), "stallmark-stream")  # type: ignore[arg-type]
     began = beside.begin("beside", [(1, queries("Q1", "Q6")), (2, queries("Q3"))], over_and_over=True)
     try:
         while len(server.seen) < 50:

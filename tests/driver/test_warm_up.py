@@ -47,7 +47,7 @@ def test_a_steady_load_is_measured_soon_but_not_before_the_least():
     (step,) = settling.timeline.steps
     assert 35 <= step.measure_s < 200 and step.measure_s == int(step.measure_s)
     assert step.end_s == step.measure_s + 60
-    assert settling.waited == [
+    assert [one.model_dump() for one in settling.waited] == [
         {"until": "steady", "at_least_s": 30, "at_most_s": 300, "seconds": step.measure_s - 5, "steady": True}
     ]
     assert not settling.waiting
@@ -57,7 +57,7 @@ def test_a_load_that_keeps_drifting_is_measured_at_the_last_moment_and_it_is_sai
     settling = follow(timeline(10), steady() * np.linspace(1, 4, 800))
     (step,) = settling.timeline.steps
     assert step == timeline(10).steps[0]
-    assert settling.waited[0]["steady"] is False and settling.waited[0]["seconds"] == 300
+    assert settling.waited[0].steady is False and settling.waited[0].seconds == 300
 
 
 def test_every_step_waits_by_itself_and_the_later_ones_come_earlier():
@@ -67,7 +67,7 @@ def test_every_step_waits_by_itself_and_the_later_ones_come_earlier():
     first, second = settling.timeline.steps
     assert second.begin_s == first.end_s
     assert second.measure_s >= second.begin_s + 5 + 30
-    assert [one["steady"] for one in settling.waited] == [True, True]
+    assert [one.steady for one in settling.waited] == [True, True]
     assert second.end_s < timeline(10, 20).end_s
 
 

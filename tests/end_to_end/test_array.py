@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from stallmark.record.probe import ProbeResult
-
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio here.")
 
 
@@ -39,10 +37,10 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
     assert code == 4 and "Traceback" not in said
     assert "The operator said 'no' when asked whether the array is ready for 'cache'" in said
     [disks] = shared.manifests()
-    assert array.read_text() == "disks" and disks["before"]["output"] == "pool 0: no flash"
-    assert disks["status"] == "complete" and len(disks["precondition"]["rounds_ms"]) == 1
+    assert array.read_text() == "disks" and disks.hook.output == "pool 0: no flash"
+    assert disks.status == "complete" and len(disks.precondition.rounds_ms) == 1
     page = (shared.newest() / "report.html").read_text()
-    assert disks["ended"]["before"] == "cache"
+    assert disks.ended.before == "cache"
     assert "The experiment ended before “cache”: The operator said" in page
     assert "pool 0: no flash" in page and "was filled and overwritten at random" in page
     shared.nothing_left()
@@ -55,8 +53,7 @@ def test_storage_is_probed_before_and_after_a_run_as_slow_as_the_database_meets_
     code, said = shared.run("run", shared.scenario(probe={"seconds": "1s"}, variants=variants))
     assert code == 0, said
     [run] = shared.manifests()
-    for when in ("before", "after"):
-        probe = ProbeResult.from_json(run["probe"][when])
+    for probe in (run.probes.before, run.probes.after):
         [alone] = [s for s in probe.steps if s.pattern.name == "8k-random-read" and s.outstanding == 1]
         assert probe.emulated and alone.mean_ms >= 20
     page = (shared.newest() / "report.html").read_text()

@@ -49,11 +49,11 @@ def test_ctrl_c_while_preparing_keeps_the_variant_before(tool):
     changes = {"reset": reset, "variants": [{"name": "one"}, {"name": "two"}]}
     command = tool.start("run", tool.scenario(**changes))
     command.wait_for("one: checking consistency: done")
-    eventually(lambda: tool.manifests()[0]["status"] == "complete", "the first record closed")
+    eventually(lambda: tool.manifests()[0].status == "complete", "the first record closed")
     command.press_ctrl_c()
     assert end_of(command, tool) == 130, command.text
     assert command.text.count("Stopped by Ctrl-C") == 1
-    assert tool.manifests()[0]["status"] == "complete"
+    assert tool.manifests()[0].status == "complete"
     assert (tool.newest() / "report.html").exists()
 
 

@@ -133,11 +133,11 @@ def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_
     assert PASSWORD.encode() not in heard and b"postgresql://" not in heard
     committed = 0
     for record in machines.records():
-        assert record.manifest["status"] == "complete"
-        assert record.manifest["conditions"] and all(one["holds"] for one in record.manifest["conditions"])
-        assert [machine["number"] for machine in record.manifest["load_machines"]] == [1, 2]
-        assert all(0 < machine["clock_within_ms"] < 1000 for machine in record.manifest["load_machines"])
-        assert socket.gethostname() not in json.dumps(record.manifest["load_machines"])
+        assert record.manifest.status == "complete"
+        assert record.manifest.conditions and all(one.holds for one in record.manifest.conditions)
+        assert [machine.number for machine in record.manifest.load_machines] == [1, 2]
+        assert all(0 < machine.clock_within_ms < 1000 for machine in record.manifest.load_machines)
+        assert socket.gethostname() not in json.dumps(record.manifest.load_machines)
         committed += sum(record.table("transactions")["committed"].to_pylist())
         rows = record.table("users").to_pylist()
         assert {(row["machine"], row["executor"]) for row in rows} == {(1, 0), (2, 1)}
@@ -155,7 +155,7 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     command = machines.start(**OPEN)
     assert command.wait() == 0, command.text
     [record] = machines.records()
-    steps, rows = record.manifest["steps"], record.table("transactions").to_pylist()
+    steps, rows = record.manifest.steps, record.table("transactions").to_pylist()
     assert len({row["executor"] for row in record.table("users").to_pylist()}) == 2
     for step in steps:
         last_s = range(int(step["end_s"]) - 1, int(step["end_s"]))
@@ -197,7 +197,7 @@ def test_a_master_that_is_killed_ends_the_load_everywhere_and_the_next_run_works
     eventually(lambda: machines.scalar(USERS) == 0, "no users are left")
     after = machines.start()
     assert after.wait() == 0, after.text
-    assert {record.manifest["status"] for record in machines.records()} == {"complete"}
+    assert {record.manifest.status for record in machines.records()} == {"complete"}
 
 
 def test_a_tool_that_is_killed_releases_its_machines(machines):

@@ -64,7 +64,7 @@ def started_until_it_waits(tool: Tool, **changes: str) -> tuple[Command, Path]:
 
 def says_that_it_put_right_a_refresh(tool: Tool) -> bool:
     [manifest] = tool.manifests()
-    return any("A run ended between the two functions of refresh set" in note for note in manifest["notes"])
+    return any("A run ended between the two functions of refresh set" in note for note in manifest.notes)
 
 
 def test_killed_between_the_refresh_functions(tool, held_up):
@@ -82,7 +82,7 @@ def test_the_run_after_a_kill_puts_right_what_it_left(tool):
     assert code == 0 and "query power" in " ".join(said.split()), said
     assert says_that_it_put_right_a_refresh(tool)
     [manifest] = tool.manifests()
-    assert all(condition["holds"] for condition in manifest["conditions"])
+    assert all(condition.holds for condition in manifest.conditions)
 
 
 def test_ctrl_c_in_a_power_run(tool, held_up):

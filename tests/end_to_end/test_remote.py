@@ -38,8 +38,8 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
     assert any(path.suffix == ".parquet" for path in files)
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
     [manifest] = tool.manifests()
-    assert manifest["status"] == "complete"
-    steps = [(step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest["steps"]]
+    assert manifest.status == "complete"
+    steps = [(step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest.steps]
     assert steps == [(1, 0, 1, 2), (3, 2, 3, 4)]
     [record] = (Record(path) for path in tool.newest().iterdir() if path.is_dir())
     running = {row["second"]: row["running"] for row in record.table("users").to_pylist()}
@@ -87,7 +87,7 @@ def test_a_user_without_special_rights_can_drive_and_see_its_own_sessions(fresh,
         connection.execute("GRANT pg_checkpoint TO plain")
     code, said = fresh.run("run", path)
     assert code == 0, said
-    assert fresh.manifests()[0]["status"] == "complete"
+    assert fresh.manifests()[0].status == "complete"
 
 
 def test_a_server_that_is_not_there(fresh):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.tool import Tool
 
+from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record
 
 from .conftest import ENGINES, SHARED
@@ -61,17 +62,17 @@ def demo(request) -> Demo:
 
 def test_the_demo_in_small_is_complete(demo):
     assert demo.code == 0, demo.said
-    assert [record.manifest["variant"]["name"] for record in demo.records] == ["small", "large"]
+    assert [record.manifest.variant.name for record in demo.records] == ["small", "large"]
     for record in demo.records:
         manifest = record.manifest
-        assert manifest["status"] == "complete" and record.incomplete_because is None
-        assert manifest["conditions"] and all(condition["holds"] for condition in manifest["conditions"])
+        assert manifest.status == "complete" and record.incomplete_because is None
+        assert manifest.conditions and all(condition.holds for condition in manifest.conditions)
         assert sum(record.table("transactions")["committed"].to_pylist()) > 0
         assert record.table("server_io").num_rows > 0
         assert not list(record.folder.glob("*.arrows")), "closed records are Parquet"
     if demo.is_emulated:
-        assert [record.manifest["device"]["emulated"] for record in demo.records] == [True, False]
-    assert demo.records[0].manifest["memory"]["reached_bytes"] <= SMALL_BYTES[demo.engine]
+        assert [is_emulated(record.manifest) for record in demo.records] == [True, False]
+    assert demo.records[0].manifest.memory.reached_bytes <= SMALL_BYTES[demo.engine]
 
 
 def test_json_is_all_there_is_on_standard_output(demo):
@@ -101,7 +102,7 @@ def test_the_records_alone_make_the_same_report(demo, fresh):
 
 
 def test_restore_starts_every_variant_from_the_same_database(demo):
-    first, second = (record.manifest["database"] for record in demo.records)
+    first, second = (record.manifest.database for record in demo.records)
     assert first["bytes_before"] == second["bytes_before"] < first["bytes_after"]
 
 
@@ -112,11 +113,11 @@ def test_a_database_is_built_recognised_driven_and_whole(new_tool):
     code, said = new_tool.run("run", new_tool.scenario(measure="3s", warm_up="2s", users=3))
     assert code in (0, 4) and "Report:" in said, said
     [manifest] = new_tool.manifests()
-    assert manifest["status"] == "complete", manifest["incomplete_because"]
+    assert manifest.status == "complete", manifest.incomplete_because
     [record] = [Record(path) for path in new_tool.newest().iterdir() if path.is_dir()]
     assert sum(record.table("transactions")["committed"].to_pylist()) > 0
-    assert manifest["conditions"] and all(condition["holds"] for condition in manifest["conditions"])
-    for name, collector in manifest["collectors"].items():
+    assert manifest.conditions and all(condition.holds for condition in manifest.conditions)
+    for name, collector in manifest.collectors.items():
         assert collector["unavailable"] or record.table(name).num_rows >= 0
     code, said = new_tool.run("check", *DATABASE)
     assert code == 0 and "BROKEN" not in said
@@ -133,7 +134,7 @@ def test_poisson_arrivals_at_their_rate_and_a_variant_that_continues(tool):
     )
     code, said = tool.run("run", path)
     assert code == 0, said
-    first, second = (manifest["database"] for manifest in tool.manifests())
+    first, second = (manifest.database for manifest in tool.manifests())
     if first["bytes_before"]:  # 0 where the server does not tell
         assert first["bytes_before"] < first["bytes_after"] <= second["bytes_before"]
     for folder in (path for path in tool.newest().iterdir() if path.is_dir()):

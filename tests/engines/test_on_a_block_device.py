@@ -10,7 +10,7 @@ from support.collecting import read
 from support.embedded_servers import Make, filled
 
 from stallmark.collectors.device import Device
-from stallmark.experiment.manifest import device_facts
+from stallmark.experiment.manifest import devices_of
 from stallmark.storage.block_device import BlockDeviceError, needs
 from stallmark.storage.block_device.lifecycle import BlockDeviceArray
 from stallmark.storage.emulator import ArrayModel, FlashCache
@@ -40,8 +40,8 @@ def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
             server = make_server("array/server")
             engine = filled(server)
             engine.execute("CHECKPOINT")
-            described = device_facts(engine)
-            assert described["emulated"] and described["data"]["lab"]["name"] == "array"
+            described = devices_of(engine)
+            assert described.data.emulated_array.block_device and described.data.emulated_array.name == "array"
             [row] = read(Device(engine))
             assert (row["emulated"], row["role"]) == (True, "data+wal")
             assert row["writes"] > 0 and row["syncs"] > 0 and row["spindle_writes"] == row["writes"]

@@ -25,4 +25,4 @@ def test_in_the_notes(read, bank: EmbeddedEngine, tmp_path: Path, monkeypatch):
     runner = Runner(scenario, EmbeddedEngine(bank.server, "bank"), tmp_path, Show(Console(file=io.StringIO())))
     runner.run()
     [record] = find_records([runner.folder])
-    assert LEFT in record.manifest["notes"]
+    assert LEFT in record.manifest.notes

@@ -33,7 +33,7 @@ class Terminal(io.StringIO):
 
 def test_a_command_is_run_without_a_shell_and_its_output_is_kept():
     done = carry_out("HDD", Hook(command=[sys.executable, "-c", "import sys; print(sys.argv[1])", "$HOME; *"]), SHOW)
-    assert done["output"] == "$HOME; *" and done["seconds"] >= 0
+    assert done.output == "$HOME; *" and done.seconds >= 0
 
 
 def test_one_that_fails_shows_what_it_said():
@@ -42,7 +42,7 @@ def test_one_that_fails_shows_what_it_said():
 
 
 def test_of_much_output_the_end_is_kept():
-    said = carry_out("HDD", python("print('x' * 100_000 + 'the end')"), SHOW)["output"]
+    said = carry_out("HDD", python("print('x' * 100_000 + 'the end')"), SHOW).output
     assert len(said) == hooks.MOST_OUTPUT and said.endswith("the end")
 
 
@@ -57,8 +57,8 @@ def test_one_that_hangs_is_stopped_with_what_it_started():
 def test_what_it_leaves_running_is_not_waited_for():
     left = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
     done = carry_out("HDD", python(left, timeout="30s"), SHOW)
-    os.kill(int(done["output"]), signal.SIGKILL)  # which fails, had it ended
-    assert done["seconds"] < 30
+    os.kill(int(done.output), signal.SIGKILL)  # which fails, had it ended
+    assert done.seconds < 30
 
 
 def test_it_is_given_no_password(monkeypatch):
@@ -71,7 +71,7 @@ def test_it_is_given_no_password(monkeypatch):
         monkeypatch.setenv(name, value)
     given = redact.environment()
     assert "hunter2" not in str(given) and kept.items() <= given.items()
-    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW).output
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_an_operator_who_has_done_it(monkeypatch, answer):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     refuse_impossible("HDD", Hook(ask="Take the flash out."))
     done = carry_out("HDD", Hook(ask="Take the flash out."), SHOW)
-    assert done["ask"] == "Take the flash out." and done["answer"] == (answer.strip() or "Enter")
+    assert done.ask == "Take the flash out." and done.answer == (answer.strip() or "Enter")
 
 
 @pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator said 'no'"), ("", "Nobody answered")])
@@ -129,7 +129,7 @@ def test_without_a_terminal_nobody_can_be_asked(monkeypatch):
 
 def test_an_operator_is_asked_until_it_is_yes_or_no(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Terminal("doen\n\n"))
-    assert carry_out("HDD", Hook(ask="Take the flash out."), SHOW)["answer"] == "Enter"
+    assert carry_out("HDD", Hook(ask="Take the flash out."), SHOW).answer == "Enter"
 
 
 def test_what_is_stopped_may_close_its_session_with_the_array(tmp_path):
@@ -147,13 +147,13 @@ def test_no_password_gets_into_a_record_by_what_a_command_says(monkeypatch, tmp_
         "print('correct horse; battery staple; https://admin:hunter2@array/api; password: hunter2, pool=fast')\n"
         "print('pwd=\\nok')"
     )
-    said = carry_out("HDD", Hook(command=[sys.executable, str(tmp_path / "script.py")]), SHOW)["output"]
+    said = carry_out("HDD", Hook(command=[sys.executable, str(tmp_path / "script.py")]), SHOW).output
     assert said == "(hidden); (hidden); https://admin:(hidden)@array/api; password: (hidden), pool=fast\npwd=\nok"
 
 
 def test_a_url_with_a_password_is_not_passed_on(monkeypatch):
     monkeypatch.setenv("WAREHOUSE", "postgresql://me:hunter2@db/warehouse")
-    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW)["output"]
+    assert "hunter2" not in carry_out("HDD", python("import os; print(dict(os.environ))"), SHOW).output
     assert "WAREHOUSE" not in redact.environment()
 
 

@@ -1,7 +1,6 @@
 """What is done in the database once before a run, and what the run is held against."""
 
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from stallmark.experiment.manifest import _transactions
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.record.manifest import Counted, Follows, Opening
+from stallmark.record.reader import find_records
 from stallmark.scenarios.model import Scenario, WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import deck_of
@@ -25,7 +26,7 @@ SCALE = {"branches": 1}
 def test_a_run_begins_with_what_opens_it_and_then_is_counted(bank: EmbeddedEngine):
     [(before,)] = bank.query("SELECT COUNT(*) FROM bank.history")
     [(balance,)] = bank.query("SELECT abalance FROM bank.accounts WHERE aid = 1")
-    assert open_run(bank, MARKET, SCALE, 1) == {"name": "settle", "done": {"balance": balance + 100}}
+    assert open_run(bank, MARKET, SCALE, 1) == Opening(name="settle", done={"balance": balance + 100})
     assert counted(bank, MARKET) == {"echo": before + 1}
 
 
@@ -51,23 +52,21 @@ def test_a_number_that_is_not_there_yet_is_none_at_all(bank: EmbeddedEngine):
 
 def test_the_record_tells_what_may_happen_and_how_often():
     deck = deck_of(MARKET, {"pay": 3, "look": 1})
-    assert _transactions(MARKET, deck) == [
-        {"name": "pay", "cards": 3, "source": "users", "limit_s": None, "reads_only": False},
-        {"name": "look", "cards": 1, "source": "users", "limit_s": None, "reads_only": True},
-        {
-            "name": "echo", "cards": 3.0, "source": "followers", "limit_s": 1.0, "reads_only": False,
-            "follows": {"transaction": "pay", "each": 1.0},
-        },
-        {"name": "sweep", "cards": 0, "source": "timer", "limit_s": None, "reads_only": False, "every_s": 0.2},
-    ]  # fmt: skip
+    pay, look, echo, sweep = _transactions(MARKET, deck)
+    assert [one.name for one in (pay, look, echo, sweep)] == ["pay", "look", "echo", "sweep"]
+    assert (pay.cards, pay.source, pay.reads_only) == (3, "users", False)
+    assert (look.cards, look.source, look.reads_only) == (1, "users", True)
+    assert (echo.cards, echo.source, echo.limit_s) == (3, "followers", 1.0)
+    assert echo.follows == Follows(transaction="pay", each=1.0)
+    assert (sweep.cards, sweep.source, sweep.every_s) == (0, "timer", 0.2)
 
 
 def test_of_the_brokerage_as_well():
     brokerage = find_workload("brokerage")
-    told = {one["name"]: one for one in _transactions(brokerage, deck_of(brokerage, None))}
+    told = {one.name: one for one in _transactions(brokerage, deck_of(brokerage, None))}
     assert told.keys() == {kind.name for kind in brokerage.transactions} - {"trade_cleanup"}
-    assert (told["trade_result"]["cards"], told["market_feed"]["cards"]) == (100, 10)
-    assert told["data_maintenance"]["source"] == "timer"
+    assert (told["trade_result"].cards, told["market_feed"].cards) == (100, 10)
+    assert told["data_maintenance"].source == "timer"
 
 
 SCENARIO = {
@@ -80,21 +79,14 @@ SCENARIO = {
 def test_the_record_of_a_run(database: EmbeddedEngine, tmp_path: Path):
     runner = Runner(Scenario.model_validate(SCENARIO), database, tmp_path, Show(Console(file=io.StringIO())))
     assert runner.run().incomplete_because is None
-    [path] = runner.folder.glob("*/manifest.json")
-    told = json.loads(path.read_text())["workload"]
+    [record] = find_records([runner.folder])
+    told = record.manifest.workload
     [(rows,)] = database.query("SELECT COUNT(*) FROM bank.history")
-    assert told == {
-        "name": "bank",
-        "scale": SCALE,
-        "seed": 1,
-        "version": find_workload("bank").version,
-        "transactions": [{"name": "transfer", "cards": 1, "source": "users", "limit_s": None, "reads_only": False}],
-        "primary": None,
-        "nominal_rate": None,
-        "background_sessions": 0,
-        "opening": None,
-        "counted": {"transfer": {"before": 0, "after": rows}},
-    }
+    assert (told.name, told.scale, told.seed) == ("bank", SCALE, 1)
+    assert told.version == find_workload("bank").version
+    assert [(one.name, one.cards, one.source) for one in told.transactions] == [("transfer", 1, "users")]
+    assert told.primary is told.nominal_rate is told.opening is None and told.background_sessions == 0
+    assert told.counted == {"transfer": Counted(before=0, after=rows)}
     assert rows > 0
 
 

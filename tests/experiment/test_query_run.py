@@ -74,11 +74,11 @@ def test_a_run_of_both(run: Run, engine: Engine):
             assert row["logical_reads"] > 0 and row["spill_bytes"] >= 0 and row["actual_dop"] >= 1
             assert (record.folder / "plans" / f"q{int(row['query'][1:]):02d}-{row['plan_hash']}.json").is_file()
     assert Refresh(engine, FACTOR).state().set == before + 3 and Refresh(engine, FACTOR).pending() is None
-    assert [step["phase"] for step in record.manifest["steps"]] == ["power", "throughput"]
+    assert [step.phase for step in record.manifest.steps] == ["power", "throughput"]
     found: ExperimentSummary = summarise(records)
     figures = found.runs[0].queries.figures  # type: ignore[union-attr]
     assert figures.power and figures.throughput and figures.composite
-    assert [condition["holds"] for condition in record.manifest["conditions"]].count(True) > 5
+    assert [condition.holds for condition in record.manifest.conditions].count(True) > 5
     server_read = sum(row["read_bytes"] or 0 for row in rows)
     assert server_read > 0, "a pool of 16 MiB does not hold the data"
 
@@ -91,7 +91,7 @@ def test_each_query_by_itself_at_every_degree_of_parallelism(run: Run, engine: E
     rows = record.table("queries").sort_by("position").to_pylist()
     assert [(row["query"], row["dop"]) for row in rows] == [("Q6", 1), ("Q1", 1), ("Q6", 3), ("Q1", 3)]
     assert [row["actual_dop"] for row in rows[:2]] == [1, 1]
-    assert record.manifest["queries"]["dops"] == [1, 3]
+    assert record.manifest.queries.dops == (1, 3)
     assert Refresh(engine, FACTOR).state() == before, "nothing is refreshed"
 
 
@@ -101,7 +101,7 @@ def test_what_a_killed_run_left_half_refreshed_is_put_right_and_said(run: Run, e
     assert refresh.pending()
     finished, [record] = run({"run": "each", "only": [6]})
     assert finished == Finished(None, conditions_hold=True) and refresh.pending() is None
-    assert [note for note in record.manifest["notes"] if "The old ones were deleted before this run began" in note]
+    assert [note for note in record.manifest.notes if "The old ones were deleted before this run began" in note]
 
 
 def test_too_few_refresh_sets_are_refused_before_anything_is_timed(run: Run, engine: Engine, monkeypatch, tmp_path):

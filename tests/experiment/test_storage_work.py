@@ -1,7 +1,6 @@
 """What is done to the storage itself around the runs: in which order, and what keeps anything from being measured."""
 
 import io
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from support.manifests import a_manifest
 
 from stallmark.engines.abilities import Devices, NoDevices
 from stallmark.engines.base import Engine
@@ -22,6 +22,8 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Finished, Runner
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.user_run import Run
+from stallmark.record.manifest import EmulatedArray, Ended, read_manifest
+from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.storage import probe
 from stallmark.storage.emulator import PROBE_FOLDER
@@ -97,8 +99,7 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
 
     def go(self: Run) -> None:
         made.append({"variant": self._variant.name, **self._array})
-        self._folder.mkdir(parents=True)
-        (self._folder / "manifest.json").write_text('{"format": 1}')
+        RecordWriter(self._folder, a_manifest()).close()
 
     engine = SimpleNamespace(checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {})
     monkeypatch.setattr(Run, "go", go)
@@ -119,8 +120,8 @@ def test_the_array_is_reconfigured_whenever_another_variant_comes_and_back_for_t
     finished, made = run(monkeypatch, tmp_path, *variants, order="blocks", repeats=2)
     assert finished == Finished(None, True) and log.read_text() == "ABA"
     assert [one["variant"] for one in made] == ["A", "A", "B", "B", "A", "A"]
-    assert all(one["array"] == {"raid": one["variant"]} for one in made)
-    assert all(one["before"]["output"] == "" for one in made)
+    assert all(one["array"].raid == one["variant"] for one in made)
+    assert all(one["hook"].output == "" for one in made)
 
 
 def test_a_hook_that_fails_at_first_stops_before_anything_is_measured(monkeypatch, tmp_path):
@@ -135,8 +136,8 @@ def test_one_that_fails_later_keeps_what_was_measured(monkeypatch, tmp_path):
     finished, made = run(monkeypatch, tmp_path, {"name": "A"}, broken)
     assert [one["variant"] for one in made] == ["A"]
     assert finished.incomplete_because and "it said: array is full" in finished.incomplete_because
-    [kept] = [json.loads(file.read_text()) for file in tmp_path.glob("*/01-a/manifest.json")]
-    assert kept["ended"] == {"before": "B", "because": finished.incomplete_because}
+    [kept] = [read_manifest(folder) for folder in tmp_path.glob("*/01-a")]
+    assert kept.ended == Ended(before="B", because=finished.incomplete_because)
 
 
 def test_nothing_is_asked_of_nobody(monkeypatch, tmp_path):
@@ -171,9 +172,7 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
     server = Server(tmp_path, emulated=True)
     server.devices.models = {"wal": None}
     seen = []
-    monkeypatch.setattr(
-        probe, "short", lambda _, devices, **__: seen.append(devices) or SimpleNamespace(as_json=lambda: {})
-    )
+    monkeypatch.setattr(probe, "short", lambda _, devices, **__: seen.append(devices))
     work(server, probe="before and after").probe("A", 1 << 30)
     assert seen == [None]
 
@@ -192,8 +191,9 @@ def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_pat
     device = {"data": {"spindles": 2, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
     emulating = work(emulated_array=device)
     emulating.refuse_impossible()
+    array = EmulatedArray(block_device=True, name="array", spindles=2)
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
-    monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: {"name": "array"} if name == "loop7" else None)
+    monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: array if name == "loop7" else None)
     with pytest.raises(StallmarkError, match=r"lies on the emulated array array, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
@@ -209,10 +209,10 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
         assert folder == tmp_path / PROBE_FOLDER and devices is device and seconds == 2
         assert size_bytes == 256 << 20
         device.done.append("probe")
-        return SimpleNamespace(as_json=lambda: {"steps": []})
+        return "found"
 
     monkeypatch.setattr(probe, "short", short)
-    assert work(server, probe={"seconds": "2s"}).probe("A", 1 << 30) == {"steps": []}
+    assert work(server, probe={"seconds": "2s"}).probe("A", 1 << 30) == "found"
     assert device.done == ["empty data", "engage", "probe", "relax", "empty data"]
     assert work(server).probe("A", 1 << 30) is None
 
@@ -220,9 +220,7 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
 def test_the_file_of_a_probe_is_a_share_of_the_data_as_loaded(work, tmp_path, monkeypatch):
     """Not of what the database has grown to: probes on files of different sizes cannot be compared."""
     server, seen = Server(tmp_path), []
-    monkeypatch.setattr(
-        probe, "short", lambda *_, size_bytes, **__: seen.append(size_bytes) or SimpleNamespace(as_json=dict)
-    )
+    monkeypatch.setattr(probe, "short", lambda *_, size_bytes, **__: seen.append(size_bytes))
     probing = work(server, probe={"size": "25 %"})
     probing.probe("A", 1 << 30)
     server.bytes_used = lambda: 1 << 31  # type: ignore[method-assign]
@@ -248,9 +246,8 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
     monkeypatch.setattr(probe, "measure", measure)
     asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
     done = asked.make(asked._scenario.variants[0])["precondition"]
-    assert done["rounds_ms"] == rounds[:made] and done["steady"] is (made < 10)
+    assert done.rounds_ms == tuple(rounds[:made]) and done.steady is (made < 10)
     assert len(set(seeds)) == made, "each round at other places"
-    assert f"{'not ' * (made == 10)}steady after {made} rounds" in done["sentence"]
 
 
 def test_engines_have_what_it_asks_of_them():

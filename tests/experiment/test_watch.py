@@ -66,7 +66,7 @@ def test_a_run_ends_with_the_reason(runner, engine, monkeypatch):
     finished = runner.run()
     assert finished.incomplete_because == GONE.rstrip(".")
     [record] = find_records([runner.folder])
-    assert record.manifest["status"] == "incomplete" and GONE.rstrip(".") in str(record.manifest)
+    assert record.manifest.status == "incomplete" and GONE.rstrip(".") in str(record.manifest)
 
 
 def test_no_variant_begins_without_it(runner, engine, monkeypatch):

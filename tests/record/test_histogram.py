@@ -6,6 +6,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifests import a_manifest
 
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
@@ -73,7 +74,7 @@ def test_a_damaged_one_is_refused(gaps, counts):
 
 def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("stallmark.record.reader.BYTES_AT_ONCE", 4000)
-    writer = RecordWriter(tmp_path / "run", {"started": "now"})
+    writer = RecordWriter(tmp_path / "run", a_manifest())
     rng = np.random.default_rng(1)
     kept = [hdr.encode(rng.lognormal(9, 1, 50).astype(int)) for _ in range(40)]
     empty = dict.fromkeys(TRANSACTIONS.names, 0) | {"transaction": "a"}

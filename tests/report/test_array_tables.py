@@ -1,14 +1,14 @@
 """What the report says of the storage itself: arrays side by side, their flash, what was active, what was done."""
 
 import pytest
-from support.flash_records import REAL, changed, on_array, probe_result, with_flash
+from support.flash_records import REAL, on_array, probe_result, with_flash
+from support.manifests import changed
 from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import find_records
 from stallmark.report.page import render
 from stallmark.report.sections import array as array_tables
-from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections.active_set import active_figures
 from stallmark.report.sections.timeline import time_figures
 
@@ -21,8 +21,8 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     for number, name in enumerate(("HDD", "cached"), 1):
         run = make_run(folder / f"{number}", Truth(variant=name, sequence=number, measured_s=20))
-        probes = {when: probe_result(RAW_IOPS).as_json() for when in ("before", "after")}
-        changed(run, probe=probes)
+        probes = {when: probe_result(RAW_IOPS) for when in ("before", "after")}
+        changed(run, probes=probes)
     with_flash(folder / "2", hit_share=0.5, active_extents=500)
     return summarise(find_records([folder]))
 
@@ -36,8 +36,8 @@ def array(tmp_path_factory):
     )
     on_array(hdd, raid="RAID 10", dram_bytes=MIB)
     on_array(cached, raid="RAID 10", dram_bytes=MIB, flash_cache_bytes=4096 * MIB)
-    changed(hdd, before={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
-    changed(cached, before={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
+    changed(hdd, hook={"ask": "Take the flash out.", "answer": "Enter", "seconds": 90.0})
+    changed(cached, hook={"command": ["set-cache", "<on>"], "output": "pool <A>: cache on", "seconds": 2.0})
     changed(cached, precondition={"size_bytes": 1 << 30, "round_s": 60.0, "rounds_ms": [4.0, 2.0], "steady": True})
     return summarise(find_records([folder]))
 
@@ -109,20 +109,20 @@ def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
 def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     for number in range(3):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
-        changed(run, repeat=number + 1, before={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
+        changed(run, repeat=number + 1, hook={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
     told = array_tables.done(summarise(find_records([tmp_path])))
     assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 
 
 def test_the_database_beside_what_the_raw_storage_gives(lab):
-    table = raw.against_probe(lab)
+    table = array_tables.against_probe(lab)
     assert table and [row[0] for row in table.rows] == ["HDD (EMULATED)", "cached (EMULATED)"]
-    drift = raw.drift_of_runs(lab)
+    drift = array_tables.drift_of_runs(lab)
     assert drift and len(drift.rows) == 2 and {str(row[-1]) for row in drift.rows} == {"same"}
 
 
 def test_a_report_without_any_of_it_has_no_section(tmp_path):
     make_run(tmp_path / "run", Truth(measured_s=20))
     experiment = summarise(find_records([tmp_path]))
-    assert array_tables.described(experiment) is None and raw.drift_of_runs(experiment) is None
+    assert array_tables.described(experiment) is None and array_tables.drift_of_runs(experiment) is None
     assert 'id="array"' not in render(experiment)

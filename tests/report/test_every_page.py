@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from support.flash_records import changed, on_array, with_flash
+from support.flash_records import on_array, with_flash
+from support.manifests import changed
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
 from support.wording import findings_in, golden
@@ -47,7 +48,7 @@ def flash(folder: Path) -> None:
 
 def array(folder: Path) -> None:
     for run in _pair(folder, **REAL):
-        on_array(run, dram_bytes=8 << 30, flash_bytes=64 << 30)
+        on_array(run, dram_bytes=8 << 30, flash_cache_bytes=64 << 30)
 
 
 def brokerage(folder: Path) -> None:

@@ -12,6 +12,7 @@ from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.record.manifest import Condition
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections.agreement import agreement
@@ -155,8 +156,7 @@ def test_hostile_names_are_text_and_nothing_else():
         top_waits=[(HOSTILE, 0.5)],
     )
     run = given.run([step], title=HOSTILE, incomplete_because=HOSTILE, collectors_off={HOSTILE: HOSTILE})
-    run.manifest["machine"] = {HOSTILE: HOSTILE}
-    run.manifest["notes"] = [HOSTILE]
+    run = replace(run, manifest=run.manifest.changed(machine={"cpu": HOSTILE}, notes=[HOSTILE]))
     experiment = given.experiment(
         [run], title=HOSTILE, answers=HOSTILE, findings=[given.found(HOSTILE)], cautions=[given.found(HOSTILE)]
     )
@@ -269,7 +269,7 @@ def test_errors_and_broken_conditions_are_listed():
         given_up=0,
     )
     step = given.step(errors=[deadlocks], bursts=[burst])
-    broken = [{"name": "balances", "holds": False, "offending": 7, "seconds": 0.2, "detail": "branch 3"}]
+    broken = [Condition(name="balances", holds=False, offending=7, seconds=0.2, detail="branch 3")]
     text = page(given.experiment([given.run([step], conditions=broken)])).text
     assert "Trade-Result deadlock 40P01 1,204 77 3 deadlock detected" in text
     assert sentence(burst) in text
@@ -279,8 +279,10 @@ def test_errors_and_broken_conditions_are_listed():
 
 def test_the_environment_is_there_and_secrets_are_not():
     experiment = given.buffer_pool()
-    experiment.runs[0].manifest["server"]["password"] = "hunter2"
-    experiment.runs[0].manifest["server"]["settings"]["primary_token"] = "hunter2"
+    first = experiment.runs[0]
+    server = first.manifest.server
+    server = server.changed(settings=server.settings | {"primary_token": "hunter2"})
+    experiment.runs[0] = replace(first, manifest=first.manifest.changed(server=server))
     html = render(experiment)
     text = Page(html).text
     for words in (
@@ -297,7 +299,10 @@ def test_the_environment_is_there_and_secrets_are_not():
 
 def test_a_cap_that_was_not_reached_is_marked():
     experiment = given.buffer_pool()
-    experiment.runs[0].manifest["memory"]["reached_bytes"] //= 2
+    first = experiment.runs[0]
+    memory = first.manifest.memory
+    memory = memory.changed(reached_bytes=memory.reached_bytes // 2)
+    experiment.runs[0] = replace(first, manifest=first.manifest.changed(memory=memory))
     assert '<td class="number apart">8' not in render(given.buffer_pool())
     assert re.search('<td class="(word|number) apart">(<span>)?8.MiB', render(experiment))
 

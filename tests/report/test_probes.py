@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
+from support.manifests import a_manifest
 from support.probes import NOISE, READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import caution
@@ -16,7 +17,7 @@ from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
-from stallmark.record.schema import PROBE, PROBE_TABLES
+from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.report.probe import figures as probe_charts
 from stallmark.report.probe import tables as probe_tables
@@ -28,10 +29,10 @@ from stallmark.storage.probe.recording import _append
 
 def record(folder, name: str, result: ProbeResult, sequence: int = 1) -> None:
     """As a probe writes it."""
-    facts = {key: value for key, value in result.as_json().items() if key != "steps"}
     place = {"experiment": "e", "sequence": sequence, "started": result.started, "variant": {"name": name}}
-    manifest = {"kind": PROBE, "probe": facts, "machine": {"cores": 2, "memory_bytes": 2**34}}
-    writer = RecordWriter(folder / f"{sequence:02d}", manifest | place, PROBE_TABLES)
+    machine = {"cores": 2, "memory_bytes": 2**34}
+    made = a_manifest(kind="probe", probe=replace(result, steps=()), machine=machine, **place)
+    writer = RecordWriter(folder / f"{sequence:02d}", made, PROBE_TABLES)
     for one in result.steps:
         _append(writer, one)
     writer.close()
@@ -114,7 +115,7 @@ def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
 
 def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
     record(tmp_path, "disks", results[0])
-    RecordWriter(tmp_path / "run", {"experiment": "e", "sequence": 2, "started": "2026-11-22T09"}).close()
+    RecordWriter(tmp_path / "run", a_manifest(experiment="e", sequence=2)).close()
     with pytest.raises(StallmarkError, match="make a report of each by itself"):
         summarise_probes(find_records([tmp_path]))
 

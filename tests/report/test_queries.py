@@ -14,7 +14,7 @@ from stallmark.record.reader import find_records
 from stallmark.report import table
 from stallmark.report.page import query_groups, render
 
-BARE = {"data": {"name": "nvme0n1"}}
+BARE = {"name": "nvme0n1"}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.steady.cycles import Marks, over_whole_cycles
 from stallmark.analysis.steady.steadiness import judge
 from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.record.manifest import Waited
 from stallmark.report import columns
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
@@ -26,7 +27,7 @@ from stallmark.report.terminal import table
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)
 LATE = np.where(np.arange(600) < 60, 0.5, 1.0) * STEADY
-WAITED = {"until": "steady", "at_least_s": 30.0, "at_most_s": 900.0, "seconds": 900.0, "steady": False}
+WAITED = Waited(at_least_s=30.0, at_most_s=900.0, seconds=900.0, steady=False)
 
 
 def cycles(every_s: float):
@@ -71,12 +72,12 @@ def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
 )
 def test_what_must_not_be_concluded_is_said_where_it_applies(more, kind):
     assert kind in kinds_of(cautions(one(**more).runs))
-    sound = one(steadiness=judge(STEADY), waited=WAITED | {"steady": True}, cycles=cycles(100))
+    sound = one(steadiness=judge(STEADY), waited=WAITED.changed(steady=True), cycles=cycles(100))
     assert kind not in kinds_of(cautions(sound.runs))
 
 
 def test_a_steady_step_has_no_mark_and_all_its_figures_in_the_tables():
-    waited = WAITED | {"seconds": 47.0, "steady": True}
+    waited = WAITED.changed(seconds=47.0, steady=True)
     experiment = one(steadiness=judge(STEADY), cycles=cycles(100), waited=waited, begin_s=110, end_s=610)
     assert not [m for m in columns.marks(experiment, experiment.steps[0]) if "steady" in m.word]
     table = steady.steadiness(experiment)
@@ -98,7 +99,7 @@ def test_records_from_before_there_was_any_of_it_still_report():
 
 @pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
 def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
-    level = judge_reads({"slo": declared(None, limit_ms, "p95")}, [], given.io(read_ms=31.4))
+    level = judge_reads(declared(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
     experiment = one(slo=level)
     terminal = " ".join(seen_in(experiment).split())
     assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "This is a mean" in terminal

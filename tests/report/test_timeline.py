@@ -1,12 +1,12 @@
-import json
-
 import numpy as np
 from hypothesis import given as property_of
 from hypothesis import strategies as st
 from support import report_summaries as given
+from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise_run
+from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.figures import WIDE, rate_axis
 from stallmark.report.over_time import POINTS, bucket_means, bucket_width
@@ -93,10 +93,9 @@ def test_a_variant_of_a_tenth_of_the_throughput_is_still_seen():
 
 def test_the_end_where_users_stop_is_not_drawn(tmp_path):
     folder = make_run(tmp_path / "run", Truth())
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["steps"][0]["end_s"] -= 5
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    [planned] = read_manifest(folder).steps
+    changed(folder, steps=[planned.changed(end_s=planned.end_s - 5)])
     run = summarise_run(Record(folder), "run")
     (figure,) = time_figures(given.experiment([run]))
-    step = run.manifest["steps"][0]
-    assert max(x for line in figure.plotly["data"] for x in line["x"]) < step["end_s"] - step["measure_s"]
+    step = run.manifest.steps[0]
+    assert max(x for line in figure.plotly["data"] for x in line["x"]) < step.end_s - step.measure_s

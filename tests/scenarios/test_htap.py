@@ -41,13 +41,13 @@ def finished(tmp_path_factory):
 def test_both_are_driven_and_the_data_of_both_hold(finished):
     ended, [alone, two], _ = finished
     assert ended.incomplete_because is None and ended.conditions_hold
-    assert alone.table("queries").num_rows == 0 and alone.manifest["beside"]["streams"] == 0
+    assert alone.table("queries").num_rows == 0 and alone.manifest.concurrent_streams.streams == 0
     rows = two.table("queries").to_pylist()
     assert {row["stream"] for row in rows} == {1, 2} and {row["phase"] for row in rows} == {"beside"}
     assert not any(row["error"] for row in rows)
     whole = [row["query"] for row in rows if row["stream"] == 1][:22]
     assert len(set(whole)) == len(whole)
-    names = {condition["name"] for condition in two.manifest["conditions"]}
+    names = {condition.name for condition in two.manifest.conditions}
     assert {"no refresh set is half done", "last trades are at the end of the initial days"} & names
     assert len(names) == sum(not one.fresh_only for one in find_workload("htap").conditions)
 

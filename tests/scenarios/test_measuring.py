@@ -60,13 +60,13 @@ def test_a_mistake_is_said_in_one_sentence(read, given, said):
 
 def test_the_record_says_what_the_service_level_is(read):
     assert read().slo is None
-    assert described(read(sets=("slo=oltp",)).slo) == {
+    assert described(read(sets=("slo=oltp",)).slo).model_dump() == {
         "name": "oltp",
         "read_ms": 20,
         "ideal_ms": 10,
         "percentile": "p95",
     }
-    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo) == {
+    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
         "name": "read",
         "read_ms": 500,
         "ideal_ms": None,
@@ -85,4 +85,4 @@ def test_queries_have_a_service_level_and_no_warm_up(tmp_path):
         "workload: {name: warehouse, scale: {factor: 0.01}}, queries: {run: power}, variants: [{name: only}]}"
     )
     scenario = read_scenario(str(path))
-    assert isinstance(scenario, QueryScenario) and described(scenario.slo)["read_ms"] == 30
+    assert isinstance(scenario, QueryScenario) and described(scenario.slo).read_ms == 30

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from stallmark.record.manifest import EmulatedArray
 from stallmark.storage.block_device import BlockDeviceError, Facts, behind, emulated_array_of, needs, parts
 from stallmark.storage.block_device.facts import RUNTIME, Places
 from stallmark.storage.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
@@ -70,7 +71,9 @@ def transfer(device: str, *, write: bool, byte: int) -> bytes:
 def test_a_lab_is_created_changed_and_destroyed(array: BlockDeviceArray, home: Path) -> None:
     facts = array.create(SMALLEST, MODEL)
     assert facts.loop and array.broken() is None and array.done().path_ms > 0
-    assert emulated_array_of(Path(facts.loop).name) == {"name": "one", **lab_of_model(facts)}
+    assert emulated_array_of(Path(facts.loop).name) == EmulatedArray(
+        block_device=True, name="one", **lab_of_model(facts)
+    )
     written = transfer(facts.loop, write=True, byte=42)
     before = array.done().counters
     assert before.write_bytes == 1 << 20 and before.syncs >= 1 and before.flash

@@ -37,12 +37,9 @@ def made(template: RunSummary, order: str = "", experiment: str = "e1", **tps: S
 def one_run(
     template: RunSummary, variant: str, tps: float, number: int, repeat: int, experiment: str = "e1"
 ) -> RunSummary:
-    manifest = dict(template.manifest) | {
-        "variant": {"name": variant},
-        "repeat": repeat,
-        "sequence": number,
-        "experiment": experiment,
-    }
+    manifest = template.manifest.changed(
+        variant={"name": variant}, repeat=repeat, sequence=number, experiment=experiment
+    )
     folder = f"{number:02d}-{variant}"
     started = f"2025-11-21T{number // 60:02d}:{number % 60:02d}:00+00:00"
     step = template.steps[0]
@@ -58,4 +55,4 @@ def with_step(run: RunSummary, **changes: Any) -> RunSummary:
 
 
 def with_manifest(run: RunSummary, **changes: Any) -> RunSummary:
-    return replace(run, manifest=dict(run.manifest) | changes)
+    return replace(run, manifest=run.manifest.changed(**changes))

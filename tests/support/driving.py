@@ -13,8 +13,10 @@ from stallmark.driver.messages import ExecutorOrder, LoadSpec
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.experiment.manifest import steps_of
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
+from support.manifests import a_manifest
 
 
 def load_spec(bank: EmbeddedEngine, **changes: Any) -> LoadSpec:
@@ -45,7 +47,7 @@ class Load:
     """A drive with its record, and what became of its processes."""
 
     def __init__(self, bank: EmbeddedEngine, folder: Path, load: Timeline, **changes: Any):
-        self.writer = RecordWriter(folder, {"started": "now"})
+        self.writer = RecordWriter(folder, a_manifest())
         self.drive = Drive(load, load_spec(bank, **changes), self.writer)
         self.conductor = psutil.Process(self.drive._process.pid)
         self.seen: set[psutil.Process] = {self.conductor}
@@ -85,11 +87,10 @@ def drive_to_the_end(
     bank: EmbeddedEngine,
     folder: Path,
     timeline: Timeline,
-    manifest: dict[str, Any],
     meanwhile: Callable[[LoadProgress], None] = lambda progress: None,
 ) -> Record:
     """`bank` holds one branch; `meanwhile` is called several times a second."""
-    writer = RecordWriter(folder, {"started": "now"} | manifest)
+    writer = RecordWriter(folder, a_manifest(steps=steps_of(timeline)))
     drive = Drive(timeline, load_spec(bank), writer)
     try:
         drive.start()

@@ -31,7 +31,7 @@ def disk_of(folder: Path, every: int = 1, clock_s: float = 0.0, around_s: int = 
     count = len(whole) // every
     means = whole[: count * every].reshape(count, every).mean(axis=1)
     latency = 0.008 * tps.mean() / means
-    started = datetime.fromisoformat(record.manifest["started"]) - timedelta(seconds=around_s)
+    started = datetime.fromisoformat(record.manifest.started) - timedelta(seconds=around_s)
     ends = [started + timedelta(seconds=(n + 1) * every + clock_s) for n in range(count)]
     return ends, latency
 

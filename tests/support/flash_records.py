@@ -5,7 +5,6 @@ folder = on_array(make_run(tmp_path / "run", Truth(**REAL)), dram_bytes=8 * GIB)
 probe_result(1000.0, emulated=False)
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from stallmark.record.manifest import read_manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from support.manifests import changed, on
 from support.synthetic import EMULATED, MIB
 
 EXTENT = 65536
@@ -58,23 +59,18 @@ def with_flash(
         found = np.full(rows, np.nan) if values is None else np.where(data, values, np.nan)
         table = table.append_column(name, pa.array(found, from_pandas=True))
     pq.write_table(table, path)
-    return changed(folder, device={"emulated": True, "data": EMULATED | {kind: {"size": size}}, "wal": EMULATED})
+    flash = {"size": size, "read_ms": FLASH_MS, "write_ms": FLASH_MS, "mb_per_s": 400, "channels": 8}
+    return changed(folder, devices=on(EMULATED | {kind: flash}, EMULATED))
 
 
 def _shares(folder: Path, t: np.ndarray, hit_share: float, later_share: float | None) -> np.ndarray:
-    [step] = json.loads((folder / "manifest.json").read_text())["steps"]
-    middle = (step["measure_s"] + step["end_s"]) / 2
+    [step] = read_manifest(folder).steps
+    middle = (step.measure_s + step.end_s) / 2
     return np.where(t <= middle, hit_share, hit_share if later_share is None else later_share)
 
 
 def on_array(folder: Path, **array: Any) -> Path:
     return changed(folder, array=array)
-
-
-def changed(folder: Path, **manifest: Any) -> Path:
-    path = folder / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | manifest))
-    return folder
 
 
 def probe_result(iops: float, emulated: bool = True, spread: float = 0.01) -> ProbeResult:

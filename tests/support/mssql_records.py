@@ -1,6 +1,5 @@
 """Records of runs on SQL Server, with rows made up: 35 s, a sample every second."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Sched
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Waits
 from stallmark.record.reader import Record
+from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 SECONDS, BEGIN, END = 35, 5, 35  # of which 30 are measured
@@ -75,10 +75,7 @@ def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]
 def run(folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]) -> Path:
     """A record of a run on SQL Server; `more`: rows of other tables."""
     make_run(folder, TRUTH)
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["server"] = {"product": "SQL Server", "version": "16.0.4105.2 RTM Developer Edition"}
-    path.write_text(json.dumps(manifest))
+    changed(folder, server={"product": "SQL Server", "version": "16.0.4105.2 RTM Developer Edition"})
     put(folder, ServerIO, [row for file in files for row in file.rows()])
     for kind in TABLES:
         if kind.name in more:

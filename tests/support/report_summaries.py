@@ -12,7 +12,9 @@ from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
 from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.record.manifest import Condition, Manifest
 from stallmark.stats.correlation import Correlation
+from support.manifests import on
 
 MIB = 1 << 20
 EMULATED = "EMULATED 8 spindles, 4 ms"
@@ -125,7 +127,7 @@ def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) 
     )
 
 
-def manifest(steps: list[StepSummary], **more: Any) -> dict[str, Any]:
+def manifest(steps: list[StepSummary], **more: Any) -> Manifest:
     plan, begin = [], 0.0
     for one in steps:
         plan.append(
@@ -145,8 +147,9 @@ def manifest(steps: list[StepSummary], **more: Any) -> dict[str, Any]:
     slow = {"spindles": 8, "read_ms": 4.0, "write_ms": 4.0, "sync_ms": 2.0, "mb_per_s": 150}
     real = {"name": "vda", "model": "Virtio block device", "rotational": False}
     pool = steps[0].buffer_pool_bytes
-    return {
+    described: dict[str, Any] = {
         "stallmark": "0.1.0",
+        "started": "2025-11-21T10:02:11+00:00",
         "steps": plan,
         "workload": {"name": "bank", "version": 1, "scale": {"branches": 20}, "seed": 42},
         "server": {
@@ -161,10 +164,10 @@ def manifest(steps: list[StepSummary], **more: Any) -> dict[str, Any]:
                 "synchronous_commit": "on",
             },
         },
-        "memory": {"configured_bytes": pool, "reached_bytes": pool, "original": "128MB"},
+        "memory": {"configured_bytes": pool, "reached_bytes": pool, "original_bytes": 128 * MIB},
         "database": {"bytes_before": 320 * MIB, "bytes_after": 323 * MIB},
         "cache_start": "prefilled",
-        "device": {"emulated": emulated, "data": slow if emulated else real, "wal": slow if emulated else real},
+        "devices": on(slow if emulated else real),
         "collectors": {
             "server_io": {
                 "title": "Server I/O",
@@ -189,12 +192,13 @@ def manifest(steps: list[StepSummary], **more: Any) -> dict[str, Any]:
             "cpu": "AMD EPYC 7B13",
             "cores": 2,
             "memory_bytes": 8 << 30,
-            "os": "Debian GNU/Linux 12",
-            "kernel": "6.1.0",
+            "distribution": "Debian GNU/Linux 12",
+            "system": "Linux 6.1.0",
         },
         "reset": "restore",
         "notes": ["A restore rewrites the array's cache and tier."],
-    } | more
+    }
+    return Manifest(**described | more)
 
 
 def run(steps: list[StepSummary], **more: Any) -> RunSummary:
@@ -212,8 +216,8 @@ def run(steps: list[StepSummary], **more: Any) -> RunSummary:
         "collector_cost_share": 0.0061,
         "growth_share": 0.0094,
         "conditions": [
-            {"name": "account balances sum to branch balances", "holds": True, "offending": 0, "seconds": 0.41},
-            {"name": "history equals commits", "holds": True, "offending": 0, "seconds": 0.93, "detail": ""},
+            Condition(name="account balances sum to branch balances", holds=True, seconds=0.41),
+            Condition(name="history equals commits", holds=True, seconds=0.93),
         ],
     }
     return RunSummary(**values | more)

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from stallmark.record.manifest import Manifest
 from stallmark.record.writer import RecordWriter
+from support.manifests import on
 from support.synthetic_brokerage import Brokerage
 from support.synthetic_rows import BLOCK, COLLECTOR_TABLES, Tables, histogram
 
@@ -179,7 +181,7 @@ def make_run(
     drawn = tables(truth, writer)
     drawn.write(end)
     if truth.brokerage:
-        writer.manifest["workload"] = truth.brokerage.declared(drawn.trading.results)
+        writer.update(workload=truth.brokerage.declared(drawn.trading.results))
     if truth.cut_at is None:
         writer.close()
     else:
@@ -188,7 +190,7 @@ def make_run(
     return folder
 
 
-def _manifest(truth: Truth, scenario: str) -> dict[str, Any]:
+def _manifest(truth: Truth, scenario: str) -> Manifest:
     steps = []
     for number, step in enumerate(truth.plan):
         begin = number * truth.step_s
@@ -213,7 +215,7 @@ def _manifest(truth: Truth, scenario: str) -> dict[str, Any]:
         "host": "Host CPU",
         "device": "Block device",
     }
-    return {
+    described = {
         "stallmark": "0.1.0",
         "experiment": "synthetic",
         "scenario": {
@@ -234,13 +236,17 @@ def _manifest(truth: Truth, scenario: str) -> dict[str, Any]:
             "version": "18.4",
             "settings": {"shared_buffers": f"{truth.pool_bytes // MIB}MB", "block_size": str(BLOCK)},
         },
-        "memory": {"configured_bytes": truth.pool_bytes, "reached_bytes": truth.pool_bytes, "original": "128MB"},
+        "memory": {
+            "configured_bytes": truth.pool_bytes,
+            "reached_bytes": truth.pool_bytes,
+            "original_bytes": 128 * MIB,
+        },
         "database": {
             "bytes_before": truth.database_bytes,
             "bytes_after": int(truth.database_bytes * (1 + truth.growth_share)),
         },
         "cache_start": "cold",
-        "device": {"emulated": truth.emulated, "data": truth.device, "wal": truth.device},
+        "devices": on(truth.device),
         "collectors": {
             name: {
                 "title": title,
@@ -254,7 +260,7 @@ def _manifest(truth: Truth, scenario: str) -> dict[str, Any]:
             {"name": "balances agree", "holds": True, "offending": 0, "seconds": 0.4, "detail": ""},
             {"name": "history complete", "holds": True, "offending": 0, "seconds": 0.9, "detail": ""},
         ],
-        "machine": {"cpu": "Synthetic CPU", "cores": truth.cores, "memory_bytes": 8 << 30, "os": "Linux"},
+        "machine": {"cpu": "Synthetic CPU", "cores": truth.cores, "memory_bytes": 8 << 30, "system": "Linux"},
         "reset": "restore",
-        "notes": [],
     }
+    return Manifest.model_validate(described)

@@ -66,7 +66,7 @@ class Brokerage:
             "primary": "trade_result",
             "nominal_rate": self.nominal_rate,
             "counted": {"trade_result": {"before": before, "after": after}},
-            "opening": "trade_cleanup",
+            "opening": {"name": "trade_cleanup"},
         }
 
 

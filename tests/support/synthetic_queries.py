@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stallmark.record.manifest import Manifest, Step
 from stallmark.record.writer import RecordWriter
+from support.manifests import on
 
-DISKS = {"emulated": True, "data": {"spindles": 8, "read_ms": 4.0}}
+DISKS = {"spindles": 8, "read_ms": 4.0}
 GAP_S = 0.0005  # between two queries
 
 
@@ -47,18 +49,19 @@ def make_query_run(
         "variant": {"name": variant},
         "repeat": repeat,
         "workload": {"name": "warehouse", "scale": {"factor": factor}, "transactions": []},
+        "kind": "queries",
         "queries": {"run": run, "phases": phases, "streams": streams if "throughput" in phases else None,
                     "refresh": refresh, "dops": list(dops), "timeout_s": 120.0},
         "server": {"product": "PostgreSQL", "version": "18.1"},
         "memory": {"configured_bytes": pool_bytes, "reached_bytes": pool_bytes},
         "database": {"bytes_before": 1 << 30, "bytes_after": 1 << 30},
-        "device": dict(device),
+        "devices": {"data": on(device)["data"]},
         "collectors": {},
         "conditions": [],
         "steps": [],
         "notes": [],
     }  # fmt: skip
-    writer = RecordWriter(folder, manifest)
+    writer = RecordWriter(folder, Manifest(**manifest))
     now = 0.0
     for phase in phases:
         began = now
@@ -78,10 +81,9 @@ def make_query_run(
                 t += took + GAP_S
             now = max(now, t - GAP_S)
         if cut is None:
-            writer.manifest["steps"].append(
-                {"name": f"{phase} run", "phase": phase, "users": streams if phase == "throughput" else 1,
-                 "begin_s": began, "measure_s": began, "end_s": now, "arrivals": "closed"}
-            )  # fmt: skip
+            users = streams if phase == "throughput" else 1
+            step = Step(name=f"{phase} run", phase=phase, users=users, begin_s=began, measure_s=began, end_s=now)
+            writer.update(steps=(*writer.manifest.steps, step))
     writer.close(cut)
     return folder
 

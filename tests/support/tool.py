@@ -14,6 +14,7 @@ import psutil
 
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
+from stallmark.record.manifest import Manifest, read_manifest
 from stallmark.record.reader import Record
 from support.waiting import PATIENCE_S, eventually
 
@@ -177,6 +178,6 @@ class Tool:
         """The folder of the last experiment."""
         return max(self.runs.iterdir())
 
-    def manifests(self) -> list[dict[str, Any]]:
+    def manifests(self) -> list[Manifest]:
         """Of the last experiment, in order."""
-        return [json.loads(p.read_text()) for p in sorted(self.newest().glob("*/manifest.json"))]
+        return [read_manifest(p.parent) for p in sorted(self.newest().glob("*/manifest.json"))]

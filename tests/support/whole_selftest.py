@@ -33,7 +33,7 @@ def assert_everything_works(tool: Tool) -> None:
     assert "failed" not in states.values(), told
     assert {states[what] for what in states if what.endswith((", alone", "given back", "restore"))} == {"works"}
     assert told["facts"]["server"].startswith("PostgreSQL 18")
-    assert Record(tool.folder / told["record"]).manifest["status"] == "complete"
+    assert Record(tool.folder / told["record"]).manifest.status == "complete"
     said_in = {path for path in tool.folder.glob("said-*")}
     assert there() - said_in == before - said_in
     assert list(wal.iterdir()) == []

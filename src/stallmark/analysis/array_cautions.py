@@ -28,21 +28,21 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from _warming(runs)
     yield from _small_probes(runs)
     for run in runs:
-        if ended := run.manifest.get("ended"):
-            yield caution(ArrayKind.ENDED, before=ended["before"], because=" ".join(ended["because"].split()))
+        if ended := run.manifest.ended:
+            yield caution(ArrayKind.ENDED, before=ended.before, because=" ".join(ended.because.split()))
         if mixed := mixed_up(run):
             yield mixed
-        conditioned = run.manifest.get("precondition") or {}
-        if conditioned.get("steady") is False:
-            rounds_ms = conditioned["rounds_ms"]
+        conditioned = run.manifest.precondition
+        if conditioned and not conditioned.steady:
+            rounds_ms = conditioned.rounds_ms
             yield caution(
                 ArrayKind.NOT_PRECONDITIONED,
                 run=run.title,
-                file_bytes=conditioned["size_bytes"],
+                file_bytes=conditioned.size_bytes,
                 rounds=len(rounds_ms),
                 write_ms=[rounds_ms[0], rounds_ms[-1]],
             )
-    for same in group(runs, lambda run: (run.manifest.get("variant") or {}).get("name")):
+    for same in group(runs, lambda run: run.manifest.variant.name):
         for between, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield caution(ArrayKind.DRIFTED, between=list(between), how=found.finding)
@@ -51,7 +51,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Look at arrays that are reconfigured between variants, which is done because of their flash."""
     arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
-    if any(one.get("before") for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
+    if any(one.hook for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
         yield caution(ArrayKind.SIZE_UNKNOWN)
 
 

@@ -1,7 +1,6 @@
 """Find what the reader must not conclude, each only where it applies."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.finding import Finding, Kind, caution
@@ -84,14 +83,14 @@ def _steadiness(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     for verdict, kind in _BY_STEADINESS.items():
         if found := [step for step, one in judged if one == verdict]:
             yield caution(kind, steps=_names(found, runs))
-    impatient = [step for step in _steps(runs) if step.waited and not step.waited["steady"]]
+    impatient = [step for step in _steps(runs) if step.waited and not step.waited.steady]
     if impatient:
-        most = max(step.waited["at_most_s"] for step in impatient if step.waited)
+        most = max(step.waited.at_most_s for step in impatient if step.waited)
         yield caution(CautionKind.NOT_STEADY_IN_TIME, steps=_names(impatient, runs), at_most_s=most)
 
 
 def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    workloads = {_get(run, "workload", "name") for run in runs}
+    workloads = {run.manifest.workload.name for run in runs}
     for name in sorted(w for w in workloads if w in _DERIVED_FROM):
         yield caution(CautionKind.DERIVED, workload=name, model=_DERIVED_FROM[name])
     if any(step.cpu_busy_share is not None for step in _steps(runs)):
@@ -100,9 +99,9 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     real = [run for run in runs if any("data" not in step.emulated_roles for step in run.steps)]
-    if any(run.manifest.get("reset") == "restore" for run in real):
+    if any(run.manifest.reset == "restore" for run in real):
         yield caution(CautionKind.RESTORED)
-    if any(run.manifest.get("cache_start") == "cold" for run in real):
+    if any(run.manifest.cache_start == "cold" for run in real):
         yield caution(CautionKind.COLD_START)
     grown = [run for run in runs if run.growth_share is not None and run.growth_share > GROWTH]
     if grown:
@@ -131,10 +130,3 @@ def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str]
 
 def _steps(runs: Sequence[RunSummary]) -> list[StepSummary]:
     return [step for run in runs for step in run.steps]
-
-
-def _get(run: RunSummary, *path: str) -> Any:
-    value: Any = run.manifest
-    for name in path:
-        value = (value or {}).get(name)
-    return value

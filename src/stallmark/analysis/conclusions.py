@@ -43,7 +43,7 @@ def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> 
 
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Yield a finding where a consistency condition did not hold after some run."""
-    broken = [run.title for run in runs if any(not c.get("holds", True) for c in run.conditions)]
+    broken = [run.title for run in runs if any(c.holds is False for c in run.conditions)]
     if broken:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 

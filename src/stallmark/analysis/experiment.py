@@ -53,7 +53,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     keys = [f"run{number}" for number in range(1, len(records) + 1)]
     runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
     steps = [step for run in runs for step in run.steps]
-    scenario = records[0].manifest.get("scenario") or {}
+    scenario = records[0].manifest.scenario
     axis = find_axis(steps)
     if 0 < sum(run.queries is not None for run in runs) < len(runs):
         raise StallmarkError(
@@ -62,9 +62,9 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     compared = compare(runs, lambda run: (device_name(run.manifest), is_emulated(run.manifest)))
     judged = comparison_within(runs)
     return ExperimentSummary(
-        scenario=scenario.get("name") or "",
-        title=scenario.get("title") or scenario.get("name") or "",
-        answers=scenario.get("answers") or "",
+        scenario=scenario.name,
+        title=scenario.title or scenario.name,
+        answers=scenario.answers,
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=runs,
@@ -84,12 +84,12 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     seconds = max([seconds, *(interval.end for interval in measured)])
     io, views = read_io(record), read_server_views(record)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
-    marks = None if manifest.get("queries") else checkpoint_marks(io, views)
+    marks = None if manifest.queries else checkpoint_marks(io, views)
     intervals = [over_whole_cycles(interval, marks) for interval in measured]
     workload = read_workload(manifest)
     load = read_load(record, seconds, intervals, workload.attended)
-    conditions = list(manifest.get("conditions") or [])
-    validity = Validity(workload, load, read_errors(record, seconds), read_deferred_queue(record, seconds), conditions)
+    errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
+    validity = Validity(workload, load, errors, queue, manifest.conditions)
     clocks = clock_findings(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     ends = max((interval.end for interval in measured), default=None)
@@ -98,8 +98,8 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,
-        title=f"{title}, repeat {manifest.get('repeat') or 1}" if repeated else title,
-        started=manifest.get("started") or "",
+        title=f"{title}, repeat {manifest.repeat}" if repeated else title,
+        started=manifest.started,
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=with_streams(
@@ -126,13 +126,13 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         ),
         series=series,
         collectors_off={
-            collector.get("title") or name: collector["unavailable"]
-            for name, collector in (manifest.get("collectors") or {}).items()
-            if collector.get("unavailable")
+            collector.title: collector.unavailable
+            for collector in manifest.collectors.values()
+            if collector.unavailable
         },
         collector_cost_share=_collector_cost(record, seconds),
         growth_share=_growth(record),
-        conditions=conditions,
+        conditions=list(manifest.conditions),
         foreign=read_foreign(record, series.tps, intervals),
         queries=read_queries(record),
     )
@@ -157,11 +157,11 @@ def find_axis(steps: Sequence[StepSummary]) -> str:
 
 
 def _variant_of(run: RunSummary) -> str | None:
-    return (run.manifest.get("variant") or {}).get("name")
+    return run.manifest.variant.name
 
 
 def _variant(record: Record) -> str:
-    return (record.manifest.get("variant") or {}).get("name") or ""
+    return record.manifest.variant.name
 
 
 def _collector_cost(record: Record, seconds: int) -> float | None:
@@ -174,6 +174,5 @@ def _collector_cost(record: Record, seconds: int) -> float | None:
 
 
 def _growth(record: Record) -> float | None:
-    size = record.manifest.get("database") or {}
-    before, after = size.get("bytes_before"), size.get("bytes_after")
+    before, after = record.manifest.database.bytes_before, record.manifest.database.bytes_after
     return after / before - 1 if before and after is not None else None

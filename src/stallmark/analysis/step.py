@@ -1,7 +1,6 @@
 """One step of one run: every quantity over its measured interval."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,8 @@ from stallmark.analysis.validity.driver_bound import driver_bound
 from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
 from stallmark.analysis.validity.service_level import judge_reads
-from stallmark.record.devices import device_name, device_of, emulated_roles
+from stallmark.record.devices import device_name, emulated_roles
+from stallmark.record.manifest import Device, Role
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
 from stallmark.stats.thresholds import LATE_FLOOR_PER_S
@@ -38,8 +38,8 @@ def summarise_step(
     """`interval` is what all figures are over: the measured one, or the whole checkpoint cycles in it."""
     manifest = record.manifest
     workload, load, errors = validity.workload, validity.load, validity.errors
-    step = manifest["steps"][interval.index]
-    arrivals = step.get("arrivals") or "closed"
+    step = manifest.steps[interval.index]
+    arrivals = step.arrivals
     transactions = _transactions(validity, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
     total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
@@ -53,8 +53,8 @@ def summarise_step(
     cpu = cpu_busy(over(io.host, interval))
     if cpu is None and state:
         cpu = state.cpu_busy_share
-    devices = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
-    spindles = {role: _spindles(delta, device_of(manifest, role)) for role, delta in devices.items()}
+    devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
+    spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
     verdict = device_verdict(
         wait_share,
@@ -66,24 +66,24 @@ def summarise_step(
     )
     late = [_late(device) for device in devices.values()]
     bound = list(driver_bound(load, interval, arrivals))
-    pool = (manifest.get("memory") or {}).get("reached_bytes")
-    size = (manifest.get("database") or {}).get("bytes_before")
+    pool = manifest.memory.reached_bytes
+    size = manifest.database.bytes_before
     primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
     latencies = summarise_io_latency(views.io_latency, interval, data, wal)
     return StepSummary(
         key=key,
         run=record.folder.name,
-        variant=(manifest.get("variant") or {}).get("name") or "",
-        repeat=manifest.get("repeat") or 1,
-        step=step.get("name") or f"{step['users']} users",
-        users=step["users"],
+        variant=manifest.variant.name,
+        repeat=manifest.repeat,
+        step=step.name or f"{step.users} users",
+        users=step.users,
         buffer_pool_bytes=pool,
         buffer_pool_share=pool / size if pool and size else None,
         device=device_name(manifest),
         emulated_roles=emulated_roles(manifest),
         measured_s=interval.seconds,
-        warm_up_s=step["measure_s"] - (step.get("begin_s") or 0),
+        warm_up_s=step.measure_s - step.begin_s,
         tps=tps,
         committed=total["committed"],
         rolled_back=total["rolled_back"],
@@ -135,8 +135,8 @@ def summarise_step(
         end_s=interval.end,
         cycles=interval.cycles,
         steadiness=_steadiness(load, interval, arrivals),
-        waited=step.get("waited"),
-        slo=judge_reads(manifest, latencies, data),
+        waited=step.waited,
+        slo=judge_reads(manifest.service_level, latencies, data),
         flash=flash_use(record, io, interval),
         active=active_set(record, io, interval),
         raw=against_probe(manifest, data),
@@ -251,11 +251,13 @@ def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | N
     return delta["read_stall_ms"] / delta.seconds
 
 
-def _spindles(device: Delta | None, described: Mapping[str, Any]) -> int | None:
-    """Of an emulated device that counted for itself; None where the kernel did: of a real one, and of a lab's to
-    all but root."""
-    counted = "spindles" in described or (device is not None and "late" in device.values)
-    return (described.get("lab") or described).get("spindles") if counted else None
+def _spindles(counted: Delta | None, device: Device) -> int | None:
+    """Of an emulated array that counted for itself; None where the kernel did: of a real device, and of an emulated
+    block device to all but root."""
+    array = device.emulated_array
+    if array and (not array.block_device or (counted is not None and "late" in counted.values)):
+        return array.spindles
+    return None
 
 
 def _device_busy(device: Delta | None, spindles: int | None) -> float | None:

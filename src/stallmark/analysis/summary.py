@@ -31,6 +31,7 @@ from stallmark.analysis.read.server_summary import (
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.analysis.validity.service_level import ServiceLevel
+from stallmark.record.manifest import Condition, Manifest, Waited
 from stallmark.stats.correlation import Correlation
 
 
@@ -165,7 +166,7 @@ class StepSummary:
     cycles: Cycles | None = None  # of checkpoints
     steadiness: Steadiness | None = None
     cause: StepCause | None = None
-    waited: dict[str, Any] | None = None  # for a steady state, before measuring: as the manifest's step says
+    waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
     slo: ServiceLevel | None = None
     beside: QueriesBeside | None = None  # streams of queries that were there as well
     flash: FlashUse | None = None  # of the data device, where it is counted
@@ -249,14 +250,14 @@ class RunSummary:
     folder: str
     title: str  # "cap 5 %" or "cap 5 %, repeat 2"
     started: str  # UTC, ISO 8601
-    manifest: dict[str, Any]
+    manifest: Manifest
     incomplete_because: str | None
     steps: list[StepSummary]
     series: Series
     collectors_off: dict[str, str]  # collector title -> why it measured nothing
     collector_cost_share: float | None  # of one core
     growth_share: float | None  # of the database over the run
-    conditions: list[dict[str, Any]]  # {"name", "holds", "offending", "seconds", "detail"}
+    conditions: list[Condition]
     foreign: list[ForeignSummary] = field(default_factory=list)
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 

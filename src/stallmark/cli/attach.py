@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.record.attach.attach import Attached
+    from stallmark.record.manifest import External
 
 
 @click.command()
@@ -44,7 +45,8 @@ def attach(
     request = Request(name, format, zone, offset_s(offset), replace)
     attached = attach_to(find_records(runs), Wanted(file, counters, time_column), request)
     if as_json:
-        click.echo(json.dumps([vars(one) for one in attached], indent=2))
+        told = [{"run": one.run, "entry": one.entry.model_dump(mode="json")} for one in attached]
+        click.echo(json.dumps(told, indent=2))
         return
     for one in attached:
         for sentence in _sentences(one):
@@ -71,16 +73,16 @@ def _sentences(attached: "Attached") -> list[str]:
     from stallmark.quantities import write_duration
 
     entry = attached.entry
-    begin, end = (moment[:19].replace("T", " ") for moment in entry["span"])
-    counters = f"{entry['counters']} counter{'s' * (entry['counters'] != 1)}"
+    begin, end = (moment[:19].replace("T", " ") for moment in entry.span)
+    counters = f"{entry.counters} counter{'s' * (entry.counters != 1)}"
     lines = [
-        f"{attached.run}: “{entry['name']}” attached ({entry['format']}), {counters}, {entry['samples']} samples "
-        f"every {write_duration(round(entry['interval_s'], 3))}, {begin} to {end} UTC.",
-        f"Its clock: {entry['time_zone']}; {_offset(entry)}.",
+        f"{attached.run}: “{entry.name}” attached ({entry.format}), {counters}, {entry.samples} samples "
+        f"every {write_duration(round(entry.interval_s, 3))}, {begin} to {end} UTC.",
+        f"Its clock: {entry.time_zone}; {_offset(entry)}.",
     ]
-    return lines + [f"Left out: {note}." for note in entry["notes"]]
+    return lines + [f"Left out: {note}." for note in entry.notes]
 
 
-def _offset(entry: dict[str, Any]) -> str:
-    seconds = entry["offset_s"]
+def _offset(entry: "External") -> str:
+    seconds = entry.offset_s
     return f"{seconds:+g} s added to its times" if seconds else "no offset applied"

@@ -58,11 +58,12 @@ def probe(
     --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, told
+    from stallmark.record.manifest import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.storage.probe import find_patterns, steps_of
     from stallmark.storage.probe.existing import existing_file
     from stallmark.storage.probe.measurement import now, refuse_memory
-    from stallmark.storage.probe.recording import record_probe
+    from stallmark.storage.probe.recording import ProbePlace, record_probe
     from stallmark.storage.probe.tool import find_tool
 
     show = Show(err)
@@ -80,13 +81,8 @@ def probe(
     folder = out_dir / name
     try:
         with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
-            described = {
-                "experiment": name,
-                "sequence": 1,
-                "scenario": {"name": "probe"},
-                "variant": {"name": file.place},
-            }
-            record_probe(folder, described, file, steps, seconds, now(), None, told(show, seconds))
+            made = ProbePlace(name, 1, Scenario(name="probe"), Variant(name=file.place))
+            record_probe(folder, made, file, steps, seconds, now(), None, told(show, seconds))
     finally:
         if (folder / "manifest.json").exists():
             show_report([folder], folder / "report.html", as_json)

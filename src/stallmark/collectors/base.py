@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 class Collector(ABC):
-    """Reads one source at a fixed interval.
+    """Read one source at a fixed interval.
 
     Class attributes describe it to users (in the report) and to the record. `columns` are
     those of its table after `t` (seconds since the run's start), which the sampler adds.

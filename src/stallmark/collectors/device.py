@@ -129,7 +129,7 @@ class Device(Collector):
         return rows
 
     def _resolve(self) -> tuple[dict[BlockDevice, str], list[str]]:
-        """The block devices with their roles, and sentences on the directories that have none."""
+        """Return the block devices with their roles, and sentences on the directories that have none."""
         found: dict[BlockDevice, list[str]] = {}
         reasons: list[str] = []
         for role, directory in sorted(self.engine.directories().items()):
@@ -143,7 +143,7 @@ class Device(Collector):
 
 
 def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
-    """Those that are an emulated array's, with the state of its array; None where that may not be opened."""
+    """Return the devices of emulated arrays, with the array's state; None where that may not be opened."""
     found = {device: behind(device.name) for device in devices}
     return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
 
@@ -167,7 +167,7 @@ def _real(device: BlockDevice, role: str) -> Row:
 
 
 def _block_device(device: BlockDevice, role: str, state: layout.Device) -> Row:
-    """An emulated array's block device, as its array counts: the kernel's figures would have the way there, too."""
+    """Return a row as the emulated array counts: the kernel's figures would include the way to it."""
     counters = counters_of(state)
     row = _emulated(role, device.epoch, counters) | {"entity": f"{role}: {device.name}"}
     return row | _flash(counters.flash) | _active(next_interval(state.active, time.monotonic()))

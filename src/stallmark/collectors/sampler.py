@@ -1,4 +1,4 @@
-"""Runs the collectors beside the load: every source at its own interval, without drift, at a known cost."""
+"""Run the collectors during the load: every source at its own interval, without drift, at a known cost."""
 
 import logging
 import math
@@ -58,7 +58,7 @@ class Ticks:
 
 
 class Sampler:
-    """Samples `collectors` in background threads from `start` until `stop`.
+    """Sample `collectors` in background threads from `start` until `stop`.
 
     `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the
     run's start. Those that read counters share a thread, which samples them at once, at every whole interval,
@@ -89,7 +89,7 @@ class Sampler:
         self._lanes = [_Lane(self, group) for group in ([counters] if counters else []) + groups]
 
     def start(self) -> None:
-        """Returns when every counter has been read once: what the load does from now on is covered."""
+        """Start the threads; return when every counter has been read once, to cover the load from its start."""
         for lane in self._lanes:
             lane.thread.start()
         for lane in self._lanes:
@@ -130,7 +130,7 @@ class _Lane:
         )
 
     def abandon(self) -> None:
-        """Its server does not answer: go without what it would still bring."""
+        """Give up waiting for a server that does not answer, and for the rows it would still bring."""
         self._abandoned = True
         now = self._sampler.now()
         for run in self._runs:
@@ -228,7 +228,7 @@ class _Lane:
 
 
 class _Run:
-    """What the sampler knows of one collector."""
+    """The state of one collector in the sampler."""
 
     def __init__(self, collector: Collector):
         self.collector = collector

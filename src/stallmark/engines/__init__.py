@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def open_engine(url: str) -> "Engine":
-    """The engine for a server by its URL, whose scheme says which. No connection is made yet."""
+    """Return the engine for a server by its URL, whose scheme says which. No connection is made yet."""
     scheme = url.partition(":")[0].partition("+")[0].lower()
     if scheme == "mssql":
         from stallmark.engines.mssql.engine import MssqlEngine

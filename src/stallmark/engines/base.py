@@ -63,7 +63,7 @@ class Session(Protocol):
         """
 
     def transaction(self, isolation: Isolation) -> "_Open":
-        """The calls inside are one transaction, which costs two round trips more than they do. It is committed at the
+        """Make the calls inside one transaction, which costs two round trips more than they do. It is committed at the
         end, unless `roll_back` was called, and rolled back when anything is raised.
 
         For transactions of several calls: one that is a single call is a statement that begins and commits by itself.
@@ -109,7 +109,7 @@ class _Open:
 
 
 class BulkWriter(Protocol):
-    """Writes Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
+    """Write Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
 
     transactional: bool
     """False where rows are in for good as they are written, and only what is executed can be rolled back."""

@@ -12,7 +12,7 @@ PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, before anybody looks into it. `plan`: the plan with what its execution did, as the server wrote
+    """The answer as it came. `plan`: the plan with what its execution did, as the server wrote
     it; None where it sent none. `rows` are those of the answer; None where only the plan knows."""
 
     rows: int | None
@@ -21,7 +21,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Measures:
-    """What one execution did, over all its parallel workers."""
+    """Measures of one execution, over all its parallel workers."""
 
     rows: int | None = None
     logical_reads: int | None = None  # pages looked at, in the pool or not
@@ -45,14 +45,14 @@ class QuerySession(Protocol):
     """What it cannot tell of a query here and why, as a sentence; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
-        """From now on at most so many at once work on a query; None: as the server is set. Nothing where that stands
+        """Let at most so many work on a query at once; None: as the server is set. Do nothing where that stands
         in the text of the query."""
 
     def execute(self, text: str) -> Answer:
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
 
     def measures(self, answer: Answer) -> Measures:
-        """A pure function; takes milliseconds where plans are large."""
+        """Return the measures of an answer. Pure; takes milliseconds where plans are large."""
 
     def cancel(self) -> None:
         """Ask the server to give up the query under way; from any thread."""

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 
 def read(package: str, name: str) -> str:
-    """The text of `name`.sql in `package`, which is the caller's own: `sql_file.read(__package__, "tables.mssql")`."""
+    """Return the text of `name`.sql in the caller's `package`: `sql_file.read(__package__, "tables.mssql")`."""
     return files(package).joinpath(f"{name}.sql").read_text()
 
 
@@ -14,6 +14,6 @@ def exists(package: str, name: str) -> bool:
 
 
 def versions(package: str, name: str) -> list[int]:
-    """The major versions of the server from which on there is a statement of its own: `<name>.<major>.sql` each."""
+    """Return the major versions of the server from which on there is a statement `<name>.<major>.sql`."""
     named = re.compile(rf"{re.escape(name)}\.(\d+)\.sql")
     return [int(found[1]) for path in files(package).iterdir() if (found := named.fullmatch(path.name))]

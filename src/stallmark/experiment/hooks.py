@@ -16,13 +16,14 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 import psutil
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
+from stallmark.record.manifest import HookResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import Hook
 
@@ -53,15 +54,16 @@ def refuse_impossible(variant: str, hook: Hook) -> None:
         raise HookFailed(f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run.")
 
 
-def carry_out(variant: str, hook: Hook, show: Show) -> dict[str, Any]:
-    """Do it; returns what the record says of it. Raises HookFailed."""
+def carry_out(variant: str, hook: Hook, show: Show) -> HookResult:
+    """Do it; return what the record says of it. Raises HookFailed."""
     began = time.monotonic()
     if hook.ask:
-        return {"ask": hook.ask, "answer": _asked(variant, hook.ask, show), "seconds": _since(began)}
+        answer = _asked(variant, hook.ask, show)
+        return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
     assert hook.command
     with show.bar(f"{variant}: {' '.join(hook.command)}", None):
         output = _run(variant, hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
-    return {"command": hook.command, "output": output, "seconds": _since(began)}
+    return HookResult(command=tuple(hook.command), output=output, seconds=_since(began))
 
 
 def _since(began: float) -> float:

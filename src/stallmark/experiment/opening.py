@@ -6,12 +6,13 @@ from typing import Any
 
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.record.manifest import Opening
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 WITHIN_S = 600.0  # many orders may be left over
 
 
-def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
+def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed: int) -> Opening | None:
     """Execute the workload's opening transaction; returns its name and what it did, None where there is none.
 
     Raises StallmarkError when it fails.
@@ -28,7 +29,7 @@ def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed:
         raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
     finally:
         session.close()
-    return {"name": opening.name, "done": dict(opening.done)}
+    return Opening(name=opening.name, done=dict(opening.done))
 
 
 def counted(engine: Engine, workload: Workload) -> dict[str, int]:

@@ -12,13 +12,14 @@ from stallmark.engines.postgres.embedded.server import SHARED_MEMORY
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
+from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import Progress, now, refuse_memory
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
-from stallmark.storage.probe.recording import record_probe
+from stallmark.storage.probe.recording import ProbePlace, record_probe
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
@@ -61,12 +62,12 @@ class RawRunner:
             with self._show.bar(f"{title}: probing", asked.seconds * len(steps)):
                 record_probe(
                     folder_of(self.folder, sequence, variant.name),
-                    {
-                        "experiment": self._experiment,
-                        "sequence": sequence,
-                        "scenario": self._scenario.model_dump(mode="json"),
-                        "variant": variant.model_dump(mode="json"),
-                    },
+                    ProbePlace(
+                        self._experiment,
+                        sequence,
+                        Scenario(**self._scenario.model_dump(mode="json")),
+                        Variant(**variant.model_dump(mode="json")),
+                    ),
                     file,
                     steps,
                     asked.seconds,

@@ -10,8 +10,9 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
-from stallmark.experiment.manifest import now, of_queries, phase_step
+from stallmark.experiment.manifest import of_queries, phase_step
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase
@@ -63,7 +64,7 @@ class QueryRun(AnyRun):
                 self._show.bar(f"{self._title}: running", None),
             ):
                 self._engine.devices.engage()
-                writer.manifest["started"] = now()
+                writer.update(started=now())
                 writer.save_manifest()
                 clock.start()
                 sampler.start()
@@ -72,7 +73,7 @@ class QueryRun(AnyRun):
                     began, ended = drive.follow(phase, streams, show, self._check_server)
                     self._done += sum(len(steps) for _, steps in streams)
                     users = sum(any(isinstance(one, Query) for one in steps) for _, steps in streams)
-                    writer.manifest["steps"].append(phase_step(phase, users, began, ended))
+                    writer.update(steps=(*writer.manifest.steps, phase_step(phase, users, began, ended)))
                     writer.save_manifest()
         except Interrupted as interruption:
             return str(interruption)

@@ -23,6 +23,7 @@ from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.watch import Watch
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
+from stallmark.record.manifest import Condition, Counted, Memory, Opening
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
@@ -65,7 +66,7 @@ class AnyRun(ABC):
         self._array = array
         self._show = show
         self._notes = list(notes)
-        self._opening: dict[str, Any] | None = None
+        self._opening: Opening | None = None
         self._counted: dict[str, int] = {}
         self.conditions_hold = True
 
@@ -104,7 +105,7 @@ class AnyRun(ABC):
                 writer.close(reason)
         return reason
 
-    def _prepare(self) -> dict[str, Any]:
+    def _prepare(self) -> Memory:
         engine, scenario = self._engine, self._scenario
         if scenario.reset == "restore":
             self._restore()
@@ -126,11 +127,9 @@ class AnyRun(ABC):
         elif scenario.start_cache == "prefilled":
             required(engine.prefill).fill(*schemas_of(self._workload.metadata))
         engine.checkpoint()
-        return {
-            "configured_bytes": wanted,
-            "reached_bytes": engine.buffer_pool_bytes(),
-            "original": self._original_pool_bytes,
-        }
+        return Memory(
+            configured_bytes=wanted, reached_bytes=engine.buffer_pool_bytes(), original_bytes=self._original_pool_bytes
+        )
 
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
@@ -142,36 +141,35 @@ class AnyRun(ABC):
                 "drop it (the embedded one: remove its folder) and run again."
             )
 
-    def _open_record(self, memory: dict[str, Any]) -> RecordWriter:
+    def _open_record(self, memory: Memory) -> RecordWriter:
         collectors = collectors_for(self._engine, self._scenario.observe)
+        described = manifest(
+            self._scenario,
+            self._variant,
+            self._place,
+            self._described(),
+            self._engine,
+            memory,
+            self._loaded,
+            collectors,
+        )
+        counted = {name: Counted(before=number) for name, number in self._counted.items()}
         writer = RecordWriter(
             self._folder,
-            manifest(
-                self._scenario,
-                self._variant,
-                self._place,
-                self._described(),
-                self._engine,
-                memory,
-                self._loaded,
-                collectors,
+            described.changed(
+                **self._array,
+                notes=self._notes,
+                workload=described.workload.changed(opening=self._opening, counted=counted),
             ),
         )
-        writer.manifest.update(self._array)
-        writer.manifest["notes"].extend(self._notes)
-        writer.manifest["workload"]["opening"] = self._opening
-        writer.manifest["workload"]["counted"] = {
-            name: {"before": number, "after": None} for name, number in self._counted.items()
-        }
-        known = writer.manifest["collectors"]
-        self._collectors = [c for c in collectors if known[c.name]["unavailable"] is None]
+        self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
             writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
         return writer
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
         if found := self._storage.probe(self._title, self._loaded.loaded_bytes or 0):
-            writer.manifest.setdefault("probe", {})[when] = found
+            writer.update(probes=writer.manifest.probes.changed(**{when: found}))
             writer.save_manifest()
 
     @contextmanager
@@ -184,7 +182,7 @@ class AnyRun(ABC):
             yield
         finally:
             with later(), ExitStack() as ends:
-                ends.callback(lambda: writer.manifest["notes"].extend([*say(), *_notes(sampler)]))
+                ends.callback(lambda: writer.note(*say(), *_notes(sampler)))
                 ends.callback(self._engine.devices.relax)
                 ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
                 ends.callback(finish)
@@ -198,10 +196,14 @@ class AnyRun(ABC):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None]
-        writer.manifest["conditions"] = [vars(finding) for finding in findings]
-        for name, number in counted(self._engine, self._workload).items():
-            writer.manifest["workload"]["counted"][name]["after"] = number
-        writer.manifest["database"]["bytes_after"] = self._engine.bytes_used()
+        made = writer.manifest
+        after = counted(self._engine, self._workload)
+        numbers = {name: one.changed(after=after.get(name)) for name, one in made.workload.counted.items()}
+        writer.update(
+            conditions=[Condition(**vars(finding)) for finding in findings],
+            workload=made.workload.changed(counted=numbers),
+            database=made.database.changed(bytes_after=self._engine.bytes_used()),
+        )
         self.conditions_hold = all(finding.holds for finding in findings)
 
 

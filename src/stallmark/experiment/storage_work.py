@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.probe.precondition import preconditioned, steady
+from stallmark.analysis.probe.precondition import steady
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.progress import Show
-from stallmark.record.probe import Asked
+from stallmark.record.manifest import Array, Precondition
+from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice
 from stallmark.storage import probe
@@ -66,15 +67,15 @@ class StorageWork:
         Raises HookFailed where it is not.
         """
         array = self._scenario.array_of(variant)
-        done: dict[str, Any] = {"array": array.described()} if array else {}
+        done: dict[str, Any] = {"array": Array(**array.described())} if array else {}
         if variant.before:
             self._engine.checkpoint()  # nothing that the server has taken should be under way meanwhile
-            done["before"] = hooks.carry_out(variant.name, variant.before, self._show)
+            done["hook"] = hooks.carry_out(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             done["precondition"] = self._precondition(variant)
         return done
 
-    def probe(self, title: str, loaded_bytes: int) -> dict[str, Any] | None:
+    def probe(self, title: str, loaded_bytes: int) -> ProbeResult | None:
         """Raw reads and writes on a file of its own; None where the scenario does not ask for it. A share is of the
         database as loaded: as it grows, the probe's file must not, or two probes could not be compared."""
         choice = self._scenario.probe
@@ -87,10 +88,9 @@ class StorageWork:
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
-                found = probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
-        return found.as_json()
+                return probe.short(folder, devices, seconds=choice.seconds, size_bytes=size_bytes)
 
-    def _precondition(self, variant: Variant) -> dict[str, Any]:
+    def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition
         assert choice
         size, folder = (choice.size.resolve(self._engine.bytes_used()), self._folder("precondition", choice.folder))
@@ -105,7 +105,7 @@ class StorageWork:
                 [step] = probe.measure(file, asked, choice.round, seed=len(rounds) + 1)
                 rounds.append(step.mean_ms)
                 self._show.advance(len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write")
-        return preconditioned(size, choice.round, rounds)
+        return Precondition(size_bytes=size, round_s=choice.round, rounds_ms=tuple(rounds), steady=steady(rounds))
 
     @contextmanager
     def _engaged(self) -> Iterator[None]:
@@ -131,7 +131,7 @@ class StorageWork:
                 continue
             if array:
                 raise StallmarkError(
-                    f"{folder} lies on the emulated array {array['name']}, and variant {variant.name!r} emulates "
+                    f"{folder} lies on the emulated array {array.name}, and variant {variant.name!r} emulates "
                     "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 

@@ -9,8 +9,9 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
-from stallmark.experiment.manifest import now, of_load
+from stallmark.experiment.manifest import of_load
 from stallmark.experiment.run import AnyRun
+from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario, Variant
 
@@ -78,14 +79,13 @@ class Run(AnyRun):
             ):
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
-                writer.manifest["load_machines"] = drive.load_machines
                 if drive.load_machines:
                     executors = [machine["executors"] for machine in drive.load_machines]
-                    writer.manifest["workload"]["background_sessions"] = self._timeline.all_background_sessions(
-                        executors
-                    )
+                    sessions = self._timeline.all_background_sessions(executors)
+                    workload = writer.manifest.workload.changed(background_sessions=sessions)
+                    writer.update(load_machines=drive.load_machines, workload=workload)
                 self._engine.devices.engage()
-                writer.manifest["started"] = now()
+                writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()
                 if beside:
@@ -110,4 +110,4 @@ def _finish(drive: Drive, writer: RecordWriter) -> None:
     try:
         drive.finish()
     finally:
-        writer.manifest.update(unheard=drive.unheard())
+        writer.update(unheard=drive.unheard(), load_machines=drive.load_machines)

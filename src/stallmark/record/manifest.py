@@ -1,14 +1,469 @@
-"""The manifest of a run record: `manifest.json`, replaced whole with every change."""
+"""The manifest of a run record: everything that decides its figures, and no secret.
 
-import json
+One model for runs of transactions, runs of queries and probes of storage; what a run of its kind does not have is
+None or empty. `manifest.json` is replaced whole with every change, and nothing else reads or writes it.
+"""
+
 import os
-from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal, Self
+
+import pydantic_core
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from stallmark.errors import StallmarkError
+from stallmark.record.probe import ProbeResult
+
+FORMAT: Final = 2
+FILE = "manifest.json"
+
+Role = Literal["data", "wal"]
 
 
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Whole or not at all: a reader may look at any moment."""
-    draft = folder / "manifest.json.new"
-    draft.write_text(json.dumps(manifest, indent=2, default=str) + "\n")
-    os.replace(draft, folder / "manifest.json")
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
+"""UTC, ISO 8601."""
+
+
+def now() -> Moment:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Part(BaseModel):
+    """A part of the manifest. It never changes: `changed` makes another."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def changed(self, **fields: Any) -> Self:
+        """Return it with these fields replaced, checked as when it is read."""
+        return self.model_validate(dict(self) | fields)
+
+    def facts(self) -> dict[str, Any]:
+        """Return names and values of all that is known, for people."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class Scenario(Part):
+    """The scenario as it was given; keys that nobody reads again are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = ""
+    title: str = ""
+    answers: str = ""
+    primary: str | None = None
+    order: str | None = None
+    buffer_pool: Any = None
+    database: dict[str, Any] | None = None
+    observe: list[str] | None = None
+
+
+class Variant(Part):
+    model_config = ConfigDict(extra="allow")
+
+    name: str = ""
+    buffer_pool: Any = None
+
+
+class Waited(Part):
+    """How long a step waited for a steady state after its ramp, before it was measured."""
+
+    until: Literal["steady"] = "steady"
+    at_least_s: float
+    at_most_s: float
+    seconds: float
+    steady: bool
+
+
+class Step(Part):
+    """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; measured is
+    `measure_s` to `end_s`. `rate`: transactions per second of an open loop, of all users together."""
+
+    name: str
+    users: int
+    begin_s: float
+    measure_s: float
+    end_s: float
+    arrivals: Literal["closed", "fixed", "poisson"] = "closed"
+    rate: float | None = None
+    think_ms: float | None = None
+    phase: str | None = None
+    waited: Waited | None = None
+
+
+class Follows(Part):
+    """`each` of one transaction give rise to one of another."""
+
+    transaction: str
+    each: float
+
+
+class Transaction(Part):
+    """A transaction type that may occur. `cards`: in the deck; of followers, how many come of one whole deck."""
+
+    name: str
+    cards: int | float = 0
+    source: Literal["users", "followers", "timer"] = "users"
+    limit_s: float | None = None
+    reads_only: bool = False
+    follows: Follows | None = None
+    every_s: float | None = None
+
+
+class Opening(Part):
+    """The transaction that was executed once before the run, and what it did."""
+
+    name: str
+    done: dict[str, Any] = {}
+
+
+class Counted(Part):
+    """A number in the database that grows by one with each commit."""
+
+    before: int
+    after: int | None = None
+
+
+class Workload(Part):
+    """`scale` is in the workload's own measures; `background_sessions` execute what no virtual user starts."""
+
+    name: str = ""
+    scale: dict[str, int | float] = {}
+    seed: int | None = None
+    mix: dict[str, float] | None = None
+    locality: float = 0.0
+    version: int | None = None
+    transactions: tuple[Transaction, ...] = ()
+    primary: str | None = None
+    nominal_rate: float | None = None
+    background_sessions: int = 0
+    opening: Opening | None = None
+    counted: dict[str, Counted] = {}
+
+
+class Queries(Part):
+    """What a run of queries was asked to do. `dops`: degrees of parallelism, None as the server is set."""
+
+    run: str
+    phases: tuple[str, ...] = ()
+    streams: int | None = None
+    refresh: bool = False
+    dops: tuple[int | None, ...] = (None,)
+    timeout_s: float | None = None
+
+
+class ConcurrentStreams(Part):
+    """Streams of queries that ran at the same time as the users."""
+
+    streams: int
+    timeout_s: float | None = None
+
+
+class Server(Part):
+    """`settings` are under the server's own names."""
+
+    product: str = ""
+    version: str = ""
+    settings: dict[str, str] = {}
+
+
+class Memory(Part):
+    """The buffer pool: as configured for the run, as the server reported it then, and as it was before."""
+
+    configured_bytes: int | None = None
+    reached_bytes: int | None = None
+    original_bytes: int | None = None
+
+
+class Database(Part):
+    """`compressibility`: of sampled pages by LZ4, as in 2.0 to 1."""
+
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    compressibility: float | None = None
+
+
+class ServiceLevelObjective(Part):
+    """How long a read may take: by a ready-made name, or "read" for a limit of one's own."""
+
+    name: str
+    read_ms: float
+    ideal_ms: float | None = None
+    percentile: str
+
+
+class Flash(Part):
+    """Flash of an emulated array; `cycle_s` and `move` of a tier."""
+
+    size: int
+    read_ms: float
+    write_ms: float
+    mb_per_s: float
+    channels: int
+    cycle_s: float | None = None
+    move: int | None = None
+
+
+class EmulatedArray(Part):
+    """An array whose slowness is emulated: in the server's own process, or as a block device of the system."""
+
+    block_device: bool = False
+    name: str | None = None
+    spindles: int
+    read_ms: float | None = None
+    write_ms: float | None = None
+    sync_ms: float | None = None
+    mb_per_s: float | None = None
+    rpm: float | None = None
+    seek_ms: float | None = None
+    cache: Flash | None = None
+    tier: Flash | None = None
+
+
+class Device(Part):
+    """What files lie on: a block device as the system describes it, an emulated array, or both. `why`: nothing is
+    known of it because of that."""
+
+    name: str | None = None
+    model: str | None = None
+    rotational: bool | None = None
+    scheduler: str | None = None
+    write_cache: str | None = None
+    emulated_array: EmulatedArray | None = None
+    why: str | None = None
+
+    @property
+    def emulated_in_process(self) -> EmulatedArray | None:
+        """The emulated array, unless it is a block device: then the kernel counts its I/O, as of any other."""
+        array = self.emulated_array
+        return None if array is None or array.block_device else array
+
+
+class Devices(Part):
+    """None each where the server is not ours, or nobody knows."""
+
+    data: Device | None = None
+    wal: Device | None = None
+
+    def of(self, role: Role) -> Device:
+        return (self.data if role == "data" else self.wal) or Device()
+
+
+class Array(Part):
+    """A real array as the scenario describes it; further keys are the operator's words."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str]
+
+    raid: str | None = None
+    drives: str | None = None
+    firmware: str | None = None
+    write_cache: str | None = None
+    reduction: str | None = None
+    dram_bytes: int | None = None
+    flash_cache_bytes: int | None = None
+    flash_tier_bytes: int | None = None
+
+
+class HookResult(Part):
+    """What was done to the array before the variant: a command with its output, or a question with its answer."""
+
+    command: tuple[str, ...] | None = None
+    output: str = ""
+    ask: str | None = None
+    answer: str | None = None
+    seconds: float
+
+
+class Precondition(Part):
+    """A file of that size was filled, and overwritten at random in rounds until the mean write time was steady."""
+
+    size_bytes: int
+    round_s: float
+    rounds_ms: Annotated[tuple[float, ...], Field(min_length=1)]
+    steady: bool
+
+
+class Probes(Part):
+    """Probes of the storage around the run."""
+
+    before: ProbeResult | None = None
+    after: ProbeResult | None = None
+
+
+class AskedStep(Part):
+    pattern: str
+    outstanding: int
+
+
+class ProbePlan(Part):
+    """What a probe was to measure: each step for so many seconds."""
+
+    seconds: float
+    steps: tuple[AskedStep, ...]
+
+
+class Collector(Part):
+    """`unavailable`: why it measured nothing; `limited`: what it could not measure."""
+
+    title: str
+    help: str = ""
+    interval_s: float | None = None
+    unavailable: str | None = None
+    limited: str | None = None
+
+
+class Condition(Part):
+    """A consistency condition after the run. `holds` is None when it was left out; `offending` counts rows, or what
+    `counted` says."""
+
+    name: str
+    statistical: bool = False
+    cost: str = ""
+    holds: bool | None
+    offending: int = 0
+    seconds: float = 0.0
+    detail: str = ""
+    counted: str = "rows"
+
+
+class Machine(Part):
+    """What the driver ran on."""
+
+    system: str | None = None
+    distribution: str | None = None
+    cpu: str | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    python: str | None = None
+
+
+class LoadMachine(Machine):
+    """One of several machines that the load came from; its clock was compared to within `clock_within_ms`."""
+
+    number: int
+    executors: int
+    clock_within_ms: float
+
+
+class Unheard(Part):
+    """Transactions that did not end even when cancelled, and executors that were killed before their last report."""
+
+    unfinished: int = 0
+    silent: int = 0
+
+
+class External(Part):
+    """A file of measurements made elsewhere, and how its times were understood. `offset_s` is added to them; `span`
+    is UTC, ISO 8601; `notes` say what was left out of the file."""
+
+    name: str
+    file: str
+    format: str
+    time_zone: str
+    offset_s: float
+    span: tuple[Moment, Moment]
+    samples: int
+    interval_s: float
+    counters: int
+    notes: tuple[str, ...] = ()
+
+
+class Ended(Part):
+    """No other run followed, though the next variant was to."""
+
+    before: str
+    because: str
+
+
+class Manifest(Part):
+    """`sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again`: of the first variant,
+    once more at the end. `external` is by the end of the name of its table."""
+
+    format: Literal[2] = FORMAT
+    kind: Literal["transactions", "queries", "probe"] = "transactions"
+    status: Literal["running", "complete", "incomplete"] = "running"
+    incomplete_because: str | None = None
+    stallmark: str = ""
+    experiment: str = ""
+    sequence: int | None = None
+    repeat: int = 1
+    block: int = 1
+    again: bool = False
+    started: Moment
+    scenario: Scenario = Scenario()
+    variant: Variant = Variant()
+    steps: tuple[Step, ...] = ()
+    workload: Workload = Workload()
+    queries: Queries | None = None
+    concurrent_streams: ConcurrentStreams | None = None
+    server: Server = Server()
+    memory: Memory = Memory()
+    database: Database = Database()
+    cache_start: str | None = None
+    reset: str | None = None
+    service_level: ServiceLevelObjective | None = None
+    devices: Devices = Devices()
+    array: Array | None = None
+    hook: HookResult | None = None
+    precondition: Precondition | None = None
+    probes: Probes = Probes()
+    probe: ProbeResult | None = None
+    """Of a probe: what it was made with and on; its steps are in the tables."""
+    probe_plan: ProbePlan | None = None
+    collectors: dict[str, Collector] = {}
+    conditions: tuple[Condition, ...] = ()
+    machine: Machine = Machine()
+    load_machines: tuple[LoadMachine, ...] = ()
+    unheard: Unheard = Unheard()
+    external: dict[str, External] = {}
+    notes: tuple[str, ...] = ()
+    ended: Ended | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> Self:
+        if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
+            raise ValueError(f"kind {self.kind} does not fit the rest")
+        return self
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a record's folder. Raises StallmarkError, which names the file and the key at fault."""
+    path = folder / FILE
+    try:
+        found = pydantic_core.from_json(path.read_bytes())
+    except FileNotFoundError:
+        raise StallmarkError(f"{folder} is not a run record: it has no {FILE}.") from None
+    except OSError as error:
+        raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
+    except ValueError as error:
+        raise StallmarkError(f"{path} is damaged ({error}): restore it, or leave this record out.") from None
+    format = found.get("format") if isinstance(found, dict) else None
+    if type(format) is not int:
+        raise StallmarkError(f"{path} is damaged (it has no format number): restore it, or leave this record out.")
+    if format != FORMAT:
+        older = "run the experiment again" if format < FORMAT else "update Stallmark"
+        raise StallmarkError(
+            f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
+            "Stallmark that made it."
+        )
+    try:
+        return Manifest.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(map(str, first["loc"])) or "the whole"
+        raise StallmarkError(
+            f"{path} is damaged ({key}: {first['msg'].rstrip('.')}): restore it, or leave this record out."
+        ) from None
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace it whole or not at all: a reader may look at any moment."""
+    draft = folder / f"{FILE}.new"
+    draft.write_text(manifest.model_dump_json(indent=2) + "\n")
+    os.replace(draft, folder / FILE)

@@ -4,13 +4,11 @@ A step is one pattern at one number of outstanding I/Os, for some seconds: a clo
 whenever one ends.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, groupby
 from math import ceil
-from typing import Any
 
-from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import SAMPLES_BEYOND
 
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -109,29 +107,12 @@ class ProbeResult:
     started: str
     steps: tuple[ProbeStep, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> "ProbeResult":
-        """Raises StallmarkError when it is no probe."""
-        try:
-            steps = tuple(_step(step) for step in given["steps"])
-            return cls(**{**given, "steps": steps})
-        except (KeyError, TypeError) as error:
-            raise StallmarkError(f"The record of a probe is damaged ({error}): probe again.") from None
-
     def curves(self) -> dict[Pattern, list[ProbeStep]]:
         """The steps of each pattern, fewest outstanding first; patterns in the order they were measured."""
         by_pattern: dict[Pattern, list[ProbeStep]] = {}
         for step in self.steps:
             by_pattern.setdefault(step.pattern, []).append(step)
         return {pattern: sorted(steps, key=lambda s: s.outstanding) for pattern, steps in by_pattern.items()}
-
-
-def _step(given: Mapping[str, Any]) -> ProbeStep:
-    pairs = {name: tuple((float(a), b) for a, b in given[name]) for name in ("histogram", "windows")}
-    return ProbeStep(**{**given, **pairs, "pattern": Pattern(**given["pattern"])})
 
 
 def coarser(histogram: Sequence[tuple[float, int]], digits: int = 2) -> tuple[tuple[float, int], ...]:

@@ -1,6 +1,5 @@
 """Read run records, complete or cut short."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
-from stallmark.record.schema import BYTES_AT_ONCE, FORMAT, PROBE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
+from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
 
 
 class Record:
@@ -18,27 +18,18 @@ class Record:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        try:
-            self.manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-        except FileNotFoundError:
-            raise StallmarkError(f"{folder} is not a run record: it has no manifest.json.") from None
-        except ValueError as error:
-            raise StallmarkError(f"{folder}/manifest.json is damaged ({error}).") from None
-        if self.manifest.get("format") != FORMAT:
-            raise StallmarkError(
-                f"{folder} has record format {self.manifest.get('format')}, this version reads format {FORMAT}."
-            )
+        self.manifest: Manifest = read_manifest(folder)
 
     @property
     def is_probe(self) -> bool:
         """Of raw storage, without a database."""
-        return self.manifest.get("kind") == PROBE
+        return self.manifest.kind == "probe"
 
     @property
     def incomplete_because(self) -> str | None:
-        if self.manifest["status"] == "running":
+        if self.manifest.status == "running":
             return "the run was cut: Stallmark was killed before it could close the record"
-        return self.manifest.get("incomplete_because")
+        return self.manifest.incomplete_because
 
     def tables(self) -> list[str]:
         return sorted({p.stem for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows")})
@@ -92,13 +83,15 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
     runs: dict[Any, Record] = {}
     for record in map(Record, folders.values()):
         runs.setdefault(_identity(record), record)
-    return sorted(runs.values(), key=lambda record: (record.manifest["started"], record.folder.name))
+    return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
 
 
 def _identity(record: Record) -> Any:
     """Of a run, the same in every copy of its folder: no two runs of one experiment have one number and one start."""
-    place = tuple(record.manifest.get(name) for name in ("experiment", "sequence", "started"))
-    return record.folder.resolve() if None in place else place
+    made = record.manifest
+    if not made.experiment or made.sequence is None:
+        return record.folder.resolve()
+    return made.experiment, made.sequence, made.started
 
 
 def read_stream(path: Path) -> Iterator[pa.Table]:

@@ -6,7 +6,6 @@ second they fall in (`second`); the manifest says when that start was, in UTC.
 
 import pyarrow as pa
 
-FORMAT = 1
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 16, 1 << 26  # a day's table does not fit in memory
 
 TRANSACTIONS = pa.schema(
@@ -143,5 +142,3 @@ PROBE_TABLES: dict[str, pa.Schema] = {
     "probe_windows": PROBE_WINDOWS,
 }
 """Of a probe of raw storage, which has no others."""
-PROBE = "probe"
-"""The `kind` in its manifest; that of a run has none."""

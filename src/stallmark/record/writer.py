@@ -14,18 +14,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.record.manifest import write_manifest
-from stallmark.record.reader import Record, read_stream
-from stallmark.record.schema import FORMAT, TABLES
+from stallmark.record.manifest import Ended, Manifest, read_manifest, write_manifest
+from stallmark.record.reader import read_stream
+from stallmark.record.schema import TABLES
 
 
 class RecordWriter:
     """Appends to a record. Tables of collectors are added with `add_table` before their first row."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], tables: Mapping[str, pa.Schema] = TABLES):
+    def __init__(self, folder: Path, manifest: Manifest, tables: Mapping[str, pa.Schema] = TABLES):
         folder.mkdir(parents=True, exist_ok=False)
         self.folder = folder
-        self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running"} | manifest
+        self.manifest = manifest
         self._streams: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self._rows: dict[str, int] = {}
@@ -54,6 +54,14 @@ class RecordWriter:
             raise
         self._rows[name] += len(rows)
 
+    def update(self, **fields: Any) -> None:
+        """Replace fields of the manifest; `save_manifest` or `close` writes it."""
+        self.manifest = self.manifest.changed(**fields)
+
+    def note(self, *sentences: str) -> None:
+        """Add notes for people to the manifest."""
+        self.update(notes=(*self.manifest.notes, *sentences))
+
     def save_manifest(self) -> None:
         write_manifest(self.folder, self.manifest)
 
@@ -68,8 +76,8 @@ class RecordWriter:
         if self._failed and not incomplete_because:
             name, why = next(iter(self._failed.items()))
             incomplete_because = f"table {name} could not be written whole ({why})"
-        self.manifest["status"] = "incomplete" if incomplete_because else "complete"
-        self.manifest["incomplete_because"] = incomplete_because
+        status = "incomplete" if incomplete_because else "complete"
+        self.update(status=status, incomplete_because=incomplete_because)
         self.save_manifest()
 
     def _close_table(self, name: str) -> None:
@@ -89,7 +97,7 @@ class RecordWriter:
 
 def note_end(folder: Path, before: str, because: str) -> None:
     """In the record of an experiment's last run: no other followed, though variant `before` was to."""
-    write_manifest(folder, Record(folder).manifest | {"ended": {"before": before, "because": because}})
+    write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
 
 
 def folder_of(experiment: Path, number: int, variant: str) -> Path:

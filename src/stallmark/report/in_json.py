@@ -1,10 +1,11 @@
 """Summaries for machines (`--json`): every value of the analysis, and beside each finding its sentence."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.experiment import ProbeExperiment
@@ -27,7 +28,7 @@ def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
     """Return the figures of every step, without histograms and windows, which are in the record."""
     result: dict[str, Any] = in_json(experiment)
     for run, said in zip(experiment.runs, result["runs"], strict=True):
-        about = run.result.as_json()
+        about = asdict(run.result)
         figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
         steps = [
             {"pattern": one.pattern.name} | {name: getattr(one, name) for name in figures} for one in run.result.steps
@@ -45,6 +46,8 @@ def _saturation(found: Saturation) -> dict[str, Any]:
 
 def in_json(value: Any) -> Any:
     """Return a value of the analysis as dicts, lists, texts and numbers. Arrays are left out."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
     if isinstance(value, Finding):
         facts = in_json(value.facts)
         return {"kind": value.kind, "severity": value.severity, "facts": facts, "sentence": sentence(value)}

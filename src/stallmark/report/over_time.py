@@ -49,7 +49,7 @@ def coarse(lines: Sequence[np.ndarray]) -> Iterator[tuple[float, ...]]:
 
 def measuring_began(run: RunSummary) -> float:
     """Return the second at which the first measured interval began."""
-    return min((float(s["measure_s"]) for s in run.manifest.get("steps", [])), default=0.0)
+    return min((step.measure_s for step in run.manifest.steps), default=0.0)
 
 
 def line(name: str, x: np.ndarray, y: np.ndarray, digits: int = 6, **more: Any) -> go.Scatter:

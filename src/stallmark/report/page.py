@@ -23,9 +23,7 @@ from stallmark.report.queries import tables as query_tables
 from stallmark.report.sections import agreement, environment, errors, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.sections import concurrent_streams as beside
 from stallmark.report.sections import external as foreign
-from stallmark.report.sections import raw_storage as raw
 from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
@@ -111,7 +109,6 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "foreign": foreign,
-        "beside": beside,
     }
 
 
@@ -144,8 +141,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
 
 def headline(experiment: ExperimentSummary) -> list[str]:
     """What was run, in a line under the title."""
-    manifest: dict[str, Any] = experiment.runs[0].manifest if experiment.runs else {}
-    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
+    manifest = experiment.runs[0].manifest
     runs, steps = len(experiment.runs), experiment.steps
     asked = (experiment.queries.variants if experiment.queries else None) or ()
     variants = len(asked) or len({s.variant for s in steps})
@@ -153,11 +149,11 @@ def headline(experiment: ExperimentSummary) -> list[str]:
     return [
         text
         for text in (
-            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
-            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{manifest.server.product} {manifest.server.version}".strip(),
+            f"{manifest.workload.name} workload" if manifest.workload.name else "",
             _load(experiment, users),
             f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
-            format.minute(experiment.runs[0].started) + " UTC" if experiment.runs else "",
+            format.minute(experiment.runs[0].started) + " UTC",
         )
         if text
     ]
@@ -249,7 +245,7 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables, "raw": raw}
+    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables}
     return found
 
 

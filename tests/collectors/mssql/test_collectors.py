@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from support.collecting import opened
+from support.manifests import a_manifest
 from support.mssql_server import Server
 from support.scripted_views import ANSWERS, FILES, REQUESTS, answer_all, answered, everything, words_of
 from support.tds.answers import Error
@@ -98,7 +99,7 @@ def test_the_sampler_fills_every_table(server: Server, tmp_path: Path) -> None:
     answer_all(server)
     collectors = [c for c in collectors_for(server.engine(), REQUESTS) if c.unavailable() is None]
     assert {c.name for c in collectors} == {kind.name for kind in ANSWERS}
-    writer = RecordWriter(tmp_path / "run", {})
+    writer = RecordWriter(tmp_path / "run", a_manifest())
     seen: set[str] = set()
 
     def store(table: str, some: Sequence[Row]) -> None:

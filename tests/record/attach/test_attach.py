@@ -1,6 +1,5 @@
 """Foreign rows in a record: by the run's clock, whole or not at all, and refused where their times are in doubt."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import external_files
+from support.manifests import changed
 from support.synthetic import Truth, make_run
 
 from stallmark.errors import StallmarkError
@@ -42,18 +42,18 @@ def test_rows_are_on_the_run_s_clock(run, tmp_path):
     file = csv(tmp_path / "a.csv", stamps(START, 61))
     (attached,) = attach([Record(run)], Wanted(file), Request(name="array A"))
     record = Record(run)
-    rows = record.table("foreign_array_a")
+    rows = record.table("external_array_a")
     assert rows.column_names == ["t", "source", "counter", "instance", "unit", "value"]
     assert rows["t"].to_pylist() == rows["value"].to_pylist() == list(range(61))
     assert set(rows["source"].to_pylist()) == {"array A"} and set(rows["unit"].to_pylist()) == {"ms"}
-    entry = record.manifest["foreign"]["array_a"]
+    entry = record.manifest.external["array_a"]
     assert attached.entry == entry and attached.run == "run"
-    assert entry == {
+    assert entry.model_dump() == {
         "name": "array A", "file": "a.csv", "format": "csv", "time_zone": "its times carry their offset",
-        "offset_s": 0.0, "span": ["2025-11-21T10:01:00.000+00:00", "2025-11-21T10:02:00.000+00:00"], "samples": 61,
-        "interval_s": 1.0, "counters": 1, "notes": [],
+        "offset_s": 0.0, "span": ("2025-11-21T10:01:00.000+00:00", "2025-11-21T10:02:00.000+00:00"), "samples": 61,
+        "interval_s": 1.0, "counters": 1, "notes": (),
     }  # fmt: skip
-    assert record.manifest["status"] == "complete"
+    assert record.manifest.status == "complete"
     assert not list(run.glob("*.new"))
 
 
@@ -86,16 +86,16 @@ def test_a_file_of_many_runs_gives_each_its_share(tmp_path):
     file = csv(tmp_path / "a.csv", stamps(START, 120))
     attached = attach([Record(run) for run in runs], Wanted(file), Request())
     assert [one.run for one in attached] == ["1", "2"]
-    assert [one.entry["samples"] for one in attached] == [36, 36]
-    assert "foreign" not in Record(runs[2]).manifest
+    assert [one.entry.samples for one in attached] == [36, 36]
+    assert not Record(runs[2]).manifest.external
     # A minute around the run stays with it: the clocks may lie apart.
-    assert Record(runs[0]).table("foreign_a")["t"].to_pylist() == list(range(97))
+    assert Record(runs[0]).table("external_a")["t"].to_pylist() == list(range(97))
 
 
 def test_newest_first_is_as_good(run, tmp_path):
     file = csv(tmp_path / "a.csv", stamps(START, 61)[::-1], list(range(61))[::-1])
     attach([Record(run)], Wanted(file), Request())
-    rows = Record(run).table("foreign_a")
+    rows = Record(run).table("external_a")
     assert rows["t"].to_pylist() == rows["value"].to_pylist() == list(range(61))
 
 
@@ -108,9 +108,9 @@ def test_the_zone_given_is_stronger_than_perfmon_s_bias(run, tmp_path):
     with pytest.raises(StallmarkError, match="1 h later it would: say with --timezone whose time it is"):
         attach([Record(run)], Wanted(file), Request())
     (attached,) = attach([Record(run)], Wanted(file), Request(zone="Europe/Berlin"))
-    assert attached.entry["time_zone"] == "Europe/Berlin, as given"
-    assert attached.entry["name"] == "SQL01" and attached.entry["samples"] == 60
-    assert set(Record(run).table("foreign_sql01")["source"].to_pylist()) == {"SQL01"}
+    assert attached.entry.time_zone == "Europe/Berlin, as given"
+    assert attached.entry.name == "SQL01" and attached.entry.samples == 60
+    assert set(Record(run).table("external_sql01")["source"].to_pylist()) == {"SQL01"}
 
 
 def test_no_overlap_names_both_spans(run):
@@ -120,7 +120,7 @@ def test_no_overlap_names_both_spans(run):
     )
     with pytest.raises(StallmarkError, match=sentence):
         attach([Record(run)], Wanted(SAMPLES / "svc_volumes.csv"), Request(zone="UTC"))
-    assert "foreign" not in Record(run).manifest
+    assert not Record(run).manifest.external
 
 
 @pytest.mark.parametrize("name", ["svc_volumes.csv", "iostat.json", "typeperf_disk.csv", "perfmon_cut_header.csv"])
@@ -136,9 +136,7 @@ def test_a_zone_for_times_that_say_their_own(run, name):
 
 
 def night(run: Path, started: str) -> Record:
-    manifest = json.loads((run / "manifest.json").read_text()) | {"started": started}
-    (run / "manifest.json").write_text(json.dumps(manifest))
-    return Record(run)
+    return Record(changed(run, started=started))
 
 
 def test_summer_time_ends_in_the_run(run):
@@ -161,8 +159,8 @@ def test_summer_time_ends_before_the_run(run, tmp_path):
     file = csv(tmp_path / "a.csv", [f"{i.astimezone(london):%Y-%m-%d %H:%M:%S}" for i in instants])
     record = night(run, "2017-10-29T03:00:00+00:00")
     (attached,) = attach([record], Wanted(file), Request(zone="Europe/London"))
-    assert attached.entry["samples"] == 3
-    assert Record(run).table("foreign_a")["t"].to_pylist() == [-90, -60, -30, 0, 30, 60]
+    assert attached.entry.samples == 3
+    assert Record(run).table("external_a")["t"].to_pylist() == [-90, -60, -30, 0, 30, 60]
 
 
 def test_a_time_that_never_was_betrays_the_wrong_zone(run, tmp_path):
@@ -177,7 +175,7 @@ def test_day_and_month_are_chosen_by_the_run_and_refused_where_both_fit(run, tmp
     for form in ("%m/%d/%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S"):
         file = csv(tmp_path / "a.csv", stamps(begin, 30, form=form))
         (attached,) = attach([record], Wanted(file), Request(zone="UTC", replace=True))
-        assert attached.entry["span"][0] == "2025-04-03T10:00:00.000+00:00"
+        assert attached.entry.span[0] == "2025-04-03T10:00:00.000+00:00"
     both = [
         Span(d.replace(tzinfo=UTC).timestamp(), d.replace(tzinfo=UTC).timestamp() + 60)
         for d in (begin, datetime(2025, 3, 4, 10))
@@ -196,12 +194,12 @@ def test_attached_twice_under_one_name(run, tmp_path):
     assert (run / "manifest.json").read_bytes() == before
     attach([Record(run)], Wanted(file), Request(name="Array/A"))  # comes to the same file name
     attach([Record(run)], Wanted(file), Request(name="array A", offset_s=2.5, replace=True))
-    entries = Record(run).manifest["foreign"]
-    assert {slug: (e["name"], e["offset_s"]) for slug, e in entries.items()} == {
+    entries = Record(run).manifest.external
+    assert {slug: (e.name, e.offset_s) for slug, e in entries.items()} == {
         "array_a": ("array A", 2.5),
         "array_a_2": ("Array/A", 0.0),
     }
-    assert Record(run).table("foreign_array_a")["t"].to_pylist()[0] == 2.5
+    assert Record(run).table("external_array_a")["t"].to_pylist()[0] == 2.5
 
 
 def test_a_record_that_is_not_closed(tmp_path):
@@ -230,4 +228,4 @@ def test_a_full_disk_leaves_the_record_as_it_was(run, tmp_path, monkeypatch):
     before = sorted(run.iterdir())
     with pytest.raises(OSError, match="full"):
         attach([Record(run)], Wanted(file), Request())
-    assert sorted(run.iterdir()) == before and "foreign" not in Record(run).manifest
+    assert sorted(run.iterdir()) == before and not Record(run).manifest.external

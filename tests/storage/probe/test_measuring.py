@@ -9,12 +9,13 @@ import pytest
 
 from stallmark.analysis.probe.experiment import read_probe, summarise_probes
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 from stallmark.storage.probe import PATTERNS, Asked, ProbeFile, can_probe, measure, own_file, short
 from stallmark.storage.probe.probe_file import LEAST_BYTES
-from stallmark.storage.probe.recording import record_probe
+from stallmark.storage.probe.recording import ProbePlace, record_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)
@@ -124,9 +125,9 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
     def fail(number, step):
         monkeypatch.setenv("FAIL", "fio: the cable is out")
 
-    described = {"scenario": {"name": "probe"}, "variant": {"name": "array"}}
+    place = ProbePlace("e", 1, Scenario(name="probe"), Variant(name="array"))
     with pytest.raises(StallmarkError, match="cable"):
-        record_probe(fake / "runs" / "01", described, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
+        record_probe(fake / "runs" / "01", place, file, (READ, READ), 1, "2026-11-22T08:00:00", None, fail)
     [record] = find_records([fake / "runs"])
     assert record.is_probe and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]

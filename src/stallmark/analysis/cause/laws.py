@@ -10,27 +10,28 @@ from typing import Any
 
 from stallmark.analysis.cause.summary import Law, LawKind
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.read.counters import Delta
+from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.wait_parts import WaitParts, part_of
-from stallmark.record.devices import device_of
+from stallmark.record.manifest import EmulatedArray, Manifest, Role
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED
 
 
 def laws(
-    manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
+    manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
     """Return those whose sides are both known."""
+    beside = manifest.concurrent_streams
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
     return [
         law
         for law in (
             *found,
-            _readers(io, seen, interval, streams=bool((manifest.get("beside") or {}).get("streams"))),
+            _readers(io, seen, interval, streams=bool(beside and beside.streams)),
             *_devices(manifest, io, interval),
             _cpu(load, io, seen, interval),
         )
@@ -62,32 +63,33 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
     return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed)
 
 
-def _devices(manifest: Mapping[str, Any], io: Io, interval: Interval) -> Iterator[Law]:
+def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
     """Compare the busy time of emulated devices, whose service times are known."""
-    for role, counters in (("data", io.data_device), ("wal", io.wal_device)):
-        model, delta = device_of(manifest, role), over(counters, interval)
-        if "spindles" not in model or delta is None or delta.broken:
+    roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
+    for role, counters in roles:
+        model, delta = manifest.devices.of(role).emulated_in_process, over(counters, interval)
+        if model is None or delta is None or delta.broken:
             continue
-        if any(model.get(part) for part in ("rpm", "cache", "tier")):
+        if model.rpm or model.cache or model.tier:
             continue  # how long an I/O is served depends on where it is, and on what was there before
-        busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model["spindles"]
+        busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model.spindles
         asked = _asked(delta, model)
-        if busy * model["spindles"] < LAW_FLOOR_USERS:
+        if busy * model.spindles < LAW_FLOOR_USERS:
             continue
         gap = asked / busy - 1
         closed = True if abs(gap) <= SERVICE_ACCOUNTED else (None if gap > 0 else False)
         yield _law(LawKind.DEVICE, busy, asked, SERVICE_ACCOUNTED, closed, role=role)
 
 
-def _asked(delta: Delta, model: Mapping[str, Any]) -> float:
+def _asked(delta: Delta, model: EmulatedArray) -> float:
     """Return the busy share of the spindles that the I/Os' number and size ask for."""
     positioning = sum(
-        delta.values.get(count, 0.0) * model.get(time, 0.0)
-        for count, time in (("reads", "read_ms"), ("writes", "write_ms"), ("syncs", "sync_ms"))
+        delta.values.get(count, 0.0) * (each_ms or 0.0)
+        for count, each_ms in (("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms))
     )
     moved = delta.values.get("read_bytes", 0.0) + delta.values.get("write_bytes", 0.0)
-    transfer_ms = moved / model["mb_per_s"] / 1000 if model.get("mb_per_s") else 0.0
-    return float((positioning + transfer_ms) / 1000 / delta.seconds / model["spindles"])
+    transfer_ms = moved / model.mb_per_s / 1000 if model.mb_per_s else 0.0
+    return float((positioning + transfer_ms) / 1000 / delta.seconds / model.spindles)
 
 
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:

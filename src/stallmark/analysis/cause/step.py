@@ -1,8 +1,6 @@
 """Put together everything that one step tells about causes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from stallmark.analysis.cause.associations import associations
 from stallmark.analysis.cause.budget import make_budget, relative_spread
@@ -15,21 +13,22 @@ from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.summary import StepSummary
+from stallmark.record.manifest import Manifest
 
 
 def with_cause(
-    step: StepSummary, manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval
+    step: StepSummary, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
 ) -> StepSummary:
     """Return the step with its `cause`; as it is where it ran queries, which are compared by themselves."""
-    if manifest.get("queries"):
+    if manifest.queries:
         return step
     return replace(step, cause=_step_cause(step, manifest, load, io, waits, interval))
 
 
 def _step_cause(
-    step: StepSummary, manifest: Mapping[str, Any], load: Load, io: Io, waits: WaitParts | None, interval: Interval
+    step: StepSummary, manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval
 ) -> StepCause:
-    arrivals = manifest["steps"][interval.index].get("arrivals") or "closed"
+    arrivals = manifest.steps[interval.index].arrivals
     budget = make_budget(load, io, waits, interval)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
     notes = []
@@ -68,7 +67,7 @@ def _cycle_ms(load: Load, interval: Interval) -> float | None:
 
 def _demands(
     step: StepSummary,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     load: Load,
     io: Io,
     waits: WaitParts | None,
@@ -110,10 +109,10 @@ def _demands(
     )
 
 
-def _cores(manifest: Mapping[str, Any], io: Io, interval: Interval) -> int | None:
+def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     """Return those of the server's machine: all cores' time is so many seconds per second; else as the server tells."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
-    told = ((manifest.get("server") or {}).get("settings") or {}).get("server schedulers") or ""
-    return int(told) if str(told).isdigit() else None
+    told = manifest.server.settings.get("server schedulers", "")
+    return int(told) if told.isdigit() else None

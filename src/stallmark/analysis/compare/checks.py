@@ -81,8 +81,8 @@ def _driver(steps: Sequence[StepSummary]) -> Check:
 
 
 def _consistency(runs: Sequence[RunSummary]) -> Check:
-    judged = [run for run in runs if any(one.get("holds") is not None for one in run.conditions)]
-    broken = [name_of(run) for run in judged if any(one.get("holds") is False for one in run.conditions)]
+    judged = [run for run in runs if any(one.holds is not None for one in run.conditions)]
+    broken = [name_of(run) for run in judged if any(one.holds is False for one in run.conditions)]
     reason = invalid(ReasonKind.DATA_WRONG, runs=broken) if broken else None
     passed = not broken if judged else None
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))
@@ -101,9 +101,9 @@ def _clocks(runs: Sequence[RunSummary]) -> Check:
     back = []
     for name in dict.fromkeys(map(experiment, runs)):
         numbered = sorted(
-            (run.manifest["sequence"], run.started, name_of(run))
+            (run.manifest.sequence, run.started, name_of(run))
             for run in runs
-            if experiment(run) == name and run.manifest.get("sequence")
+            if experiment(run) == name and run.manifest.sequence
         )
         back += [later[2] for earlier, later in pairwise(numbered) if later[1] < earlier[1]]
     reason = invalid(ReasonKind.CLOCK_WENT_BACK, runs=back) if back else None
@@ -114,7 +114,7 @@ def _growth(a: Side, b: Side) -> Check:
     """Check the growth of the database within runs, and between the sizes that runs began with."""
     runs = (*a.runs, *b.runs)
     within = max((abs(run.growth_share) for run in runs if run.growth_share is not None), default=None)
-    sizes = [size for run in runs if (size := (run.manifest.get("database") or {}).get("bytes_before"))]  # 0: not known
+    sizes = [size for run in runs if (size := run.manifest.database.bytes_before)]  # 0: not known
     between = max(sizes) / min(sizes) - 1 if sizes else None
     worst = max((value for value in (within, between) if value is not None), default=None)
     grown = worst is not None and worst > GROWTH

@@ -54,7 +54,7 @@ def metric(key: str) -> Metric:
 
 def declared(run: RunSummary) -> str:
     """Return the key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
-    return (run.manifest.get("scenario") or {}).get("primary") or METRICS[0].key
+    return run.manifest.scenario.primary or METRICS[0].key
 
 
 def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:

@@ -54,7 +54,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     what = declared_metric(whole)
     values: list[list[list[float]]] = []
     # A and A′ apart: what changed between them is drift, which no further run makes smaller.
-    for same in group(whole, lambda run: (experiment(run), variant(run), bool(run.manifest.get("again")))):
+    for same in group(whole, lambda run: (experiment(run), variant(run), run.manifest.again)):
         sound = [step for run in same for step in run.steps if _sound(step)]
         values.append(
             [
@@ -71,7 +71,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     spread, df = found
     low, high = statistics.spread_interval(spread, df)
     needed = [statistics.runs_needed(difference, one) for one in (spread, low, high)]
-    ends = [planned[-1].get("end_s") for run in whole if (planned := run.manifest.get("steps"))]
+    ends = [planned[-1].end_s for run in whole if (planned := run.manifest.steps)]
     lengths = [end for end in ends if end is not None]
     return RunsPlan(
         primary=what.title,

@@ -4,11 +4,12 @@ By intent differs what a variant declares (its buffer pool, its devices), and wh
 compared. Everything else that decides a figure must be the same.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, info, invalid
-from stallmark.record.devices import array_in_words, data_device_name, device_of
+from stallmark.record.devices import array_in_words, data_device_name
+from stallmark.record.manifest import Manifest, Step
 from stallmark.stats.thresholds import POOL_REACHED
 
 PLACEMENT = ("file ", "volume ", "tablespace ")
@@ -57,87 +58,84 @@ class DifferenceKind(Kind):
     POOL = "other_buffer_pool"
 
 
-def by_intent(manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def by_intent(manifest: Manifest) -> Iterator[Finding]:
     """Yield what may tell this run's variant from others: its buffer pool, its array, the devices of data and log."""
-    if reached := (manifest.get("memory") or {}).get("reached_bytes"):
+    data, log = manifest.devices.data, manifest.devices.wal
+    if reached := manifest.memory.reached_bytes:
         yield info(IntentKind.POOL, reached_bytes=reached)
-    if device_of(manifest, "data"):
+    if data:
         yield info(IntentKind.DATA_DEVICE, device=data_device_name(manifest))
     for one in array_in_words(manifest):
         yield info(IntentKind.ARRAY, described=one)
-    if (log := device_of(manifest, "wal")) and log != device_of(manifest, "data"):
+    if log and log != data:
+        array = log.emulated_in_process
         yield info(
             IntentKind.LOG_DEVICE,
-            device=" ".join(str(log[part]) for part in ("name", "model") if log.get(part)) or None,
-            emulated={part: log.get(part) for part in ("spindles", "rpm", "write_ms")} if "spindles" in log else None,
+            device=" ".join(part for part in (log.name, log.model) if part) or None,
+            emulated=array and {"spindles": array.spindles, "rpm": array.rpm, "write_ms": array.write_ms},
         )
 
 
-def one_pool(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+def one_pool(a: Manifest, b: Manifest) -> bool:
     """Tell whether the two were to have the same buffer pool: declared alike, or not at all."""
     return bool(_declared_pool(a) == _declared_pool(b))
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Finding]:
+def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
     """Yield what differs though neither variant declares it, the most important first."""
-    for kind, *path in _SAME:
-        left, right = _get(a, *path), _get(b, *path)
-        if kind == DifferenceKind.LOAD_MACHINES:
-            left, right = len(left or [0]), len(right or [0])  # how many, not which
-        # What an older record does not say is not held against it.
+    for kind, of in _SAME.items():
+        left, right = of(a), of(b)
+        # What a record does not say is not held against it.
         if left != right and left is not None and right is not None:
             yield invalid(kind, a=left, b=right)
-    yield from _steps(a.get("steps") or [], b.get("steps") or [])
+    yield from _steps(a.steps, b.steps)
     pool = one_pool(a, b)
-    yield from _settings(_get(a, "server", "settings") or {}, _get(b, "server", "settings") or {}, pool)
-    left, right = _get(a, "memory", "reached_bytes"), _get(b, "memory", "reached_bytes")
+    yield from _settings(a.server.settings, b.server.settings, pool)
+    left, right = a.memory.reached_bytes, b.memory.reached_bytes
     if pool and left and right and abs(right / left - 1) > POOL_REACHED:
         yield invalid(DifferenceKind.POOL, a=left, b=right)
 
 
-_SAME = (
-    (DifferenceKind.WORKLOAD, "workload", "name"),
-    (DifferenceKind.WORKLOAD_VERSION, "workload", "version"),
-    (DifferenceKind.SCALE, "workload", "scale"),
-    (DifferenceKind.SEED, "workload", "seed"),
-    (DifferenceKind.MIX, "scenario", "workload", "mix"),
-    (DifferenceKind.LOCALITY, "scenario", "workload", "locality"),
-    (DifferenceKind.SERVER, "server", "product"),
-    (DifferenceKind.SERVER_VERSION, "server", "version"),
-    (DifferenceKind.DESIGN, "scenario", "database"),
-    (DifferenceKind.LOAD_MACHINES, "load_machines"),
-    (DifferenceKind.CACHE_START, "cache_start"),
-    (DifferenceKind.RESET, "reset"),
-    (DifferenceKind.OBSERVATION, "scenario", "observe"),
-    (DifferenceKind.CPU, "machine", "cpu"),
-    (DifferenceKind.CORES, "machine", "cores"),
-    (DifferenceKind.MEMORY, "machine", "memory_bytes"),
-)
+_SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
+    DifferenceKind.WORKLOAD: lambda one: one.workload.name or None,
+    DifferenceKind.WORKLOAD_VERSION: lambda one: one.workload.version,
+    DifferenceKind.SCALE: lambda one: one.workload.scale or None,
+    DifferenceKind.SEED: lambda one: one.workload.seed,
+    DifferenceKind.MIX: lambda one: one.workload.mix,
+    DifferenceKind.LOCALITY: lambda one: one.workload.locality,
+    DifferenceKind.SERVER: lambda one: one.server.product or None,
+    DifferenceKind.SERVER_VERSION: lambda one: one.server.version or None,
+    DifferenceKind.DESIGN: lambda one: one.scenario.database,
+    DifferenceKind.LOAD_MACHINES: lambda one: len(one.load_machines) or 1,
+    DifferenceKind.CACHE_START: lambda one: one.cache_start,
+    DifferenceKind.RESET: lambda one: one.reset,
+    DifferenceKind.OBSERVATION: lambda one: one.scenario.observe,
+    DifferenceKind.CPU: lambda one: one.machine.cpu,
+    DifferenceKind.CORES: lambda one: one.machine.cores,
+    DifferenceKind.MEMORY: lambda one: one.machine.memory_bytes,
+}
 
 
-def _steps(a: list[Mapping[str, Any]], b: list[Mapping[str, Any]]) -> Iterator[Finding]:
+def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:
     """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who pairs
     them."""
     for left in a:
         for right in b:
-            if (left.get("name"), left.get("users")) != (right.get("name"), right.get("users")):
+            if (left.name, left.users) != (right.name, right.users):
                 continue
-            for kind, key in (
-                (DifferenceKind.ARRIVALS, "arrivals"),
-                (DifferenceKind.RATE, "rate"),
-                (DifferenceKind.THINK_TIME, "think_ms"),
+            for kind, one, other in (
+                (DifferenceKind.ARRIVALS, left.arrivals, right.arrivals),
+                (DifferenceKind.RATE, left.rate, right.rate),
+                (DifferenceKind.THINK_TIME, left.think_ms, right.think_ms),
+                (DifferenceKind.MEASURED, _measured_s(left), _measured_s(right)),
             ):
-                if left.get(key) != right.get(key):
-                    yield invalid(kind, a=left.get(key), b=right.get(key))
-            lengths = _measured_s(left), _measured_s(right)
-            if None not in lengths and lengths[0] != lengths[1]:
-                yield invalid(DifferenceKind.MEASURED, a=lengths[0], b=lengths[1])
+                if one != other:
+                    yield invalid(kind, a=one, b=other)
 
 
-def _measured_s(step: Mapping[str, Any]) -> float | None:
+def _measured_s(step: Step) -> float:
     """Return the planned time to the millisecond: a run that waited for a steady state is measured later, as long."""
-    begin, end = step.get("measure_s"), step.get("end_s")
-    return None if begin is None or end is None else round(end - begin, 3)
+    return round(step.end_s - step.measure_s, 3)
 
 
 def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterator[Finding]:
@@ -150,14 +148,5 @@ def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterato
             yield invalid(DifferenceKind.SETTING, name=name, a=a.get(name), b=b.get(name))
 
 
-def _declared_pool(manifest: Mapping[str, Any]) -> Any:
-    return _get(manifest, "variant", "buffer_pool") or _get(manifest, "scenario", "buffer_pool")
-
-
-def _get(manifest: Mapping[str, Any], *path: str) -> Any:
-    value: Any = manifest
-    for name in path:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(name)
-    return value
+def _declared_pool(manifest: Manifest) -> Any:
+    return manifest.variant.buffer_pool or manifest.scenario.buffer_pool

@@ -145,7 +145,7 @@ def came_back(a: Side, b: Side) -> Side | None:
 
 def pair_up(a: Side, b: Side) -> Pairing:
     """Pair the runs of one repeat of one experiment; where those are too few, leave all unpaired."""
-    in_blocks = any((run.manifest.get("scenario") or {}).get("order") == "blocks" for run in a.runs + b.runs)
+    in_blocks = any(run.manifest.scenario.order == "blocks" for run in a.runs + b.runs)
     left, right = _by_repeat(a), _by_repeat(b)
     common = [key for key in left if key in right]
     whole = len(common) == len(a.runs) == len(b.runs)
@@ -158,7 +158,7 @@ def pair_up(a: Side, b: Side) -> Pairing:
 
 
 def variant(run: RunSummary) -> str:
-    return (run.manifest.get("variant") or {}).get("name") or run.folder
+    return run.manifest.variant.name or run.folder
 
 
 def name_of(run: RunSummary) -> str:
@@ -167,7 +167,7 @@ def name_of(run: RunSummary) -> str:
 
 
 def experiment(run: RunSummary) -> str:
-    return run.manifest.get("experiment") or ""
+    return run.manifest.experiment
 
 
 def _again(side: Side, among: Sequence[Side]) -> list[RunSummary]:
@@ -182,7 +182,7 @@ def _again(side: Side, among: Sequence[Side]) -> list[RunSummary]:
 
 
 def _declared_again(side: Side) -> list[RunSummary]:
-    return [run for run in side.runs if run.manifest.get("again")]
+    return [run for run in side.runs if run.manifest.again]
 
 
 def _apart(a: Side, b: Side) -> bool:
@@ -191,7 +191,7 @@ def _apart(a: Side, b: Side) -> bool:
 
 
 def _by_repeat(side: Side) -> dict[tuple[str, int], RunSummary]:
-    return {(experiment(run), run.manifest.get("repeat") or 1): run for run in side.runs}
+    return {(experiment(run), run.manifest.repeat): run for run in side.runs}
 
 
 def _switches(a: Side, b: Side) -> int:

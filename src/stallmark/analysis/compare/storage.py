@@ -78,8 +78,8 @@ def warming_up(runs: Sequence[RunSummary]) -> bool:
 
 def probes_of(run: RunSummary) -> dict[str, ProbeResult]:
     """Return the probes made around a run, by "before" and "after"."""
-    recorded = run.manifest.get("probe") or {}
-    return {when: ProbeResult.from_json(one) for when, one in recorded.items() if one}
+    made = run.manifest.probes
+    return {when: one for when, one in (("before", made.before), ("after", made.after)) if one}
 
 
 def mixed_up(run: RunSummary) -> Finding | None:

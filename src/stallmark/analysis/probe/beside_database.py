@@ -1,15 +1,15 @@
 """What a database achieved of its storage: its reads beside those of a raw probe with as many outstanding."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
-from typing import Any
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.reach import hidden
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import dram_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 
 
@@ -53,13 +53,13 @@ def achieved_of(io: IoSummary | None) -> Achieved | None:
     return Achieved(io.reads / io.seconds, io.read_bytes / io.seconds / 1e6, io.read_ms, io.read_bytes / io.reads)
 
 
-def against_probe(manifest: Mapping[str, Any], io: IoSummary | None) -> Beside | None:
+def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
     """Set a step's reads beside what raw storage gave before its run; None where nothing was probed or read."""
-    probed, achieved = (manifest.get("probe") or {}).get("before"), achieved_of(io)
+    probed, achieved = manifest.probes.before, achieved_of(io)
     if not probed or achieved is None:
         return None
     emulated = is_data_emulated(manifest)
-    return beside(ProbeResult.from_json(probed), achieved, emulated=emulated, dram_bytes=dram_of(manifest))
+    return beside(probed, achieved, emulated=emulated, dram_bytes=dram_of(manifest))
 
 
 def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> Beside:

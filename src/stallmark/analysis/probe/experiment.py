@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.analysis.probe.saturation import Saturation, overall, saturations
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import PROBE_SMALL_BYTES
@@ -20,7 +20,7 @@ class ProbeRun:
 
     folder: str
     variant: str
-    manifest: dict[str, Any]
+    manifest: Manifest
     incomplete_because: str | None
     result: ProbeResult
     saturations: list[Saturation]
@@ -46,20 +46,19 @@ class ProbeExperiment:
 
 
 def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
-    """Raises StallmarkError when a record is damaged, or is none of a probe."""
+    """Raises StallmarkError when a record is none of a probe."""
     if others := [record for record in records if not record.is_probe]:
         raise StallmarkError(
             f"{others[0].folder} is a run on a database, and others are probes of raw storage: make a report of each "
             "by itself."
         )
     runs = _told_apart([_read_run(record) for record in records])
-    scenario = records[0].manifest.get("scenario") or {}
+    scenario = records[0].manifest.scenario
     places = list(dict.fromkeys(run.result.place for run in runs))
     return ProbeExperiment(
-        scenario=scenario.get("name") or "probe",
-        title=scenario.get("title") or f"Raw storage of {', '.join(places)}",
-        answers=scenario.get("answers")
-        or "What does this storage give without a database, and where does it saturate?",
+        scenario=scenario.name or "probe",
+        title=scenario.title or f"Raw storage of {', '.join(places)}",
+        answers=scenario.answers or "What does this storage give without a database, and where does it saturate?",
         emulated=any(run.result.emulated for run in runs),
         runs=runs,
         findings=list(_findings(runs)),
@@ -68,7 +67,6 @@ def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
 
 
 def read_probe(record: Record) -> ProbeResult:
-    """Raises StallmarkError when the record is damaged."""
     histograms, windows = defaultdict(list), defaultdict(list)
     for row in record.table("probe_histogram").to_pylist():
         histograms[row["pattern"], row["outstanding"]].append((row["ms"], row["ios"]))
@@ -80,10 +78,8 @@ def read_probe(record: Record) -> ProbeResult:
         pattern = Pattern(row["pattern"], row["operation"], row["order"], row["block_bytes"])
         figures = (row["seconds"], row["ios"], row["bytes"], row["mean_ms"])
         steps.append(ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key])))
-    try:
-        return ProbeResult(**record.manifest["probe"], steps=tuple(steps))
-    except (KeyError, TypeError) as error:
-        raise StallmarkError(f"{record.folder}/manifest.json is damaged ({error}): probe again.") from None
+    assert record.manifest.probe  # as of every probe
+    return replace(record.manifest.probe, steps=tuple(steps))
 
 
 def _read_run(record: Record) -> ProbeRun:
@@ -98,8 +94,8 @@ def _read_run(record: Record) -> ProbeRun:
     )
 
 
-def _name(manifest: dict[str, Any], found: ProbeResult) -> str:
-    return (manifest.get("variant") or {}).get("name") or found.place
+def _name(manifest: Manifest, found: ProbeResult) -> str:
+    return manifest.variant.name or found.place
 
 
 def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:

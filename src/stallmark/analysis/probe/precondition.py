@@ -1,7 +1,6 @@
 """Were writes steady at the end of preconditioning?"""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,3 @@ def steady(rounds_ms: Sequence[float]) -> bool:
     slope = np.polyfit(np.arange(len(last)), last, 1)[0]
     spread, rise = np.ptp(last), abs(slope) * (len(last) - 1)
     return bool(spread <= STEADY_ROUNDS_RANGE * last.mean() and rise <= STEADY_ROUNDS_SLOPE * last.mean())
-
-
-def preconditioned(size_bytes: int, round_s: float, rounds_ms: Sequence[float]) -> dict[str, Any]:
-    """Return what was done and measured, for the manifest."""
-    return {"size_bytes": size_bytes, "round_s": round_s, "rounds_ms": list(rounds_ms), "steady": steady(rounds_ms)}

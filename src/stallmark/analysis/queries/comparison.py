@@ -51,7 +51,7 @@ def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[
                 name=name,
                 emulated=emulated,
                 device=device,
-                buffer_pool_bytes=(same[0].manifest.get("memory") or {}).get("reached_bytes"),
+                buffer_pool_bytes=same[0].manifest.memory.reached_bytes,
                 runs=len(same),
                 power=_lowest([one.power for one in figures]),
                 throughput=_lowest([one.throughput for one in figures]),

@@ -8,25 +8,27 @@ from typing import Any
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.queries import figures as query_figures
 from stallmark.analysis.queries.summary import REFRESH, Execution, QueryFigures, QueryKind, QueryRunSummary
+from stallmark.record.manifest import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES
 
 
 def read_queries(record: Record) -> QueryRunSummary | None:
     """Return the run; None for one of another kind."""
-    asked = record.manifest.get("queries")
-    if not asked:
+    manifest = record.manifest
+    asked = manifest.queries
+    if asked is None:
         return None
     executions = executions_of(record)
-    phases = {step["phase"]: step["end_s"] - step["measure_s"] for step in record.manifest.get("steps") or []}
-    factor = float(((record.manifest.get("workload") or {}).get("scale") or {}).get("factor") or 1)
+    phases = {step.phase: step.end_s - step.measure_s for step in manifest.steps if step.phase}
+    factor = float(manifest.workload.scale.get("factor") or 1)
     gaps = _gaps_ms(executions)
     return QueryRunSummary(
-        run=asked["run"],
+        run=asked.run,
         factor=factor,
-        streams=asked.get("streams"),
-        refresh=bool(asked.get("refresh")),
-        timeout_s=asked.get("timeout_s"),
+        streams=asked.streams,
+        refresh=asked.refresh,
+        timeout_s=asked.timeout_s,
         phases=phases,
         executions=executions,
         figures=figures(factor, asked, phases, executions),
@@ -41,10 +43,10 @@ def executions_of(record: Record) -> list[Execution]:
 
 
 def figures(
-    factor: float, asked: Mapping[str, Any], phases: Mapping[str, float], executions: Sequence[Execution]
+    factor: float, asked: Queries, phases: Mapping[str, float], executions: Sequence[Execution]
 ) -> QueryFigures:
     """Return the figures that a run of this kind has; one that it lacks with the reason."""
-    wanted = asked.get("phases") or [asked["run"]]
+    wanted = asked.phases or (asked.run,)
     power, power_lacks = None, None
     if "power" in wanted:
         done = [one for one in executions if one.phase == "power"]
@@ -57,7 +59,7 @@ def figures(
         done = [one for one in executions if one.phase == "throughput"]
         throughput_lacks = _lacks("throughput", phases, done)
         if not throughput_lacks:
-            throughput = query_figures.throughput(factor, asked["streams"], phases["throughput"])
+            throughput = query_figures.throughput(factor, asked.streams or 1, phases["throughput"])
     both = power is not None and throughput is not None
     return QueryFigures(
         power=power,

@@ -6,9 +6,9 @@ more than the bytes that were moved, and no more than the database. What fits in
 disks, and what fits into flash shows that flash is fast, which nobody had doubted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import ACTIVE_COUNTED, WARMING, WARMING_ERRORS
 
@@ -29,7 +30,7 @@ def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
     extent = gauges.get("extent_bytes")
     run, minute = (_counted(gauges.get(name), extent) for name in _ACTIVE)
     counted = None if run is None else int(run.max())
-    database = (manifest.get("database") or {}).get("bytes_before")
+    database = manifest.database.bytes_before
     flash = sum(one.size_bytes for one in flash_of(manifest)) or None
     found = ActiveSet(
         counted_bytes=counted,
@@ -142,7 +143,7 @@ def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
     if not totals:
         return None
     moved = np.interp(ends, io.data.t, np.sum(totals, axis=0))
-    database = (record.manifest.get("database") or {}).get("bytes_before")
+    database = record.manifest.database.bytes_before
     return np.minimum(moved, database) if database else moved
 
 
@@ -156,7 +157,7 @@ def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
     return min(bounds, default=None)
 
 
-def _warnings(found: ActiveSet, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
     """Yield the worse of the two, that it fits into DRAM, without the other."""
     if not (active := found.known_bytes):
         return

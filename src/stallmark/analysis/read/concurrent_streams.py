@@ -15,12 +15,12 @@ from stallmark.record.reader import Record
 def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) -> list[StepSummary]:
     """The steps of a run, with what its streams did beside its users. Then nobody can tell whose the physical reads of
     the data files were, and none are given per transaction."""
-    asked = record.manifest.get("beside") or {}
-    if not (streams := asked.get("streams")):
+    asked = record.manifest.concurrent_streams
+    if asked is None or not asked.streams:
         return [step for step, _ in steps]
     executions = executions_of(record)
     return [
-        replace(step, reads_per_transaction=None, beside=_within(interval, streams, executions))
+        replace(step, reads_per_transaction=None, beside=_within(interval, asked.streams, executions))
         for step, interval in steps
     ]
 

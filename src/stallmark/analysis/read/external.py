@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ForeignCounter, ForeignSummary
+from stallmark.record.manifest import External
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
 
@@ -37,31 +37,30 @@ _GAP = 1.5  # intervals: what lies further apart had samples missing between
 
 def read_foreign(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ForeignSummary]:
     """What was attached to a run, in the order it was. `tps` are commits per second since the run started."""
-    attached = record.manifest.get("foreign") or {}
     return [
-        _summarise(entry, _counters(record.table(f"foreign_{slug}")), tps, intervals)
-        for slug, entry in attached.items()
+        _summarise(entry, _counters(record.table(f"external_{slug}")), tps, intervals)
+        for slug, entry in record.manifest.external.items()
     ]
 
 
 def _summarise(
-    entry: dict[str, Any], counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
+    entry: External, counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
 ) -> ForeignSummary:
     chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
     drawn = {part for _, one in chosen for part in (one.summed or (one.counter,))}
-    every = float(entry["interval_s"])
+    every = entry.interval_s
     return ForeignSummary(
-        name=entry["name"],
-        file=entry["file"],
-        format=entry["format"],
-        time_zone=entry["time_zone"],
-        offset_s=float(entry["offset_s"]),
-        span=(entry["span"][0], entry["span"][1]),
-        samples=int(entry["samples"]),
+        name=entry.name,
+        file=entry.file,
+        format=entry.format,
+        time_zone=entry.time_zone,
+        offset_s=entry.offset_s,
+        span=entry.span,
+        samples=entry.samples,
         interval_s=every,
         counters=[_summarise_counter(kind, one, every, tps, intervals) for kind, one in chosen],
         others=list(dict.fromkeys(c.counter for c in counters if c.counter not in drawn)),
-        notes=list(entry.get("notes") or []),
+        notes=list(entry.notes),
         hint=_hint(entry, [one for _, one in chosen], tps, intervals),
     )
 
@@ -122,11 +121,9 @@ def _mean(counter: Sampled, every: float, intervals: Sequence[Interval]) -> floa
     return float(counter.values[inside].mean()) if inside.any() else None
 
 
-def _hint(
-    entry: dict[str, Any], chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
-) -> Finding | None:
+def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]) -> Finding | None:
     """Return the offset at which a counter's changes agree with TPS clearly better than as it is."""
-    every = float(entry["interval_s"])
+    every = entry.interval_s
     best: tuple[float, int, Correlation, Correlation | None, str] | None = None
     for one in chosen:
         now = correlate(one, every, tps, intervals)
@@ -141,10 +138,10 @@ def _hint(
     _, lag, found, now, label = best
     return caution(
         ReadKind.CLOCK_OFFSET,
-        name=entry["name"],
+        name=entry.name,
         counter=label,
         lag_s=lag,
-        offset_s=float(entry["offset_s"]) + lag,
+        offset_s=entry.offset_s + lag,
         r=found.r,
         r_now=now.r if now else None,
         n=found.n,

@@ -5,13 +5,12 @@ seconds inside [measure_s, end_s). Everything else (counters, CPU) is taken over
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from stallmark.analysis.finding import Finding
+from stallmark.record.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Interval:
     index: int
     begin: int
     end: int
-    planned_s: float | None
+    planned_s: float
     cut: bool
     cycles: Cycles | None = None  # None where the server's checkpoints are not known
 
@@ -48,21 +47,16 @@ class Interval:
         return per_second[self.begin : self.end]
 
 
-def measured_intervals(manifest: Mapping[str, Any], recorded: int, cut: bool) -> list[Interval]:
+def measured_intervals(manifest: Manifest, recorded: int, cut: bool) -> list[Interval]:
     """The intervals of the steps that were reached. A step without one whole measured second is left out.
 
     `recorded` is the number of whole seconds there are, `cut` whether the run ended early.
     """
     intervals = []
-    for index, step in enumerate(manifest.get("steps") or []):
-        if step.get("measure_s") is None:
-            continue
-        begin = math.ceil(step["measure_s"])
-        planned = step.get("end_s")
-        whole = math.floor(planned) if planned is not None else recorded
+    for index, step in enumerate(manifest.steps):
+        begin, whole = math.ceil(step.measure_s), math.floor(step.end_s)
         # A complete run in which nothing happened at the end still lasted: silence is a measurement.
         end = min(whole, recorded) if cut else whole
         if end > begin:
-            planned_s = None if planned is None else planned - step["measure_s"]
-            intervals.append(Interval(index, begin, end, planned_s, cut and (planned is None or end < whole)))
+            intervals.append(Interval(index, begin, end, step.end_s - step.measure_s, cut and end < whole))
     return intervals

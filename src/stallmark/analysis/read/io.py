@@ -71,7 +71,7 @@ class Io:
 
 
 def read_io(record: Record) -> Io:
-    delay = REPORT_DELAY_S.get((record.manifest.get("server") or {}).get("product") or "", 0.0)
+    delay = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
     server = read_counters(record, "server_io", _SERVER, group="kind", delay_s=delay)
     wal, wal_names = server.get("wal"), SERVER
     if wal is None or "writes" not in wal.totals:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from stallmark.record.manifest import Counted, Manifest, Transaction, Unheard
 
 
 @dataclass(frozen=True)
@@ -11,7 +12,7 @@ class TransactionType:
     of that one."""
 
     name: str
-    cards: int
+    cards: int | float
     source: str
     limit_s: float | None
     follows: str | None = None
@@ -20,14 +21,13 @@ class TransactionType:
 
 @dataclass(frozen=True)
 class Workload:
-    """As the manifest has it; empty in records from before it said so."""
+    """As the manifest has it."""
 
     kinds: tuple[TransactionType, ...] = ()
     primary: str | None = None
     nominal_rate: float | None = None
-    counted: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
-    unheard: Mapping[str, int] = field(default_factory=dict)
-    """Of how many it is not known how they ended, by why: see `drive.Drive.unheard`."""
+    counted: Mapping[str, Counted] = field(default_factory=dict)
+    unheard: Unheard = field(default_factory=Unheard)
 
     def of_users(self) -> list[TransactionType]:
         """What the deck holds."""
@@ -51,24 +51,19 @@ class Workload:
         return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
-def read_workload(manifest: Mapping[str, Any]) -> Workload:
-    declared = manifest.get("workload") or {}
-    return Workload(
-        tuple(_kind(one) for one in declared.get("transactions") or []),
-        declared.get("primary"),
-        declared.get("nominal_rate"),
-        declared.get("counted") or {},
-        manifest.get("unheard") or {},
-    )
+def read_workload(manifest: Manifest) -> Workload:
+    declared = manifest.workload
+    kinds = tuple(_kind(one) for one in declared.transactions)
+    return Workload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
 
 
-def _kind(declared: Mapping[str, Any]) -> TransactionType:
-    follows = declared.get("follows") or {}
+def _kind(declared: Transaction) -> TransactionType:
+    follows = declared.follows
     return TransactionType(
-        declared["name"],
-        declared.get("cards") or 0,
-        declared.get("source") or "users",
-        declared.get("limit_s"),
-        follows.get("transaction"),
-        follows.get("each") or 0.0,
+        declared.name,
+        declared.cards,
+        declared.source,
+        declared.limit_s,
+        follows.transaction if follows else None,
+        follows.each if follows else 0.0,
     )

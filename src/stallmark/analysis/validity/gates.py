@@ -7,13 +7,13 @@ to take longer than a limit is what a slow variant is found to do, and it can st
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
+from stallmark.record.manifest import Condition, Counted, Unheard
 from stallmark.stats.thresholds import (
     ABORTED,
     CHANCE,
@@ -34,7 +34,7 @@ def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, flo
     allowed.
     """
     kinds = workload.of_users()
-    total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(kind.cards for kind in kinds)
+    total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(int(kind.cards) for kind in kinds)
     if len(kinds) < 2 or not total:
         return None
     all_under_way = sum(under_way.get(kind.name, 0.0) for kind in kinds)
@@ -194,12 +194,12 @@ def lag(late: Lateness | None) -> Gate | None:
     )
 
 
-def conditions(checked: Sequence[Mapping[str, Any]]) -> Gate | None:
+def conditions(checked: Sequence[Condition]) -> Gate | None:
     """The consistency of the data after the run; those that were left out do not count."""
-    judged = [one for one in checked if one.get("holds") is not None]
+    judged = [one for one in checked if one.holds is not None]
     if not judged:
         return None
-    broken = [one["name"] for one in judged if not one["holds"]]
+    broken = [one.name for one in judged if not one.holds]
     return Gate(
         GateKind.CONSISTENCY,
         value=float(len(broken)),
@@ -211,19 +211,15 @@ def conditions(checked: Sequence[Mapping[str, Any]]) -> Gate | None:
 
 
 def completed(
-    counted: Mapping[str, Mapping[str, int | None]],
-    committed: Mapping[str, int],
-    unknown: Mapping[str, int],
-    unheard: Mapping[str, int],
+    counted: Mapping[str, Counted], committed: Mapping[str, int], unknown: Mapping[str, int], unheard: Unheard
 ) -> Gate | None:
     """What the database counts of a transaction against what the driver saw committed over the whole run, where some
     may have an unknown outcome: the connection was lost while they were being committed, or they did not end
     ("unfinished" of `unheard`). Not judged where "silent" executors were killed before their last report."""
     for name, numbers in counted.items():
-        before, after = numbers.get("before"), numbers.get("after")
-        seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.get("unfinished", 0)
-        silent = unheard.get("silent", 0)
-        found = None if before is None or after is None else after - before
+        seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
+        silent = unheard.silent
+        found = None if numbers.after is None else numbers.after - numbers.before
         judged = found is not None and not silent
         return Gate(
             GateKind.COMPLETED,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
+from stallmark.record.manifest import Condition
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Validity:
     load: Load
     errors: Errors
     deferred: DeferredQueue
-    conditions: Sequence[Mapping[str, Any]]
+    conditions: Sequence[Condition]
 
     def judge(
         self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None

@@ -4,14 +4,14 @@ Judged on the percentile where the server kept a histogram of single reads, else
 does not meet it, but one within it does not show that 95 % of the reads are, so that outcome is "mean only".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.validity.kinds import ServiceLevelKind
+from stallmark.record.manifest import ServiceLevelObjective
 
 
 class Outcome(StrEnum):
@@ -63,27 +63,28 @@ class ServiceLevel:
     finding: Finding
 
 
-def declared(name: str | None, read_ms: float | None, percentile: str) -> dict[str, Any]:
+def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
     """A service level as the manifest has it: a ready-made one by its name, or a limit of one's own."""
     limit = READY_MADE[name] if name else Limit(read_ms or 0.0)
-    return {"name": name or "read", "read_ms": limit.read_ms, "ideal_ms": limit.ideal_ms, "percentile": percentile}
+    return ServiceLevelObjective(
+        name=name or "read", read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile
+    )
 
 
 def judge_reads(
-    manifest: Mapping[str, Any], histograms: Sequence[IoLatencySummary], data: IoSummary | None
+    asked: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
 ) -> ServiceLevel | None:
     """None where the scenario sets no service level."""
-    asked = manifest.get("slo")
-    if not asked:
+    if asked is None:
         return None
-    percentile, limit, ideal = asked["percentile"], float(asked["read_ms"]), asked.get("ideal_ms")
+    percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
     kept = next((one for one in histograms if one.operation == "read"), None)
     figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
     outcome = _outcome(figure, figure_ms, limit)
     of_ideal = Outcome.NOT_KNOWN if ideal is None else _outcome(figure, figure_ms, ideal)
     ideal_met = {Outcome.MET: True, Outcome.NOT_MET: False}.get(of_ideal)
     return ServiceLevel(
-        name=asked["name"],
+        name=asked.name,
         percentile=percentile,
         limit_ms=limit,
         ideal_ms=ideal,

@@ -20,6 +20,7 @@ from stallmark.experiment.opening import counted
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.loaders import ledger, load
+from stallmark.record.manifest import Counted, Unheard
 from stallmark.record.reader import Record, find_records
 from stallmark.report import write_report
 from stallmark.report.in_json import experiment_in_json
@@ -175,7 +176,7 @@ def _execute_alone(bench: Bench) -> str:
     finally:
         alone.close()
     numbers = {
-        name: {"before": before[name], "after": after} for name, after in counted(bench.engine, workload).items()
+        name: Counted(before=before[name], after=after) for name, after in counted(bench.engine, workload).items()
     }
     if numbers:
         said.append(_as_committed(numbers, alone.ended(Outcome.COMMITTED), alone.ended(ErrorClass.UNKNOWN_OUTCOME)))
@@ -199,10 +200,8 @@ def _bring_to_their_limits(engine: Engine, alone: Alone) -> str:
     return "limit orders came to their prices: " + ", ".join(f"{types[each]} {each}" for each in sorted(types))
 
 
-def _as_committed(
-    numbers: Mapping[str, Mapping[str, int | None]], committed: Mapping[str, int], unknown: Mapping[str, int]
-) -> str:
-    gate = gates.completed(numbers, committed, unknown, {})
+def _as_committed(numbers: Mapping[str, Counted], committed: Mapping[str, int], unknown: Mapping[str, int]) -> str:
+    gate = gates.completed(numbers, committed, unknown, Unheard())
     assert gate
     if gate.passed is None:
         raise Off(figure(gate))  # a run that ended early
@@ -219,7 +218,7 @@ def _counted(bench: Bench) -> str:
     for row in bench.record.table("errors").to_pylist():
         if row["error_class"] == ErrorClass.UNKNOWN_OUTCOME:
             unknown[row["transaction"]] += row["attempts"]
-    return _as_committed(bench.record.manifest["workload"]["counted"], committed, unknown)
+    return _as_committed(bench.record.manifest.workload.counted, committed, unknown)
 
 
 def _drive(bench: Bench) -> str:

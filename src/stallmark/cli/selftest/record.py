@@ -14,8 +14,8 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
     for transaction in workload.transactions:
         name = transaction.name
         if transaction is workload.opening:
-            opened = record.manifest["workload"]["opening"]["done"]
-            said = ", ".join(f"{count:,} {what}" for what, count in opened.items())
+            opening = record.manifest.workload.opening
+            said = ", ".join(f"{count:,} {what}" for what, count in (opening.done if opening else {}).items())
             yield Check(f"transaction {name}", "works", said or "executed before the run")
             continue
         mine = done.filter(pc.equal(done["transaction"], name))
@@ -34,14 +34,14 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
 
 
 def collectors(record: Record) -> Iterator[Check]:
-    for name, known in record.manifest["collectors"].items():
+    for name, known in record.manifest.collectors.items():
         what, rows = f"collector {name}", record.table(name).num_rows
-        outages = [note for note in record.manifest["notes"] if note.startswith(f"{known['title']}: nothing measured")]
-        if known["unavailable"]:
-            yield Check(what, "off", known["unavailable"])
+        outages = [note for note in record.manifest.notes if note.startswith(f"{known.title}: nothing measured")]
+        if known.unavailable:
+            yield Check(what, "off", known.unavailable)
         elif outages:
             yield Check(what, "failed", " ".join(outages), FAILED)
         elif not rows:
             yield Check(what, "off", "no rows: nothing of its kind was seen")
         else:
-            yield Check(what, "works", " ".join([f"{rows:,} rows.", known["limited"] or ""]).strip())
+            yield Check(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())

@@ -56,7 +56,7 @@ def known_as(major: int, edition: int) -> int:
 
 
 class CollectorConnection(SharedConnection):
-    """Gives way to everybody else, and waits for no answer longer than ANSWER_WITHIN_S."""
+    """A connection that gives way to all others, and waits for no answer longer than ANSWER_WITHIN_S."""
 
     _cursor: Any = None  # one for all queries: making it costs as much as asking
 
@@ -87,7 +87,7 @@ class CollectorConnection(SharedConnection):
 
 
 class MssqlCollector(Collector):
-    """Stores the rows of its query as they come."""
+    """A collector that stores the rows of its query as they come."""
 
     on_azure: ClassVar[bool] = False
     """Azure SQL Database has the views as well, though it has no query of its own."""
@@ -114,7 +114,7 @@ class MssqlCollector(Collector):
 
     @property
     def permission(self) -> str:
-        """What a login needs for it."""
+        """The permission that a login needs for it."""
         if self.is_azure:
             return "VIEW DATABASE STATE"
         return "VIEW SERVER PERFORMANCE STATE" if self.major >= FINER_PERMISSIONS else "VIEW SERVER STATE"

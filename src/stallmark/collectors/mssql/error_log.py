@@ -1,4 +1,4 @@
-"""Watches the server's error log for what its storage did: such a run gives no verdict.
+"""Watch the server's error log for storage errors: a run that meets one gives no verdict.
 
 A session that meets 823 or 824 gets the error itself. What the server meets on its own (a checkpoint's write, a
 read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
@@ -25,7 +25,7 @@ _MESSAGES = {
 
 
 def storage_error(text: str) -> int | None:
-    """The number of the storage error that a line of the log (in English) tells of."""
+    """Return the number of the storage error in a line of the log (in English); None without one."""
     return next((number for words, number in _MESSAGES.items() if words in text), None)
 
 

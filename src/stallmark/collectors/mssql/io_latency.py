@@ -1,4 +1,4 @@
-"""How long each I/O took: histograms that event sessions of ours keep in the server's memory, on request.
+"""Latency histograms of I/Os, which event sessions of ours keep in the server's memory, on request.
 
 The sessions live from `open` to `close`. What a killed run has left is dropped by the next one that holds the server.
 """
@@ -79,7 +79,7 @@ class IoLatency(MssqlCollector):
 
 
 def drop_left_behind(engine: MssqlEngine) -> None:
-    """What a killed run has left, for whoever holds the server: it costs a little at every I/O.
+    """Drop the sessions that a killed run has left: they cost a little at every I/O.
 
     A login that may not see event sessions, or drop them, has left none: nothing comes of it.
     """
@@ -89,7 +89,7 @@ def drop_left_behind(engine: MssqlEngine) -> None:
 
 
 def drop_sessions(engine: MssqlEngine) -> None:
-    """Those of SESSIONS: one of somebody else's may begin as ours do."""
+    """Drop the sessions in SESSIONS alone: the name of another program's may begin as ours do."""
     present = {name for (name,) in engine.query(_PRESENT)}
     for name in SESSIONS:
         if name in present:
@@ -97,7 +97,7 @@ def drop_sessions(engine: MssqlEngine) -> None:
 
 
 def _rows(session: Row) -> Iterator[Row]:
-    """A session's histogram, a row for each duration; one without any when nothing was counted yet."""
+    """Yield a row for each duration of a session's histogram; one row without a duration when it is empty."""
     operation, _ = SESSIONS[session["session"]]
     root = ElementTree.fromstring(session["histogram"]) if session["histogram"] else None
     slots = None if root is None else int(root.attrib["buckets"])

@@ -145,7 +145,7 @@ class BufferPool(MssqlCollector):
 
 
 def _noted(row: Row) -> Row:
-    """A record of the ring buffer as values.
+    """Return the values of a record of the ring buffer.
 
     Where the platform's idle time is not known (0 on Linux, see sp_BlitzFirst issue 3710) it is None.
     """

@@ -1,4 +1,4 @@
-"""What Query Store keeps of our database's procedures: collected on request, and where it is on already."""
+"""Query Store's counts of our database's procedures: collected on request, and where it is on already."""
 
 import pyarrow as pa
 
@@ -58,7 +58,7 @@ class QueryStore(MssqlCollector):
         )
 
     def _options(self) -> tuple[str, str, str]:
-        """What it does, which statements it captures, whether it counts waits."""
+        """Return its state, which statements it captures, and whether it counts waits."""
         found = self.engine.query(_OPTIONS)
         return found[0] if found else ("OFF", "NONE", "OFF")  # system databases have none
 

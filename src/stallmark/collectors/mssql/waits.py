@@ -70,7 +70,7 @@ _BENIGN = {
 
 
 def class_of(wait_type: str) -> str:
-    """io, lock, wal, cpu, client or other."""
+    """Return io, lock, wal, cpu, client or other."""
     for prefix, kind in _BY_PREFIX.items():
         if wait_type.startswith(prefix):
             return kind
@@ -78,12 +78,12 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Whether a task waits there for work, or for the time to pass, and nobody is held up."""
+    """Tell whether a task waits there for work or for time to pass, so that nobody is held up."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
 def wait_class(status: str | None, wait_type: str | None) -> tuple[str, str]:
-    """The class of what a session does, and its name: "PAGEIOLATCH_SH", "CPU", "runnable", "idle".
+    """Return the class of what a session does, and its name: "PAGEIOLATCH_SH", "CPU", "runnable", "idle".
 
     `status` and `wait_type` are those of its request (sys.dm_exec_requests); a session without one waits for its
     client. A runnable one has got what it waited for and waits for a CPU.
@@ -130,6 +130,9 @@ class Waits(MssqlCollector):
         return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
-        """A login without permission gets no error: it sees its own session only, and that looks like no users."""
+        """Return why the users' sessions are hidden; None where they are seen.
+
+        A login without permission gets no error: it sees its own session only, which looks like no users.
+        """
         [(may,)] = self.engine.query(_MAY_SEE_DATABASE if self.is_azure else _MAY_SEE_ALL)
         return None if may == 1 else self.forbidden("the sessions of the virtual users are hidden from it")

@@ -32,7 +32,7 @@ def oldest(name: str) -> int:
 
 
 class CollectorConnection(SharedConnection):
-    """Prepares every query, so that it is planned once."""
+    """A connection that prepares every query, so that it is planned once."""
 
     _cursor: Any = None
 
@@ -58,7 +58,7 @@ class CollectorConnection(SharedConnection):
 
 
 class PostgresCollector(Collector):
-    """Stores the rows of its query as they come."""
+    """A collector that stores the rows of its query as they come."""
 
     needs: ClassVar[str] = "does not count this"
     """What a server too old for this one lacks, to go after "PostgreSQL 16 "."""

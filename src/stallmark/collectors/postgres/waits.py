@@ -70,7 +70,10 @@ class Waits(PostgresCollector):
         return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
-        """A role always sees its own sessions, so without pg_read_all_stats only a trial tells."""
+        """Return why the users' sessions are hidden; None where they are seen.
+
+        A role always sees its own sessions, so without pg_read_all_stats only a trial tells.
+        """
         with self.engine.cursor() as cursor:
             if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
                 return None

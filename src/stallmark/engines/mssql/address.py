@@ -1,4 +1,4 @@
-"""Where a SQL Server is and who we are there: a URL as SQLAlchemy writes it, turned into an ODBC connection string.
+"""The address of a SQL Server: a URL as SQLAlchemy writes it, turned into an ODBC connection string.
 
     mssql://user@host:1433/database                       password from SQLCMDPASSWORD
     mssql://host/database                                 Windows or Kerberos authentication
@@ -38,7 +38,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Raises StallmarkError, which never repeats the text: it may hold a password."""
+        """Read a URL. Raise StallmarkError, which never repeats the text: it may hold a password."""
         try:
             url: URL = make_url(text)
         except (ArgumentError, ValueError):
@@ -74,7 +74,7 @@ class Address:
 
     @property
     def server(self) -> str:
-        """Names the server whatever the database; two addresses of one server may differ in how they name it."""
+        """The server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
     def connection_string(self, driver: Driver | None, application: str) -> str:
@@ -100,7 +100,7 @@ class Address:
         return ";".join(f"{key}={_quoted(value)}" for key, value in parts.items())
 
     def url(self) -> str:
-        """Holds the password: through a pipe only."""
+        """Return the URL with the password: through a pipe only."""
         return URL.create(
             "mssql",
             self.user,

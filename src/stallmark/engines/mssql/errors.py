@@ -1,4 +1,4 @@
-"""What SQL Server's errors mean, by their number (sys.messages) or, where there is none, by SQLSTATE."""
+"""SQL Server's errors as ours, by their number (sys.messages) or, where there is none, by SQLSTATE."""
 
 import re
 
@@ -46,7 +46,7 @@ _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 
 
 def failed(error: Exception, *, commits: bool = False) -> CallFailed:
-    """A `pyodbc.Error` as ours.
+    """Return a `pyodbc.Error` as ours.
 
     Of a call that `commits` the outcome is unknown when the connection was lost under way; and when the driver gave it
     up (HYT00 after the timeout, HY008 after a cancel): what it then sends to the server may come when the commit is on
@@ -66,7 +66,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def sentence(text: str) -> str:
-    """The server's words without where they came through."""
+    """Return the server's message without the names of driver and server in front."""
     first = _NUMBERED.split(text, maxsplit=1)[0].splitlines()
     words = re.sub(r"^(\[[^]]*\]\s*)+", "", first[0] if first else "").strip()
     return words.rstrip(". ") or "no reason given"

@@ -1,4 +1,4 @@
-"""What the way to this server, its edition and this login allow: for `stallmark doctor`."""
+"""Limits of the driver, the edition and the login on this server: for `stallmark doctor`."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -70,7 +70,7 @@ def _rights(server: Server) -> Iterator[tuple[str, str, str]]:
 
 
 def _granted(server: Server) -> dict[str, int]:
-    """By right."""
+    """Return each right and whether this login has it."""
     if server.is_azure_database:
         sql = sql_file.read(__package__, "rights_azure")
     else:

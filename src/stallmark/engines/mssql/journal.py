@@ -1,4 +1,4 @@
-"""What a run changes on a server and is to put right again: noted before the change, until it is put right.
+"""A note on the server of what a run changes there: written before the change, kept until it is put right.
 
 The server itself keeps it, as an extended property of `master`: there it outlives this process and the machine or
 container it ran on, a restart of the server, and a restore of the database that is driven. Where this login may not

@@ -190,14 +190,14 @@ def target_bytes(server: Server) -> int | None:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """The server is away, or holds our lock for a session that it does not yet know to be dead."""
+    """Tell whether waiting may help: the server is away, or holds our lock for a dead session."""
     if isinstance(error, CallFailed):
         return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
     return isinstance(error, NoConnection | RunLockTaken)
 
 
 class Option(NamedTuple):
-    """Of sys.configurations: `value` as configured, `in_use` since the last RECONFIGURE or start."""
+    """A row of sys.configurations: `value` as configured, `in_use` since the last RECONFIGURE or start."""
 
     value: int
     in_use: int
@@ -243,7 +243,7 @@ def _configure(server: Server, values: dict[str, int]) -> None:
 
 
 def _statements(values: dict[str, int]) -> list[str]:
-    """The cap is an advanced option: those must be shown while it is set."""
+    """Return the statements that set the cap, an advanced option: those must be shown meanwhile."""
     steps = [(_ADVANCED, 1), (_CAP, values[_CAP]), (_ADVANCED, values[_ADVANCED])]
     return [f"EXEC sp_configure '{name}', {int(value)}; RECONFIGURE" for name, value in steps]
 

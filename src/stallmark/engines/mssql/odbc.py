@@ -39,9 +39,9 @@ class Driver:
 
 @cache
 def api() -> Any:
-    """The module pyodbc, with its own pooling off: every virtual user has a connection of its own.
+    """Return the module pyodbc, with its pooling off: every virtual user has a connection of its own.
 
-    Raises StallmarkError with what is to be installed.
+    Raise StallmarkError with what is to be installed.
     """
     try:
         import pyodbc
@@ -57,7 +57,7 @@ def api() -> Any:
 
 @cache
 def find_driver() -> Driver:
-    """The best driver of this machine. Raises StallmarkError when there is none that can be loaded."""
+    """Return the best driver of this machine. Raise StallmarkError when there is none that can be loaded."""
     installed = api().drivers()
     for name in INSTALLED:
         if name in installed:
@@ -75,7 +75,7 @@ def find_driver() -> Driver:
 
 
 def missing_libraries() -> list[str]:
-    """What Microsoft's driver needs and this Linux lacks, as sentences."""
+    """Return the libraries that Microsoft's driver needs and this Linux lacks, as sentences."""
     if sys.platform != "linux":
         return []
     missing = []
@@ -99,7 +99,7 @@ def _in_wheel() -> Path | None:
 
 
 def _family() -> str:
-    """The wheel's word for this Linux; of no meaning elsewhere."""
+    """Return the wheel's word for this Linux; an empty text elsewhere."""
     try:
         known = platform.freedesktop_os_release()
     except OSError:

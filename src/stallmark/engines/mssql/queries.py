@@ -17,7 +17,7 @@ _NO_PLANS = "The server sends no plan with a query's answer ({reason}): of a que
 
 
 class MssqlQueries:
-    """How many may work on a query at once stands in its text: OPTION (MAXDOP n)."""
+    """A session for queries. Their degree of parallelism stands in their text: OPTION (MAXDOP n)."""
 
     plan_suffix: ClassVar[str] = "sqlplan"
 

@@ -111,7 +111,7 @@ class Server:
         return self.identity().product == "Babelfish"
 
     def has_version(self, major: int) -> bool:
-        """Whether this is at least that major version; the cloud is ahead of every version."""
+        """Tell whether this is at least that major version; the cloud is ahead of every version."""
         return self.edition in AZURE or self.identity().version[0] >= major
 
     @cached_property

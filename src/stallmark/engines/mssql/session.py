@@ -43,7 +43,7 @@ class MssqlSession(Session):
         [(self.server_pid,)] = rows(self._aside)
 
     def prepare(self, name: str, sql: str) -> None:
-        """Takes a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.
+        """Take a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.
 
         Such a call goes to the server as a remote procedure call, which it need not parse; where there are none,
         as `EXEC procedure ?, ?`. The server sees the text when it is first executed. The isolation level that a batch
@@ -92,7 +92,7 @@ class MssqlSession(Session):
             raise failure from None
 
     def _end_what_is_open(self, then: CallFailed | None = None) -> None:
-        """Where that fails, the session may be in a transaction, and is of no more use. `then` is what stays true."""
+        """Roll back. Where that fails, the session is of no more use, and `then` is raised if it is given."""
         self._in_transaction = False
         try:
             rows(self._aside.execute(_ROLL_BACK))

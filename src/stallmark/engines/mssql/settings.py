@@ -48,7 +48,7 @@ def read(server: Server) -> dict[str, str]:
 
 
 def _is_known(server: Server, part: str) -> bool:
-    """Whether this version has what the part asks for; the cloud is ahead of every version."""
+    """Tell whether this version has what the part asks for."""
     since = part.partition(".")[2]
     return not since or server.has_version(int(since))
 

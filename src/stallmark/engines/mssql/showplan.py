@@ -1,4 +1,4 @@
-"""What SQL Server's actual plan (SET STATISTICS XML) tells of an execution.
+"""Measures of an execution, from SQL Server's actual plan (SET STATISTICS XML).
 
 Source of the names: Microsoft, showplanxml.xsd. Attributes that a version does not write are None here.
 """
@@ -19,7 +19,7 @@ _SPILLS = ("SortSpillDetails", "HashSpillDetails", "ExchangeSpillDetails")
 
 
 def measures(xml: str, rows: int | None) -> Measures:
-    """Of a plan as the server sent it; raises ValueError when it is none."""
+    """Return the measures in a plan as the server sent it. Raise ValueError when it is none."""
     try:
         plan = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
@@ -43,7 +43,7 @@ def measures(xml: str, rows: int | None) -> Measures:
 
 
 def plan_hash(plan: ElementTree.Element) -> str:
-    """Of operators, tables and indexes alone: the same on every version, and for all values of the parameters."""
+    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters."""
     return hashlib.sha256(json.dumps(_shape(plan)).encode()).hexdigest()[:12]
 
 
@@ -72,7 +72,7 @@ def _spilled(plan: ElementTree.Element) -> int | None:
 
 
 def _waits(plan: ElementTree.Element) -> dict[str, float] | None:
-    """None from a server that does not say (before 2016 SP1). It tells the ten longest."""
+    """Return the ten longest waits in ms; None from a server that does not say (before 2016 SP1)."""
     if _first(plan, "QueryTimeStats") is None and _first(plan, "WaitStats") is None:
         return None
     waits: dict[str, float] = {}
@@ -83,7 +83,7 @@ def _waits(plan: ElementTree.Element) -> dict[str, float] | None:
 
 
 def _sum(elements: Iterable[ElementTree.Element], names: Iterable[str]) -> int | None:
-    """None when none of them has one of these attributes."""
+    """Return the sum of these attributes; None when no element has one."""
     names = tuple(names)
     known = [int(value) for one in elements for name in names if (value := one.get(name)) is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""What gives tempdb its files back after a scenario has placed them.
+"""The statements that give tempdb its files back after a scenario has placed them.
 
 Not done at the end of a run: a file's new path holds from the server's next start on, so a run that gave it back would
 never have measured it. The statements are kept in a journal until somebody has run them and removed it.

@@ -25,7 +25,7 @@ _ERROR_CLASSES = {
 
 
 def classify(code: str) -> ErrorClass:
-    """The class of a five-character SQLSTATE."""
+    """Return the class of a five-character SQLSTATE."""
     return _ERROR_CLASSES.get(code) or _ERROR_CLASSES.get(code[:2]) or ErrorClass.OTHER
 
 

@@ -41,7 +41,7 @@ _SHAPE = (
 
 
 class PostgresQueries(PostgresSession):
-    """What it says of memory grants and CPU is nothing: PostgreSQL has no grants, and counts no CPU by query."""
+    """A session for queries. No grants and no CPU: PostgreSQL has no grants, and counts no CPU by query."""
 
     plan_suffix: ClassVar[str] = "json"
 
@@ -54,7 +54,7 @@ class PostgresQueries(PostgresSession):
         self.limited = None if self._value("SHOW track_io_timing") == "on" else _UNTIMED
 
     def set_dop(self, dop: int | None) -> None:
-        """The leader is one of them. The server's max_worker_processes stays the limit."""
+        """Limit the processes of a query, its leader included. The server's max_worker_processes stays the limit."""
         if dop == self._dop:
             return
         for name in ("max_parallel_workers_per_gather", "max_parallel_workers"):
@@ -66,7 +66,7 @@ class PostgresQueries(PostgresSession):
         return Answer(None, self._value(self._explain + text))
 
     def execute_plainly(self, text: str) -> Answer:
-        """As a client would, with nothing but the answer: to know what knowing more costs."""
+        """Execute as a client would, for the answer alone: to measure what EXPLAIN costs."""
         return Answer(self._result(text).ntuples, None)
 
     def measures(self, answer: Answer) -> Measures:
@@ -89,7 +89,7 @@ class PostgresQueries(PostgresSession):
 
 
 def measures(plan: Mapping[str, Any], block_bytes: int) -> Measures:
-    """Of the top node of an EXPLAIN: what it counts includes all below it, in workers too."""
+    """Return the measures of the top node of an EXPLAIN, which include all below it, in workers too."""
     read, temp = plan["Shared Read Blocks"], plan["Temp Written Blocks"]
     return Measures(
         rows=round(plan["Actual Rows"] * plan["Actual Loops"]),
@@ -104,7 +104,7 @@ def measures(plan: Mapping[str, Any], block_bytes: int) -> Measures:
 
 
 def plan_hash(plan: Mapping[str, Any]) -> str:
-    """The same for plans of the same shape, whatever they cost and how many rows they find."""
+    """Return a hash of the shape alone, whatever the plan costs and how many rows it finds."""
     return hashlib.sha256(json.dumps(_shape(plan)).encode()).hexdigest()[:12]
 
 
@@ -114,11 +114,11 @@ def _shape(node: Mapping[str, Any]) -> list[Any]:
 
 
 def _workers(node: Mapping[str, Any]) -> int:
-    """The most that any part of the plan had."""
+    """Return the most workers that any part of the plan had."""
     return max([node.get("Workers Launched", 0), *map(_workers, node.get("Plans", ()))])
 
 
 def _waits(plan: Mapping[str, Any]) -> dict[str, float] | None:
-    """None where the server did not take times. Summed over workers, so they may exceed the run time."""
+    """Return waits in ms, summed over workers, so that they may exceed the run time; None where not timed."""
     known = {kind: plan[name] for kind, names in _WAITS.items() for name in names if plan.get(name) is not None}
     return {kind: ms for kind, ms in known.items() if ms} if known else None

@@ -1,16 +1,12 @@
 """Puts measurements made elsewhere into a run record that is closed.
 
-A table `foreign_<slug>` holds one row per value, t on the run's own clock; the manifest says under "foreign" what
-they are and how their times were understood:
-
-    "foreign": {"array_a": {"name": "array A", "file": "array.csv", "format": "csv", "time_zone": "UTC, as given",
-                "offset_s": 2.5, "span": ["2025-11-21T10:01:00+00:00", "…"], "samples": 240, "interval_s": 15.0,
-                "counters": 12, "notes": []}}
+A table `external_<slug>` holds one row per value, t on the run's own clock; the manifest says under "external" what
+they are and how their times were understood.
 """
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +19,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
 from stallmark.record.attach.measurements import Measurements, Wanted
-from stallmark.record.manifest import write_manifest
+from stallmark.record.manifest import External, write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 
 SCHEMA = pa.schema(
@@ -54,7 +50,7 @@ class Attached:
     """One run's share: its folder's name, and the entry in its manifest."""
 
     run: str
-    entry: dict[str, Any]
+    entry: External
 
 
 def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[Attached]:
@@ -77,18 +73,18 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
         raise StallmarkError(f"{wanted.file} has no sample in the run, though its span ({aligned.span}) goes over it.")
     result = []
     for record, rows, seen, samples in shares:
-        entry = {
-            "name": name,
-            "file": wanted.file.name,
-            "format": format,
-            "time_zone": aligned.clock.zone,
-            "offset_s": aligned.clock.offset_s,
-            "span": [_iso(seen.begin), _iso(seen.end)],
-            "samples": samples,
-            "interval_s": aligned.interval_s,
-            "counters": len(pa.table(rows).group_by(["source", "counter", "instance"]).aggregate([])),
-            "notes": measured.notes,
-        }
+        entry = External(
+            name=name,
+            file=wanted.file.name,
+            format=format,
+            time_zone=aligned.clock.zone,
+            offset_s=aligned.clock.offset_s,
+            span=(_iso(seen.begin), _iso(seen.end)),
+            samples=samples,
+            interval_s=aligned.interval_s,
+            counters=len(pa.table(rows).group_by(["source", "counter", "instance"]).aggregate([])),
+            notes=tuple(measured.notes),
+        )
         rows["source"] = [host or name for host in rows["source"]]
         _write(record, name, entry, pa.table(rows, schema=SCHEMA))
         result.append(Attached(record.folder.name, entry))
@@ -96,21 +92,19 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
 
 
 def _refuse(record: Record, name: str, replace: bool) -> None:
-    if record.manifest["status"] == "running":
+    if record.manifest.status == "running":
         raise StallmarkError(
             f"{record.folder} is not closed: its run is still going on, or was killed; attach to a closed record."
         )
-    attached = record.manifest.get("foreign") or {}
-    if not replace and any(entry["name"] == name for entry in attached.values()):
+    if not replace and any(entry.name == name for entry in record.manifest.external.values()):
         raise StallmarkError(
             f"“{name}” is already attached to {record.folder}: choose another --name, or --replace it."
         )
 
 
 def _span(record: Record) -> Span:
-    begin = datetime.fromisoformat(record.manifest["started"]).timestamp()
-    steps = record.manifest.get("steps") or []
-    planned = max((float(step.get("end_s") or 0) for step in steps), default=0.0)
+    begin = datetime.fromisoformat(record.manifest.started).timestamp()
+    planned = max((step.end_s for step in record.manifest.steps), default=0.0)
     return Span(begin, begin + (recorded_seconds(record) or planned))
 
 
@@ -143,11 +137,11 @@ def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[st
     return rows, Span(float(within[0]), float(within[-1])), len(within)
 
 
-def _write(record: Record, name: str, entry: dict[str, Any], rows: pa.Table) -> None:
+def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
     """The table first and whole, then the manifest, whole: a reader may look at any moment."""
-    attached = dict(record.manifest.get("foreign") or {})
-    slug = next((slug for slug, other in attached.items() if other["name"] == name), None) or _slug(name, attached)
-    target = record.folder / f"foreign_{slug}.parquet"
+    attached = record.manifest.external
+    slug = next((slug for slug, other in attached.items() if other.name == name), None) or _slug(name, attached)
+    target = record.folder / f"external_{slug}.parquet"
     draft = target.with_suffix(".parquet.new")
     try:
         pq.write_table(rows.sort_by("t"), draft, compression="zstd")
@@ -155,11 +149,11 @@ def _write(record: Record, name: str, entry: dict[str, Any], rows: pa.Table) -> 
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    record.manifest["foreign"] = attached | {slug: entry}
+    record.manifest = record.manifest.changed(external=attached | {slug: entry})
     write_manifest(record.folder, record.manifest)
 
 
-def _slug(name: str, taken: dict[str, Any]) -> str:
+def _slug(name: str, taken: Collection[str]) -> str:
     """A file name of it; two names may come to the same."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "measurements"
     number = 1

@@ -53,13 +53,12 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
 
 def _headline(experiment: ExperimentSummary, found: ComparisonSummary) -> list[str]:
     manifest = experiment.runs[0].manifest
-    server, workload = manifest.get("server") or {}, manifest.get("workload") or {}
     runs = sum(len(side.runs) for side in found.sides)
     return [
         text
         for text in (
-            " ".join(str(server[k]) for k in ("product", "version") if server.get(k)),
-            f"{workload['name']} workload" if workload.get("name") else "",
+            f"{manifest.server.product} {manifest.server.version}".strip(),
+            f"{manifest.workload.name} workload" if manifest.workload.name else "",
             f"{len(found.sides)} sides, {runs} runs",
             f"baseline {found.baseline}",
             f"primary metric {found.pairs[0].primary.name}",

@@ -11,7 +11,7 @@ from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
-from stallmark.report.text.comparison import CHECKS
+from stallmark.report.text.checks import CHECKS
 from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}

@@ -66,7 +66,7 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
     """What the probes were made from."""
     found: dict[str, list[str]] = {}
     for run in experiment.runs:
-        for name, value in (run.manifest.get("machine") or {}).items():
+        for name, value in run.manifest.machine.facts().items():
             text = format.size(value) if name == "memory_bytes" else str(value)
             found.setdefault(name.removesuffix("_bytes"), []).append(text)
     return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]

@@ -222,7 +222,7 @@ def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummar
     """The first run's; None where the phase was over within a second."""
     for run in experiment.runs:
         for step in run.steps:
-            described = {one["name"]: one.get("phase") for one in run.manifest.get("steps") or []}
+            described = {one.name: one.phase for one in run.manifest.steps}
             if step.variant == variant and described.get(step.step) == phase:
                 return step
     return None
@@ -230,7 +230,7 @@ def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummar
 
 def _elapsed(experiment: ExperimentSummary, variant: str, phase: str) -> float | None:
     for run in experiment.runs:
-        if (run.manifest.get("variant") or {}).get("name") == variant and run.queries:
+        if run.manifest.variant.name == variant and run.queries:
             return run.queries.phases.get(phase)
     return None
 

@@ -34,9 +34,9 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
 
 def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary, IoSummary]]:
     """(files, server, device) that counted the same I/O. A device that holds data and WAL is compared with both."""
-    devices = run.manifest.get("device") or {}
-    shared = step.wal_device_io is None and devices.get("data") is not None
-    if shared and step.wal_io and devices.get("data") == devices.get("wal") and step.data_io and step.device_io:
+    devices = run.manifest.devices
+    shared = step.wal_device_io is None and devices.data is not None
+    if shared and step.wal_io and devices.data == devices.wal and step.data_io and step.device_io:
         yield "data + WAL", together(step.data_io, step.wal_io), step.device_io
         return
     if step.data_io and step.device_io:

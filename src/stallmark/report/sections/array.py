@@ -1,15 +1,16 @@
 """The report's tables of the storage itself: what it was said to be, what was done to it, what its flash held."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 from stallmark import format
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_name, is_data_emulated
+from stallmark.record.manifest import HookResult, Manifest
 from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.probe.tables import beside_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -19,9 +20,11 @@ from stallmark.report.text.probe import preconditioned
 def described(experiment: ExperimentSummary) -> Table | None:
     """What every variant's array is, side by side; None where no scenario said anything of one."""
     variants = {variant(run): run.manifest for run in experiment.runs}
-    if not any(manifest.get("array") for manifest in variants.values()):
+    if not any(manifest.array for manifest in variants.values()):
         return None
-    facts = {name: dict(flatten(manifest.get("array") or {})) for name, manifest in variants.items()}
+    facts = {
+        name: dict(flatten(manifest.array.facts() if manifest.array else {})) for name, manifest in variants.items()
+    }
     rows: list[Sequence[str | Cell]] = [
         ["device", *(_device(manifest) for manifest in variants.values())],
         *(
@@ -37,17 +40,14 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
     """What was done to the storage before runs: (runs, what, the output of a command). Once before several repeats of
     a variant, each of whose records says so."""
     found = []
-    for _, alike in groupby(experiment.runs, lambda run: (variant(run), *(run.manifest.get(key) for key in _DONE))):
+    for _, alike in groupby(experiment.runs, lambda run: (variant(run), run.manifest.hook, run.manifest.precondition)):
         first, *more = alike
         title = f"{first.title} to {more[-1].title.removeprefix(variant(first)).strip(', ')}" if more else first.title
-        if before := first.manifest.get("before"):
-            found.append((title, *_in_words(before)))
-        if conditioned := first.manifest.get("precondition"):
-            found.append((title, preconditioned(**conditioned), ""))
+        if hook := first.manifest.hook:
+            found.append((title, *_in_words(hook)))
+        if conditioned := first.manifest.precondition:
+            found.append((title, preconditioned(conditioned), ""))
     return found
-
-
-_DONE = ("before", "precondition")
 
 
 def flash(experiment: ExperimentSummary) -> Table | None:
@@ -118,11 +118,11 @@ def _use(use: FlashUse) -> list[str]:
     ]
 
 
-def _in_words(before: Mapping[str, Any]) -> tuple[str, str]:
-    after = f" ({format.seconds(before.get('seconds'))})"
-    if "ask" in before:
-        return f"The operator was asked: {before['ask']} Answer: {before.get('answer')}{after}.", ""
-    return f"{' '.join(map(str, before.get('command') or []))}{after}", str(before.get("output") or "")
+def _in_words(hook: HookResult) -> tuple[str, str]:
+    after = f" ({format.seconds(hook.seconds)})"
+    if hook.ask:
+        return f"The operator was asked: {hook.ask} Answer: {hook.answer}{after}.", ""
+    return f"{' '.join(hook.command or ())}{after}", hook.output
 
 
 def _worth(one: ActiveSet) -> bool:
@@ -139,6 +139,18 @@ def _fits(one: ActiveSet, room: int | None) -> bool:
     return bool(room and one.known_bytes and one.known_bytes <= room)
 
 
-def _device(manifest: Mapping[str, Any]) -> str:
+def _device(manifest: Manifest) -> str:
     name = data_device_name(manifest)
     return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_data_emulated(manifest) else name
+
+
+def against_probe(experiment: ExperimentSummary) -> Table | None:
+    """Every step's reads beside what the raw storage gave before its run; None where nothing was probed."""
+    labels = step_labels(experiment)
+    rows = [(emulated_label(step, labels), step.raw) for step in experiment.steps if step.raw]
+    return beside_table(rows) if rows else None
+
+
+def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
+    """Of every variant, before against after its runs and from one to the next; None where there were no two probes."""
+    return drift_table(experiment.drifts) if experiment.drifts else None

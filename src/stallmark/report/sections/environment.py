@@ -6,7 +6,8 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
-from stallmark.record.devices import emulated_roles, is_emulated
+from stallmark.record.devices import is_emulated
+from stallmark.record.manifest import Manifest
 from stallmark.redact import names_secret
 from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
@@ -25,34 +26,33 @@ def facts(experiment: ExperimentSummary) -> list[Facts]:
     return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
 
 
-def _sections(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    server = manifest.get("server") or {}
-    ratio = (manifest.get("database") or {}).get("compressibility")
+def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
+    ratio = manifest.database.compressibility
     return {
         "Workload": {
             name: value
-            for name, value in (manifest.get("workload") or {}).items()
-            if name not in ("transactions", "counted")  # shown where they matter
+            for name, value in manifest.workload.facts().items()
+            if value and name not in ("transactions", "counted")  # shown where they matter
         }
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
-        "Server": {k: v for k, v in server.items() if k != "settings"},
-        "Machine": manifest.get("machine") or {},
+        "Server": {"product": manifest.server.product, "version": manifest.server.version},
+        "Machine": manifest.machine.facts(),
         **{
-            f"Load machine {machine['number']}": {k: v for k, v in machine.items() if k != "number"}
-            for machine in manifest.get("load_machines") or []
+            f"Load machine {one.number}": {k: v for k, v in one.facts().items() if k != "number"}
+            for one in manifest.load_machines
         },
         "Run": {
-            "between variants": manifest.get("reset"),
-            "cache at start": manifest.get("cache_start"),
-            "Stallmark": manifest.get("stallmark"),
+            "between variants": manifest.reset,
+            "cache at start": manifest.cache_start,
+            "Stallmark": manifest.stallmark,
         },
     }
 
 
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     """The server's settings under their own names."""
-    maps = [run.manifest.get("server", {}).get("settings") or {} for run in experiment.runs]
-    return merge([{k: str(v) for k, v in one.items() if not names_secret(k)} for one in maps])
+    maps = [run.manifest.server.settings for run in experiment.runs]
+    return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
 
 
 def runs(experiment: ExperimentSummary) -> Table:
@@ -69,10 +69,8 @@ def runs(experiment: ExperimentSummary) -> Table:
 
 def _run_row(run: RunSummary) -> list[str | Cell]:
     manifest = run.manifest
-    memory = manifest.get("memory") or {}
-    configured, reached = memory.get("configured_bytes"), memory.get("reached_bytes")
-    database = manifest.get("database") or {}
-    grown = format.size(database.get("bytes_before"))
+    configured, reached = manifest.memory.configured_bytes, manifest.memory.reached_bytes
+    grown = format.size(manifest.database.bytes_before)
     if run.growth_share is not None:
         grown += f" {format.signed_share(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
@@ -83,7 +81,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
         Cell("incomplete", "bad") if run.incomplete_because else "complete",
         format.size(configured),
         Cell(format.size(reached), "apart") if apart else format.size(reached),
-        str(manifest.get("cache_start") or format.NONE),
+        manifest.cache_start or format.NONE,
         grown,
         format.share(run.collector_cost_share),
     ]
@@ -93,32 +91,26 @@ def devices(experiment: ExperimentSummary) -> list[Facts]:
     """One group per distinct device; emulated ones carry the word in their title."""
     result: list[Facts] = []
     for run in experiment.runs:
-        device = run.manifest.get("device") or {}
-        slow = emulated_roles(run.manifest)
-        for role in ("data", "wal"):
-            if isinstance(device.get(role), Mapping):
-                names = " and ".join(r for r in ("data", "wal") if device.get(r) == device[role]).replace("wal", "WAL")
-                label = f"{EMULATED} device" if role in slow else "Device"
-                group = Facts(f"{label}: {names}", list(flatten(device[role])))
-                if group not in result:
-                    result.append(group)
+        both = {"data": run.manifest.devices.data, "WAL": run.manifest.devices.wal}
+        for device in filter(None, both.values()):
+            names = " and ".join(name for name, one in both.items() if one == device)
+            label = f"{EMULATED} device" if device.emulated_array else "Device"
+            array = device.emulated_in_process
+            known = array.model_dump(exclude={"block_device"}) if array else device.facts()
+            group = Facts(f"{label}: {names}", flatten(known))
+            if group not in result:
+                result.append(group)
     return result
 
 
 def collectors(experiment: ExperimentSummary) -> Table | None:
     seen: dict[str, list[str | Cell]] = {}
     for run in experiment.runs:
-        declared = run.manifest.get("collectors") or {}
-        for name, one in declared.items():
-            title = str(one.get("title", name))
-            off = run.collectors_off.get(title) or one.get("unavailable")
-            if off or title not in seen:
-                seen[title] = [
-                    title,
-                    str(one.get("help") or ""),
-                    format.seconds(one.get("interval_s")),
-                    Cell(f"off: {off}", "apart") if off else "on",
-                ]
+        for one in run.manifest.collectors.values():
+            off = run.collectors_off.get(one.title) or one.unavailable
+            if off or one.title not in seen:
+                state = Cell(f"off: {off}", "apart") if off else "on"
+                seen[one.title] = [one.title, one.help, format.seconds(one.interval_s), state]
         for title, why in run.collectors_off.items():
             seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {why}", "apart")])
     if not seen:
@@ -127,7 +119,7 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
 
 
 def notes(experiment: ExperimentSummary) -> list[str]:
-    return list(dict.fromkeys(str(n) for run in experiment.runs for n in run.manifest.get("notes") or []))
+    return list(dict.fromkeys(note for run in experiment.runs for note in run.manifest.notes))
 
 
 def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -37,10 +37,10 @@ def errors(experiment: ExperimentSummary) -> Table | None:
 
 def consistency(experiment: ExperimentSummary) -> Table | None:
     """The conditions the data were held against, runs of the same result together; None when none was checked."""
-    found: dict[tuple[str, bool | None, int | None, str], list[RunSummary]] = {}
+    found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for one in run.conditions:
-            what = (str(one.get("name", "")), one.get("holds"), one.get("offending"), str(one.get("detail") or ""))
+            what = (one.name, one.holds, one.offending, one.detail)
             found.setdefault(what, []).append(run)
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():

@@ -163,7 +163,7 @@ def _name(counter: ForeignCounter) -> str:
 
 
 def _warm_ups(run: RunSummary, divisor: int, plots: Sequence[str]) -> list[dict[str, Any]]:
-    spans = [(step.get("begin_s") or 0, step.get("measure_s") or 0) for step in run.manifest.get("steps", [])]
+    spans = [(step.begin_s, step.measure_s) for step in run.manifest.steps]
     return [one for begin, end in spans if end > begin for one in shade(begin / divisor, end / divisor, plots)]
 
 

@@ -149,8 +149,8 @@ def _warm_up(found: Steadiness | None) -> str:
 def _waited(step: StepSummary) -> str:
     if not step.waited:
         return "as planned"
-    ended = "steady" if step.waited["steady"] else "not steady by then"
-    return f"{step.waited['seconds']:.0f} s, {ended}"
+    ended = "steady" if step.waited.steady else "not steady by then"
+    return f"{step.waited.seconds:.0f} s, {ended}"
 
 
 def _cycles(step: StepSummary) -> str:

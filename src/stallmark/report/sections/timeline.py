@@ -122,9 +122,9 @@ def stretches(run: RunSummary) -> list[Stretch]:
     """Return the run's seconds cut at the borders of warm-up and measured intervals, each sharing its border point."""
     second = run.series.second
     measured = np.zeros(len(second), dtype=bool)
-    steps = run.manifest.get("steps", [])
+    steps = run.manifest.steps
     for step in steps:
-        measured |= (second >= step["measure_s"]) & (second < step["end_s"])
+        measured |= (second >= step.measure_s) & (second < step.end_s)
     if not steps:
         measured[:] = True
     borders = [0, *(np.flatnonzero(np.diff(measured)) + 1), len(second)]
@@ -137,20 +137,20 @@ def stretches(run: RunSummary) -> list[Stretch]:
 
 def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> None:
     """Shade warm-ups where all runs share them, and name the steps; else only the thin lines tell."""
-    plans = [[(s["begin_s"], s["measure_s"], s["end_s"]) for s in r.manifest.get("steps", [])] for r in runs]
+    plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
         return
     zero = measuring_began(runs[0])
     shapes = []
-    for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest["steps"], strict=False)):
+    for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest.steps, strict=False)):
         if measure > begin:
             shapes += shade((begin - zero) / divisor, (measure - zero) / divisor, plots)
         small: dict[str, Any] = {"xref": "x", "yshift": 2, "font": {"size": 10}}
         if number == 0 and measure > begin:
             note(made, "warm-up", x=(begin - zero) / divisor, **small)
         if len(shared) > 1:
-            words = f"{step['users']}" if number else f"users: {step['users']}"
+            words = f"{step.users}" if number else f"users: {step.users}"
             note(made, words, x=((measure + end) / 2 - zero) / divisor, xanchor="center", **small)
     made.update_layout(shapes=shapes)
 

@@ -32,8 +32,6 @@ PARTS = {
 """The parts of the response time by name."""
 
 
-# Laws of one step. -------------------------------------------------------------------------------------------
-
 LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
     LawKind.USERS: (
         "Little’s law of the users",
@@ -127,9 +125,6 @@ def _(left: float, right: float, closed: bool | None, part: str, wait_types: lis
     if closed:
         return "The server counted as much waiting as sessions were seen in."
     return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
-
-
-# What could not be computed. ---------------------------------------------------------------------------------
 
 
 @says(NoteKind.NOT_LOOKED_AT)

@@ -6,18 +6,20 @@ from typing import Any
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.kinds import Differs, ProbeKind
 from stallmark.format import factor, listed, number, percent, signed, size
+from stallmark.record.manifest import Precondition
 from stallmark.report.text import clause, says, sentence
 from stallmark.stats.thresholds import PROBE_DRIFT
 from stallmark.stats.thresholds import SAME as ALIKE
 
 
-def preconditioned(size_bytes: int, round_s: float, rounds_ms: Sequence[float], steady: bool) -> str:
+def preconditioned(done: Precondition) -> str:
     """Return what was done before a run, and whether writes were steady at the end."""
-    end = f"writes were {'' if steady else 'not '}steady after {len(rounds_ms)} rounds"
+    rounds_ms = done.rounds_ms
+    end = f"writes were {'' if done.steady else 'not '}steady after {len(rounds_ms)} rounds"
     return (
-        f"A file of {size(size_bytes)} was filled and overwritten at random in rounds of {round_s:g} s: {end}"
-        f"{'' if steady else ', and the run was measured all the same'} ({number(rounds_ms[0])} ms per write in the "
-        f"first, {number(rounds_ms[-1])} in the last)."
+        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: {end}"
+        f"{'' if done.steady else ', and the run was measured all the same'} ({number(rounds_ms[0])} ms per write in "
+        f"the first, {number(rounds_ms[-1])} in the last)."
     )
 
 

@@ -7,11 +7,11 @@ import os
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
+from stallmark.record.manifest import EmulatedArray
 from stallmark.storage.block_device.path import Waits
 from stallmark.storage.emulator import ArrayCounters, ArrayModel
 
@@ -151,7 +151,9 @@ def _still_has(loop: str, runtime: Path) -> bool:
     return file is not None and _runtime(file.parent.parent) == runtime
 
 
-def emulated_array_of(device: str) -> dict[str, Any] | None:
-    """Return name and model of the emulated array that a block device is or lies on, for the record, or None."""
-    found = behind(device)
-    return {"name": found[0].name, **asdict(found[0].model)} if found else None
+def emulated_array_of(device: str) -> EmulatedArray | None:
+    """Return the emulated array that a block device is or lies on, as a record has it; None without one."""
+    if (found := behind(device)) is None:
+        return None
+    facts, _ = found
+    return EmulatedArray(block_device=True, name=facts.name, **asdict(facts.model))

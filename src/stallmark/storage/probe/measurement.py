@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stallmark.errors import StallmarkError
-from stallmark.record.devices import device_name
+from stallmark.record.devices import array_name
+from stallmark.record.manifest import EmulatedArray
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_device import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind
@@ -106,14 +107,14 @@ def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices:
     device = behind(file.path) if devices is None else _in_words(devices)
     lab = emulated_array_of(device) if devices is None and device else None
     if lab:
-        device = f"{device}, {device_name({'device': {'data': {'lab': lab}}})}"
+        device = f"{device}, {array_name(lab)}"
     emulated = devices is not None or lab is not None
     return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
 
 
 def _in_words(devices: Devices) -> str:
     models = (devices.model(name) for name in devices.counters())
-    return "; ".join(device_name({"device": {"data": asdict(model)}}) for model in models if model is not None)
+    return "; ".join(array_name(EmulatedArray(**asdict(model))) for model in models if model is not None)
 
 
 def behind(path: Path) -> str | None:

@@ -1,21 +1,31 @@
 """The record of a probe: a folder as of any run, of kind "probe", whose tables grow step by step."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import stallmark
 from stallmark.record import machine
+from stallmark.record.manifest import AskedStep, Machine, Manifest, ProbePlan, Scenario, Variant
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.record.schema import PROBE, PROBE_TABLES
+from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.probe.measurement import Devices, Progress, measure, result
 from stallmark.storage.probe.probe_file import ProbeFile
 
 
+@dataclass(frozen=True)
+class ProbePlace:
+    """What a probe belongs to."""
+
+    experiment: str
+    sequence: int
+    scenario: Scenario
+    variant: Variant
+
+
 def record_probe(
     folder: Path,
-    described: dict[str, Any],
+    place: ProbePlace,
     file: ProbeFile,
     steps: tuple[Asked, ...],
     seconds: float,
@@ -23,22 +33,21 @@ def record_probe(
     devices: Devices | None = None,
     progress: Progress = lambda number, step: None,
 ) -> ProbeResult:
-    """Measure the steps into a new record. `described` says what it belongs to: "experiment", "sequence", "scenario",
-    "variant". However it ends, the record is closed, with what was measured."""
+    """Measure the steps into a new record. However it ends, the record is closed, with what was measured."""
     empty = result(file, (), started, devices)
-    manifest = {
-        "kind": PROBE,
-        "stallmark": stallmark.__version__,
-        "started": started,
-        **described,
-        "probe": {name: value for name, value in empty.as_json().items() if name != "steps"},
-        "asked": {
-            "seconds": seconds,
-            "steps": [{"pattern": one.pattern.name, "outstanding": one.outstanding} for one in steps],
-        },
-        "machine": machine.facts(),
-        "notes": [],
-    }
+    asked = tuple(AskedStep(pattern=one.pattern.name, outstanding=one.outstanding) for one in steps)
+    manifest = Manifest(
+        kind="probe",
+        stallmark=stallmark.__version__,
+        started=started,
+        experiment=place.experiment,
+        sequence=place.sequence,
+        scenario=place.scenario,
+        variant=place.variant,
+        probe=empty,
+        probe_plan=ProbePlan(seconds=seconds, steps=asked),
+        machine=Machine.model_validate(machine.facts()),
+    )
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 
     def keep(number: int, step: ProbeStep) -> None:

@@ -27,7 +27,7 @@ class Snapshot:
 
     @property
     def of(self) -> str | None:
-        """As `keep` was told; None when there is no copy."""
+        """The label of the copy; None when there is none."""
         label = self._folder / "of"
         return label.read_text() if label.exists() else None
 
@@ -63,7 +63,7 @@ class Snapshot:
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """Yields the path of a draft that becomes `folder` when it is whole, and is removed when it does not."""
+    """Yield the path of a draft that becomes `folder` when it is whole, and is removed when it does not."""
     draft = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -110,7 +110,7 @@ def clear_wal(wal: Path) -> None:
 
 
 def shares_blocks(folder: Path) -> bool:
-    """Does a copy made in `folder` take no space of its own? False where that cannot be tried."""
+    """Tell whether a copy made in `folder` takes no space of its own; False where that cannot be tried."""
     if sys.platform != "linux":
         return False
     probe = folder / "probe.new"

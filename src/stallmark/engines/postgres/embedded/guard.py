@@ -1,4 +1,4 @@
-"""Watches over the embedded server, so that it never outlives the tool that started it.
+"""Watch over the embedded server, so that it never outlives the tool that started it.
 
 Run as `python -m stallmark.engines.postgres.embedded.guard`. The first line of standard input is JSON: `argv`,
 `environment` (added to ours) and `log`. The server runs until that input ends, which the kernel sees to however the

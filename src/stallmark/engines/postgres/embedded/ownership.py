@@ -1,4 +1,4 @@
-"""Which folders, sockets and servers are ours. Nothing else is ever written to, removed or signalled."""
+"""Marks of the folders, sockets and servers that are ours. Nothing else is ever written to, removed or signalled."""
 
 import fcntl
 import json
@@ -61,7 +61,7 @@ def claim_wal(wal: Path, folder: Path) -> None:
 
 
 def wal_contents(wal: Path) -> list[Path]:
-    """What is in a WAL folder beside our mark and that of a file system."""
+    """Return what is in a WAL folder beside our mark and that of a file system."""
     return [path for path in wal.iterdir() if path.name not in (WAL_MARKER, "lost+found")]
 
 

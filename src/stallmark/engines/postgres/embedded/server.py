@@ -112,13 +112,13 @@ class EmbeddedServer:
         self._launch(environment)
 
     def engage_devices(self) -> None:
-        """From now on the emulated arrays, if any, are as slow as their models."""
+        """Make the emulated arrays, if any, as slow as their models."""
         for name, model in (self.models or {}).items():
             assert self.devices
             self.devices.set_model(name, model)
 
     def relax_devices(self) -> None:
-        """From now on I/O takes as long as the real device needs: for filling, checking and shutting down."""
+        """Let I/O take as long as the real device needs: for filling, checking and shutting down."""
         for name in self.models or {}:
             if self.devices:
                 self.devices.set_model(name, None)

@@ -1,0 +1,348 @@
+"""The wording of what must hold for two sides to be compared, what was found, and what they were made with."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from stallmark import format
+from stallmark.analysis.compare.metrics import METRICS
+from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
+from stallmark.analysis.compare.summary import CheckKind, ReasonKind
+from stallmark.analysis.finding import Finding, Kind
+from stallmark.format import listed, per_transaction, percent
+from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.cautions import during
+from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
+
+MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
+"""Named in a sentence; the table of checks names all."""
+
+TITLES = {one.key: one.title for one in METRICS}
+
+
+# Checks: what each is called, what it asks, and what was found. ----------------------------------------------
+
+CHECKS: Mapping[Kind, tuple[str, str]] = {
+    CheckKind.METRIC_DECLARED: ("declared metric", "all runs declare the same primary metric"),
+    CheckKind.SETTINGS: (
+        "settings",
+        "server, its settings, data, users and machine are the same but for what the variants declare",
+    ),
+    CheckKind.RUNS: ("runs", "no run has a reason not to be compared, besides foreign I/O"),
+    CheckKind.DRIVER: ("driver", "the driver was not the bottleneck"),
+    CheckKind.CONSISTENCY: ("consistency", "the data were right after every run"),
+    CheckKind.FOREIGN_IO: ("foreign I/O", f"other programs caused at most {percent(FOREIGN_IO)} of the I/O"),
+    CheckKind.CLOCK: ("clock", "runs began in the order in which they were made"),
+    CheckKind.GROWTH: ("data", f"the database grew by no more than {percent(GROWTH)}, within runs and from run to run"),
+    CheckKind.READS: (
+        "reads per transaction",
+        f"at the same pool they differ by no more than {percent(READS_AT_ONE_POOL)}, or than runs scatter",
+    ),
+    CheckKind.STEADINESS: ("steadiness", "the runs were steady while they were measured, but for what chance explains"),
+    CheckKind.DEVICES: ("devices", "data and log of all runs are each on emulated devices, or each on real ones"),
+    CheckKind.STORAGE: (
+        "raw storage",
+        "the storage itself does the same before and after every run, and whenever a variant comes again",
+    ),
+    CheckKind.AGAIN: ("A′ = A", "the first side, run again at the end, does the same"),
+    CheckKind.METRIC_MEASURED: ("primary metric", "every run has a value of it above zero"),
+}
+
+
+@says(CheckKind.METRIC_DECLARED)
+def _(metrics: Mapping[str, list[str]]) -> str:
+    keys = list(dict.fromkeys(key for keys in metrics.values() for key in keys))
+    return TITLES.get(keys[0], keys[0]) if len(keys) == 1 else _declared(metrics)
+
+
+@says(CheckKind.SETTINGS)
+def _(differences: list[Finding]) -> str:
+    return _differences(differences, MOST_DIFFERENCES) if differences else "the same"
+
+
+@says(CheckKind.RUNS)
+def _(invalid: int, runs: int, reasons: list[Mapping[str, Any]]) -> str:
+    if not invalid:
+        return f"{runs} runs, none has"
+    return f"{invalid} of {runs} have: " + "; ".join(_reason(one, None) for one in reasons)
+
+
+@says(CheckKind.DRIVER)
+def _(bound: list[str], runs: int) -> str:
+    return f"it was in {len(bound)} of {runs} runs" if bound else "it was in no run"
+
+
+@says(CheckKind.CONSISTENCY)
+def _(wrong: list[str], checked: int, runs: int) -> str:
+    if wrong:
+        return f"wrong after {len(wrong)} of {checked} runs"
+    return f"right after the {checked} of {runs} runs that were checked" if checked else "no condition was checked"
+
+
+@says(CheckKind.FOREIGN_IO)
+def _(share: float | None) -> str:
+    return "not known" if share is None else f"{percent(share)} at most"
+
+
+@says(CheckKind.CLOCK)
+def _(runs: list[str]) -> str:
+    return f"{listed(runs)} began before the run ahead of it" if runs else "in order"
+
+
+@says(CheckKind.GROWTH)
+def _(within_share: float | None, between_share: float | None) -> str:
+    if within_share is None and between_share is None:
+        return "size not known"
+    return f"{percent(within_share or 0.0)} within a run, {percent(between_share or 0.0)} between runs at most"
+
+
+@says(CheckKind.READS)
+def _(reads_per_transaction: list[float] | None, share: float | None, p: float | None) -> str:
+    if reads_per_transaction is None or share is None:
+        return "not known"
+    scatter = "" if p is None else f", within their scatter (p {p:.2f})"
+    return f"{_and(reads_per_transaction)}, {percent(share)} apart{scatter}"
+
+
+@says(CheckKind.STEADINESS)
+def _(
+    runs: int, steady: int, too_short: int, unsteady: list[Mapping[str, Any]], tolerated: list[Mapping[str, Any]]
+) -> str:
+    if unsteady:
+        each = "; ".join(f"{listed(one['runs'])} {one['because']}" for one in unsteady)
+        return f"{sum(len(one['runs']) for one in unsteady)} of {runs} not: {each}"
+    said = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
+    if too_short:
+        said.append(f"{too_short} of {runs} too short to tell")
+    for one in tolerated:
+        why = "which chance explains among so many runs" if one["by_chance"] else "but too little to matter"
+        said.append(f"{listed(one['runs'])} {one['because']}, {why}")
+    return "; ".join(said)
+
+
+@says(CheckKind.DEVICES)
+def _(data_emulated: int, log_emulated: int, runs: int) -> str:
+    if not data_emulated and not log_emulated:
+        return "all on real ones"
+    return f"{data_emulated} of {runs} runs with data on an emulated device, {log_emulated} with their log"
+
+
+@says(CheckKind.STORAGE)
+def _(compared: int, mixed_up: list[Finding], others: list[Mapping[str, Any]]) -> str:
+    said = [*map(clause, mixed_up), *(f"{during(one['between'])}: {one['verdict']}" for one in others)]
+    alike = f"the same in {compared} comparison{'s' * (compared != 1)} of probes"
+    return "; ".join(said) or (alike if compared else "probed once, with nothing to compare")
+
+
+@says(CheckKind.AGAIN)
+def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
+    if not drifts:
+        return f"{TITLES[metric]} of {side} was not measured both times"
+    return "; ".join(
+        f"{TITLES[one['metric']]} {one['share'] * 100:.1f} % apart, "
+        + (
+            f"of one run; {percent(SAME)} allowed"
+            if one["p"] is None
+            else f"p {one['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within scatter"
+        )
+        for one in drifts
+    )
+
+
+@says(CheckKind.METRIC_MEASURED)
+def _(metric: str) -> str:
+    return f"{TITLES[metric]} not measured in every run, or zero"
+
+
+# Why two sides must not be compared. -------------------------------------------------------------------------
+
+
+@says(ReasonKind.METRICS_DIFFER)
+def _(metrics: Mapping[str, list[str]]) -> str:
+    return f"Different primary metrics were declared: {_declared(metrics)}."
+
+
+@says(ReasonKind.SETTINGS_DIFFER)
+def _(differences: list[Finding]) -> str:
+    return f"The runs were not made with the same settings: {_differences(differences, MOST_DIFFERENCES - 1)}."
+
+
+@says(ReasonKind.RUNS_INVALID)
+def _(reasons: list[Mapping[str, Any]]) -> str:
+    more = f"; {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    return f"Runs must not be compared: {'; '.join(_reason(one, MOST_NAMES) for one in reasons[:MOST_REASONS])}{more}."
+
+
+@says(ReasonKind.DRIVER_BOUND)
+def _(runs: list[str]) -> str:
+    return f"The driver was the bottleneck in {_names(runs)}, so the server could have done more."
+
+
+@says(ReasonKind.DATA_WRONG)
+def _(runs: list[str]) -> str:
+    return f"The data were wrong after {_names(runs)}."
+
+
+@says(ReasonKind.FOREIGN_IO)
+def _(share: float, runs: list[str]) -> str:
+    most = "up to " * (len(runs) > 1)
+    return f"Other programs used the storage: they caused {most}{percent(share)} of its I/O in {_names(runs)}."
+
+
+@says(ReasonKind.CLOCK_WENT_BACK)
+def _(runs: list[str]) -> str:
+    return f"The clock went back before {_names(runs)} began."
+
+
+@says(ReasonKind.DATA_GREW)
+def _(share: float) -> str:
+    return f"The database was up to {percent(share)} larger in one run than in another, or at its end."
+
+
+@says(ReasonKind.READS_DIFFER)
+def _(reads_per_transaction: list[float], share: float) -> str:
+    return (
+        f"Physical reads per transaction differ by {percent(share)} ({_and(reads_per_transaction)}) though the buffer "
+        "pool is the same: it had not filled, or something besides the storage changed."
+    )
+
+
+@says(ReasonKind.NOT_STEADY)
+def _(reasons: list[Mapping[str, Any]]) -> str:
+    each = "; ".join(f"{_names(one['runs'])} {one['because']}" for one in reasons)
+    return f"Runs were not steady: {each}."
+
+
+@says(ReasonKind.DEVICES_DIFFER)
+def _(role: str) -> str:
+    if role == "wal":
+        return "The log of one side was on an emulated device and that of the other on a real one."
+    return "One side ran on an emulated device and the other on a real one."
+
+
+@says(ReasonKind.PROBE_OF_OTHER_DEVICE)
+def _(run: str, run_emulated: bool) -> str:
+    ran, other = ("an emulated", "a real") if run_emulated else ("a real", "an emulated")
+    return f"The probe of {run} was made on {other} device and the run on {ran} one: the two cannot be compared."
+
+
+@says(ReasonKind.STORAGE_CHANGED)
+def _(changes: list[Mapping[str, Any]]) -> str:
+    each = "; ".join(f"{during(one['between'])}: {clause(one['how'])}" for one in changes[:MOST_REASONS])
+    return f"The storage itself changed {each}."
+
+
+@says(ReasonKind.DRIFTED)
+def _(side: str, metric: str, share: float) -> str:
+    return (
+        f"Something else changed with time: {side}, run again at the end, was {percent(share)} off itself in "
+        f"{TITLES[metric]}."
+    )
+
+
+@says(ReasonKind.NOT_MEASURED)
+def _(metric: str, a: str, b: str) -> str:
+    return f"The primary metric, {TITLES[metric]}, was not measured in every run of {a} and {b}, or was zero."
+
+
+# What the sides were made with. ------------------------------------------------------------------------------
+
+
+@says(IntentKind.POOL)
+def _(reached_bytes: int) -> str:
+    return f"buffer pool {format.size(reached_bytes)}"
+
+
+@says(IntentKind.DATA_DEVICE)
+def _(device: str) -> str:
+    return f"data on {device}"
+
+
+@says(IntentKind.ARRAY)
+def _(described: str) -> str:
+    return f"array: {described}"
+
+
+@says(IntentKind.LOG_DEVICE)
+def _(device: str | None, emulated: Mapping[str, Any] | None) -> str:
+    if emulated is None:
+        return f"log on {device or 'unknown'}"
+    rpm = emulated["rpm"]
+    time = f"{rpm:,.0f} rpm" if rpm else f"{format.number(emulated['write_ms'] or 0)} ms"
+    return f"log on {emulated['spindles']} emulated spindles, {time}"
+
+
+_DIFFERENCES = {
+    DifferenceKind.WORKLOAD: "workload",
+    DifferenceKind.WORKLOAD_VERSION: "version of the workload",
+    DifferenceKind.SCALE: "scale",
+    DifferenceKind.SEED: "seed",
+    DifferenceKind.MIX: "mix",
+    DifferenceKind.LOCALITY: "locality",
+    DifferenceKind.SERVER: "server",
+    DifferenceKind.SERVER_VERSION: "version of the server",
+    DifferenceKind.DESIGN: "physical design",
+    DifferenceKind.LOAD_MACHINES: "load machines",
+    DifferenceKind.CACHE_START: "cache at the start",
+    DifferenceKind.RESET: "reset",
+    DifferenceKind.OBSERVATION: "observation",
+    DifferenceKind.CPU: "CPU of the driver’s machine",
+    DifferenceKind.CORES: "cores of the driver’s machine",
+    DifferenceKind.MEMORY: "memory of the driver’s machine",
+    DifferenceKind.ARRIVALS: "arrivals",
+    DifferenceKind.RATE: "rate of arrivals",
+    DifferenceKind.THINK_TIME: "think time, ms",
+    DifferenceKind.MEASURED: "seconds measured",
+}
+
+
+def _against(title: str) -> Callable[..., str]:
+    return lambda a, b: f"{title} {_said(a)} against {_said(b)}"
+
+
+for _kind, _title in _DIFFERENCES.items():
+    says(_kind)(_against(_title))
+
+
+@says(DifferenceKind.SETTING)
+def _(name: str, a: Any, b: Any) -> str:
+    return f"setting {name} {_said(a)} against {_said(b)}"
+
+
+@says(DifferenceKind.POOL)
+def _(a: int, b: int) -> str:
+    return f"buffer pool {format.size(a)} against {format.size(b)}"
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value}"
+
+
+def _declared(metrics: Mapping[str, list[str]]) -> str:
+    return listed([f"{TITLES.get(key, key)} of {side}" for side, keys in metrics.items() for key in keys])
+
+
+def _differences(differences: Sequence[Finding], most: int) -> str:
+    more = f" and {len(differences) - most} more" if len(differences) > most else ""
+    return listed([sentence(one) for one in differences[:most]]) + more
+
+
+def _reason(one: Mapping[str, Any], most: int | None) -> str:
+    because = one["because"]
+    return f"{clause(because)} ({_names(one['runs'], most)})"
+
+
+def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:
+    """Return the names of runs; beyond `most`, how many more."""
+    if most is None or len(runs) <= most:
+        return listed(runs)
+    return listed([*runs[:most], f"{len(runs) - most} more"])
+
+
+def _and(values: Sequence[float]) -> str:
+    return " and ".join(map(per_transaction, values))
