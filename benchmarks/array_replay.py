@@ -1,9 +1,8 @@
-"""What an array would have made of a recorded load: its time for a read, from its parameters alone.
+"""The prediction of a recorded load on another array: its read time, from the parameters of the array alone.
 
-Every process of the server does the I/Os it did, at the same places and in the same order, and between two of them it
-takes as long as it took: for its own work, its locks and the log. How long an I/O takes, and with that how many are
-under way and how far everybody gets, is the simulation's (tests/support/array_oracle.py), which shares no code with the
-emulation.
+Every process of the server repeats its I/Os at the same places and in the same order. Between two of them it takes as
+long as recorded: for its own work, its locks and the log. A simulation decides how long an I/O takes, and so how many
+are under way and how far each process gets (tests/support/array_oracle.py). It shares no code with the emulation.
 """
 
 import random
@@ -23,7 +22,7 @@ from support.array_oracle import STRIPE, Oracle
 
 @dataclass(frozen=True)
 class Predicted:
-    """Of the reads that ended within the measured interval."""
+    """The predicted reads that ended within the measured interval."""
 
     reads_per_s: float
     read_ms: float
@@ -35,10 +34,10 @@ STILL_AT_WORK_S = 1.0
 
 
 class Replay:
-    """Of one run on one array. Times are seconds since `begin` of the load (of the trace's clock).
+    """The replay of one run on one array. Times are seconds since `begin` of the load (of the trace's clock).
 
-    Who is faster here than he was comes to the end of what he is known to have asked for before the load's end. With
-    fewer at work the array would be faster, and so the replay ends there.
+    A process that is faster here than recorded runs out of recorded I/Os before the load's end. With fewer processes at
+    work the array would be faster, so the replay ends there.
     """
 
     def __init__(self, model: ArrayModel, processes: Sequence[Process], begin: float, end: float, seed: int):
@@ -61,7 +60,7 @@ class Replay:
             _Replayed(self._oracle, job, self._note, out_of_work).go_on()
 
     def predict(self, measure: float) -> Predicted:
-        """Over reads that ended from `measure` on."""
+        """Return the prediction over reads that ended from `measure` on."""
         for _ in self._oracle.clock.run():
             if self._oracle.clock.now >= self._end:
                 break
@@ -107,7 +106,7 @@ class _Replayed:
 
 
 def _places(processes: Sequence[Process], unit: int, chance: random.Random) -> dict[int, int]:
-    """Where each file begins in one space of addresses: at multiples of `unit`, on a spindle by chance."""
+    """Return where each file begins in one address space: at multiples of `unit`, on a random spindle."""
     ends: dict[int, int] = {}
     for process in processes:
         for file in np.unique(process.file).tolist():

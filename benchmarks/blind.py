@@ -120,7 +120,8 @@ def scenario(truth: dict[str, Any], rounds: int) -> dict[str, Any]:
 
 
 def run(folder: Path, rounds: int, load: str) -> dict[str, Any]:
-    """Returns the truth, which stays sealed in the folder until all was judged. What was run is not run again."""
+    """Run the experiment; return the truth, which stays sealed in the folder until all was judged. A finished run is
+    not repeated."""
     folder.mkdir(parents=True, exist_ok=True)
     sealed, traces = folder / "sealed.json", folder / "traces"
     if sealed.exists():
@@ -152,7 +153,7 @@ def manifests(folder: Path) -> list[Path]:
 
 
 def redacted(folder: Path) -> Path:
-    """Copies of the records from which nobody can tell what the array was."""
+    """Make copies of the records from which nobody can tell what the array was."""
     target = folder / "redacted"
     shutil.rmtree(target, ignore_errors=True)
     for record in manifests(folder):
@@ -191,7 +192,7 @@ class Truth:
 
 
 def predicted(folder: Path, truth: dict[str, Any]) -> dict[str, list[Truth]]:
-    """Of every round, by the letter of the array."""
+    """Return the predictions for all rounds, by the letter of the array."""
     found: dict[str, list[Truth]] = {}
     for path in manifests(folder):
         manifest = read_manifest(path.parent)
@@ -280,7 +281,7 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
 
 
 def causes(runs: Sequence[RunSummary]) -> bool:
-    """Whether every pair that differs has storage named as its cause."""
+    """Print the cause of each pair; return whether storage is named as the cause of every pair that differs."""
     right = True
     for baseline in ("A", "B"):
         for pair in compare_runs(runs, "variants", baseline).pairs:

@@ -1,4 +1,4 @@
-"""What driving the brokerage costs, and whether it measures the database and not itself.
+"""The cost of driving the brokerage, and whether it measures the database and not itself.
 
     python -m benchmarks.brokerage replay cpu     recorded inputs, Stallmark's users against pgbench; all in memory
     python -m benchmarks.brokerage replay slow    the same on the emulated array with a small pool
@@ -80,14 +80,14 @@ FAST_AND_SLOW = """
 
 
 def opened() -> EmbeddedEngine:
-    """The brokerage as loaded, with a copy of that."""
+    """Open the brokerage as loaded, with a copy of that."""
     engine = EmbeddedEngine(EmbeddedServer(WORK / "brokerage"), "brokerage")
     build(engine, find_workload("brokerage"), SCALE, 1, workers=2)
     return engine
 
 
 def recorded(engine: EmbeddedEngine) -> list[Recorded]:
-    """On a copy of the database, which is as loaded again afterwards."""
+    """Return the recorded transactions. They are recorded once; the database is then restored as loaded."""
     kept = WORK / "recorded.pickle"
     if not kept.exists():
         if engine.backup.label() != "as loaded":
@@ -109,7 +109,7 @@ def statements(transaction: Recorded) -> list[str]:
 
 
 def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
-    """The database as loaded, with the recorded inputs in it."""
+    """Yield the database as loaded, with the recorded inputs in it."""
     label = "with recorded inputs"
     if engine.backup.label() == label:
         return
@@ -136,7 +136,7 @@ def made_ready(engine: EmbeddedEngine, slow: bool) -> None:
 
 
 def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
-    """(TPS, executor CPU µs per transaction) of the measured interval."""
+    """Return (TPS, executor CPU µs per transaction) of the measured interval."""
     folder = WORK / "record"
     rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))

@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
 
 
 def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
-    """Returns the folder of the experiment."""
+    """Run the experiment; return its folder."""
     scenario = folder / f"{name.replace(' ', '-')}.yaml"
     scenario.write_text(
         json.dumps(

@@ -68,7 +68,8 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _memory(process: psutil.Process) -> int:
-    """What is its own: pages of files that several map count once, with nobody."""
+    """Return the bytes that belong to the process alone; pages of files that several map are not counted. 0 when it has
+    ended."""
     try:
         info = process.memory_full_info()
         return int(getattr(info, "uss", info.rss))

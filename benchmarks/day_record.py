@@ -164,7 +164,7 @@ def _waits(rng: np.random.Generator, seconds: int) -> dict:
 
 
 def write(folder: Path, name: str, columns: dict) -> None:
-    """As RecordWriter does at the end of a run. Columns of our own tables that are not given are 0."""
+    """Write a table as RecordWriter does at the end of a run. Columns of our own tables that are not given are 0."""
     table = pa.table(columns)
     if name in TABLES:
         rows = table.num_rows

@@ -1,4 +1,4 @@
-"""What driving costs: Stallmark's users against pgbench and against a bare threaded loop, on one server in one run.
+"""The cost of driving: Stallmark's users against pgbench and against a bare threaded loop, on one server in one run.
 
     python -m benchmarks.driver cpu      same one-call function, pool larger than the data, bare device
     python -m benchmarks.driver slow     pgbench's built-in script, emulated array, small pool

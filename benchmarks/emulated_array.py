@@ -55,7 +55,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Home:
-    """Where an array is: a file on it, how it is made another, what it counts."""
+    """The place of an array: a file on it, a way to change its model, and its counters."""
 
     file: Path
     environment: dict[str, str]
@@ -63,7 +63,7 @@ class Home:
     counters: Callable[[], ArrayCounters]
 
     def fio(self, *options: str) -> dict:
-        """What fio says of its reads."""
+        """Run fio and return what it says of its reads."""
         command = ["fio", "--name=lab", f"--filename={self.file}", f"--size={DATA}", "--direct=1", *options]
         done = subprocess.run(
             [*command, "--thread", "--group_reporting", "--output-format=json"],
@@ -78,7 +78,7 @@ class Home:
 
 
 def draw(kind: str) -> Callable[[], tuple[int, int, int]]:
-    """What fio draws from: an operation, an offset and how many bytes."""
+    """Return a function that draws I/Os as fio does: an operation, an offset and a number of bytes."""
     chance = random.Random(1)
     share, hot = HOT[0] / 100, DATA * HOT[1] // 100
 

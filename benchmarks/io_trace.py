@@ -1,4 +1,4 @@
-"""Which I/O a server's processes did, one after the other: `stallmark` with a trace of the embedded server.
+"""The trace of a server's I/Os by process, in order: `stallmark` with a traced embedded server.
 
     STALLMARK_TRACE=FOLDER python -m benchmarks.io_trace run SCENARIO …     (from the root of the repository)
 
@@ -35,7 +35,7 @@ class Process:
 
 
 def read_trace(folder: Path, begin: float, end: float) -> list[Process]:
-    """I/Os that began within [begin, end), of every process that did any."""
+    """Return the I/Os that began within [begin, end), of every process that did any."""
     found = []
     for path in sorted(folder.iterdir()):
         one = np.fromfile(path, dtype=_EVENT, count=_written(path) // _EVENT.itemsize)

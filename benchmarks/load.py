@@ -96,7 +96,7 @@ def _engine(folder: Path) -> Iterator[Engine]:
 
 
 def _ready_files(folder: Path, scale: dict, batches: list[Batch], streams: int) -> list[Path]:
-    """The same rows as text, one file per stream."""
+    """Write the same rows as text, one file per stream; return the paths."""
     paths = [folder / f"accounts-{streams}-{k}.csv" for k in range(streams)]
     for k, path in enumerate(paths):
         with path.open("wb") as sink:

@@ -1,4 +1,4 @@
-"""How fast a loader is against the server's own COPY of the same rows, which many benchmarks ask.
+"""The rate of a loader against the server's own COPY of the same rows, for several benchmarks.
 
 Both fill the same bare heaps on the same embedded server in turn, with two streams each, and the ratio within a repeat
 is what counts. The loader's time holds the start of its processes, generation and the ledger.
@@ -30,7 +30,7 @@ Files = Sequence[tuple[str, Path]]
 
 
 def rate(workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], repeats: int) -> None:
-    """Prints rows, seconds and the ratio of each repeat."""
+    """Print rows, seconds and the ratio of each repeat."""
     loader = loader_for(workload)
     scale = loader.scale(scale)
     batches = LoadPlan(loader.groups(scale)).batches()
@@ -60,7 +60,7 @@ def rate(workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], repeats
 def _ready_files(
     workload: str, folder: Path, scale: Mapping[str, Any], batches: Sequence[Batch]
 ) -> tuple[int, list[Files]]:
-    """The same rows as text, a file per stream and table."""
+    """Write the same rows as text, a file per stream and table; return the number of rows and the files."""
     rows = 0
     streams: list[Files] = []
     options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")

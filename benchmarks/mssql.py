@@ -1,4 +1,5 @@
-"""What driving SQL Server costs the client: our sessions and our bulk copy against a responder that answers at once.
+"""The cost of driving SQL Server on the client: our sessions and our bulk copy against a responder that answers at
+once.
 
     python -m benchmarks.mssql calls     30 users of an executor call a procedure: calls per second, CPU µs per call
     python -m benchmarks.mssql bulk      rows per second and writer, five columns, one and two writers

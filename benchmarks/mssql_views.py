@@ -1,4 +1,4 @@
-"""What a large SQL Server would answer the collectors, for the responder: as many rows as there, with made-up values.
+"""The answers of a large SQL Server to the collectors, for the responder: as many rows as there, with made-up values.
 
 40 files, 1,000 wait types, 30 users' sessions with 25 waits each, the 55 performance counters that the query lets
 through of some 2,000, 40 plans, 250 durations in each histogram.
@@ -30,7 +30,7 @@ def _as_declared(collector: type[Collector], values: Sequence[tuple]) -> Rows:
 
 
 def _views() -> dict[str, Rows]:
-    """By words of the query."""
+    """Return the rows of each answer, by words that its query contains."""
     kinds = {kind.name: kind for kind in (*REGISTRY["mssql"], *(k for ks in ON_REQUEST["mssql"].values() for k in ks))}
     wait = [(name, BIGINT) for name in ("waits", "wait_ms", "signal_ms", "max_ms")]
     clock = [("server_time", FLOAT), ("epoch", _TEXT)]

@@ -1,4 +1,4 @@
-"""What observing costs, and whether what is observed is true.
+"""The cost of observing, and whether what is observed is true.
 
 python -m benchmarks.observation collectors [rounds]   TPS with all collectors against TPS with none, alternating
 python -m benchmarks.observation device                the record against the device's own counters, and the mean

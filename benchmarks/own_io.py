@@ -1,4 +1,4 @@
-"""What it costs to ask sessions what their transactions read (driver/transaction_io.py), on the embedded server.
+"""The cost of asking sessions what their transactions read (driver/transaction_io.py), on the embedded server.
 
 python -m benchmarks.own_io sample WORKLOAD           CPU and time of a sample: transactions of one user with one after
                                                       each against transactions with none
@@ -55,7 +55,7 @@ def opened(workload: Workload) -> Iterator[tuple[EmbeddedEngine, Any]]:
 
 
 def cpu_us(pids: list[int]) -> float:
-    """Of this process and of sessions on the server."""
+    """Return the CPU time in µs of this process and of sessions on the server."""
     server_ns = sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids)
     return (time.process_time_ns() + server_ns) / 1000
 

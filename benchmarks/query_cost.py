@@ -1,4 +1,4 @@
-"""What it costs to know what a query did, and what the driver itself takes between two queries.
+"""The cost of knowing what a query did, and the time that the driver takes between two queries.
 
 python -m benchmarks.query_cost [factor] [rounds]   every query as a run executes it (PostgreSQL: EXPLAIN ANALYZE)
                                                     against the same query plainly, alternating; and the gaps of a run
@@ -65,7 +65,7 @@ def _ratio(session: PostgresQueries, statement: str, rounds: int) -> tuple[float
 
 
 def _gaps_ms(engine: EmbeddedEngine, texts: dict[int, str]) -> list[float]:
-    """As a run's record has them."""
+    """Return the gaps between queries in ms, as a run's record has them."""
     folder = WORK / "query-cost-record"
     shutil.rmtree(folder, ignore_errors=True)
     writer = RecordWriter(folder, Manifest(started=now()))

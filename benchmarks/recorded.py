@@ -28,7 +28,7 @@ class Recorded(NamedTuple):
 
 
 class RecordingSession(Session):
-    """Passes everything on and keeps what it was."""
+    """A session that passes everything on and keeps what it was."""
 
     def __init__(self, session: Session):
         self._session = session

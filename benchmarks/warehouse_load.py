@@ -40,7 +40,7 @@ def generator(factor: float = 1) -> None:
 
 
 def _cpu_s() -> float:
-    """Of this process and those that have ended."""
+    """Return the CPU seconds of this process and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 

@@ -1,1 +1,1 @@
-"""How the database is driven and observed: engines, virtual users, collectors, run record, analysis, report."""
+"""The load driver: controller, conductor, executors, virtual users and background sessions."""

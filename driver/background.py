@@ -1,4 +1,4 @@
-"""Execute what no virtual user starts: transactions that follow from others, and those that a timer brings.
+"""The background sessions: they execute transactions that follow from others, and those of timers.
 
 The deferred queue knows which task is due when. Background sessions, each with its own connection, take what is
 due. When they fall behind, tasks wait: how many and how long is measured, because the load then is not as intended.
@@ -17,7 +17,8 @@ from stallmark.transactions.workload import Transaction
 
 
 class Task(NamedTuple):
-    """`inputs` of None are drawn when it is executed; with `every_s` it comes again."""
+    """A transaction and when it is due (monotonic ns). Inputs of None are drawn when it is executed; with `every_s` it
+    comes again."""
 
     due_ns: int
     kind: type[Transaction]
@@ -26,11 +27,11 @@ class Task(NamedTuple):
 
 
 class DeferredQueue:
-    """Hold the tasks of one executor. A thread of its own passes on what has become due."""
+    """The tasks of one executor. A thread of its own passes on what has become due."""
 
     def __init__(self) -> None:
         self.left = 0
-        """Tasks that nobody will execute, those of timers apart, because the queue was closed."""
+        """The number of tasks that nobody will execute because the queue was closed, without those of timers."""
         self._later: list[tuple[int, int, Task]] = []
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
@@ -52,19 +53,19 @@ class DeferredQueue:
                 self._changed.notify()
 
     def take(self) -> Task | None:
-        """Waits for what is due; None when there will be nothing any more."""
+        """Wait for the next task that is due; return None once nothing more will come."""
         return self._due.get()
 
     def waiting(self) -> int:
-        """Tasks that are due and that nobody has taken."""
+        """Return how many tasks are due and not yet taken."""
         return self._due.qsize()
 
     def works(self) -> bool:
-        """Whether what becomes due is passed on."""
+        """Tell whether the thread that passes on due tasks is alive."""
         return self._thread.is_alive()
 
     def close(self, background_sessions: int) -> None:
-        """Pass on nothing any more, and release as many as wait in `take`."""
+        """Stop passing on tasks, and release as many threads as may wait in `take`."""
         with self._changed:
             self._closed = True
             for _, _, task in self._later:
@@ -92,7 +93,7 @@ class DeferredQueue:
 
 class BackgroundSession(Client):
     def __init__(self, number: int, deferred: DeferredQueue, *client: Any):
-        """`client`: what a Client takes, after its name."""
+        """Take in `client` the arguments of a Client, after its name."""
         super().__init__(f"background_session-{number}", *client)
         self._deferred = deferred
 

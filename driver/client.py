@@ -1,4 +1,4 @@
-"""What every thread that executes transactions has: a connection of its own, and patience with the server.
+"""The base of every thread that executes transactions: a connection of its own, retries and reconnects.
 
 Native threads, because the database drivers block in C and release the GIL; a gevent user would stop all others.
 """
@@ -26,7 +26,7 @@ CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: G
 
 
 class Failure(NamedTuple):
-    """One failed attempt. `given_up`: the transaction was not tried again."""
+    """A failed attempt. `given_up`: the transaction was not tried again."""
 
     transaction: str
     at: int
@@ -35,7 +35,8 @@ class Failure(NamedTuple):
 
 
 class Client(threading.Thread):
-    """Runs until `stop` is called, or until the server has been away for too long (`lost` then says why).
+    """A thread that executes transactions until `stop`, or until the server was away for too long (`lost` then says
+    why).
 
     `report_sample` gets a tuple for each transaction, retries included: the transaction's place in the workload, then
     monotonic ns when it was scheduled, started and ended and when the client was done with the one before, the outcome
@@ -84,7 +85,7 @@ class Client(threading.Thread):
             self._work()
         except CallFailed as error:
             self.lost = error
-        except Exception as error:  # a fault of ours must not look like a client who did less
+        except Exception as error:  # a fault of ours must not pass for a client that did less
             self.lost = CallFailed(ErrorClass.OTHER, type(error).__name__, str(error))
             raise
         finally:
@@ -93,11 +94,11 @@ class Client(threading.Thread):
 
     @abstractmethod
     def _work(self) -> None:
-        """Until told to stop."""
+        """Execute transactions until told to stop."""
 
     @abstractmethod
     def _kinds(self) -> list[type[Transaction]]:
-        """What this client executes."""
+        """Return the transaction types that this client executes."""
 
     def _execute(self, transaction: Transaction, inputs: tuple) -> tuple[Outcome | None, int]:
         for attempt in range(MOST_RETRIES + 1):
@@ -115,7 +116,7 @@ class Client(threading.Thread):
         raise AssertionError("unreachable: the last attempt returns")
 
     def _sample_own_io(self, index: int, ended: int, outcome: Outcome | None) -> int:
-        """What a transaction read itself, or the next one will; returns after how many more to look again."""
+        """Sample the session's own I/O after a transaction; return after how many more transactions to sample again."""
         assert self._session
         return self._own_io_sampler.sample(self._session, index, ended, done=outcome is not None)
 

@@ -1,4 +1,4 @@
-"""Drive one run: start the conductor, follow the timeline, and write what arrives into the record."""
+"""The controller of one run: it starts the conductor, follows the timeline, and writes what arrives into the record."""
 
 import time
 from collections import Counter, defaultdict
@@ -52,7 +52,7 @@ CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is 
 
 @dataclass(frozen=True)
 class LoadProgress:
-    """What the run looks like at this moment, for people who wait."""
+    """The state of a run at this moment, for display."""
 
     elapsed_s: float
     ends_s: float  # at the latest, where a steady state is waited for
@@ -67,7 +67,7 @@ class Interrupted(Exception):
 
 
 class Merger:
-    """Merge the executors' partial rows into one row per second (and transaction, or executor)."""
+    """A merger of the executors' partial rows into one row per second (and transaction, or executor)."""
 
     def __init__(self, writer: RecordWriter):
         self.writer = writer
@@ -117,12 +117,12 @@ def _add(
 
 
 def _taken(rows: dict[tuple[int, Any], Any], before: float) -> list[Any]:
-    """Remove those of the seconds before then, and return them in order."""
+    """Remove the rows of the seconds before then, and return them in order."""
     return [rows.pop(key) for key in sorted(key for key in rows if key[0] < before)]
 
 
 class Drive:
-    """The load of one run. `start` returns when everybody is ready and the clock runs; then `follow` it.
+    """The load of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
 
     With `expected` the load comes from other machines, each of which knows its own way to the server: the `engine` of
     the load, which may hold a password, stays here. `load_machines` then describes them, for the manifest.
@@ -176,11 +176,11 @@ class Drive:
         self._channel.send(Go(self.start_ns))
 
     def clock(self) -> float:
-        """Seconds since the run's start. Monotonic: a wall clock set back changes nothing."""
+        """Return the seconds since the run's start. Monotonic: setting the wall clock back changes nothing."""
         return (time.monotonic_ns() - self.start_ns) / 1e9
 
     def follow(self, show: Callable[[LoadProgress], None], check: Callable[[], None]) -> None:
-        """Until the timeline's end. `check` is called several times a second and may raise Interrupted."""
+        """Follow the timeline to its end. `check` is called several times a second and may raise Interrupted."""
         while (now := self.clock()) < self._timeline.end_s:
             self._receive(timeout=min(0.2, self._timeline.end_s - now))
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
@@ -204,7 +204,7 @@ class Drive:
         return self._settling.timeline
 
     def _take_over(self) -> None:
-        """What was decided, into the load and the record."""
+        """Put the timeline with the decided warm-up into force: send it to the conductor, and write the steps."""
         self._channel.send(NewTimeline(self._timeline))
         waited = dict(enumerate(self._settling.waited))
         steps = [
@@ -219,7 +219,7 @@ class Drive:
         self._writer.save_manifest()
 
     def finish(self) -> None:
-        """Stop the users, take their last reports and end all processes; after anything that happened."""
+        """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
         try:
             self._channel.send(Quit())
             deadline = time.monotonic() + FAREWELL_S
@@ -238,7 +238,7 @@ class Drive:
         return {name: self._left[name] for name in ("unfinished", "silent")}
 
     def notes(self) -> list[str]:
-        """What is not in the record's tables, as sentences; after `finish`."""
+        """Return what is not in the record's tables, as sentences. Call it after `finish`."""
         notes = []
         apart = max((machine["clock_within_ms"] for machine in self.load_machines), default=0)
         if apart > CLOCKS_APART_MS:
@@ -291,7 +291,8 @@ class Drive:
                 raise Interrupted(_why(message, self._workload))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
-        """The name of a machine is said and not kept: a record tells what it was, not whose."""
+        """Say which load machines there are, and describe them for the manifest without their names: a record tells
+        what a machine was, not whose."""
         for machine in machines:
             say(f"Load machine {machine.number} is {machine.name}: {machine.facts['cores']} cores.")
             described = {name: getattr(machine, name) for name in ("number", "executors", "clock_within_ms")}

@@ -12,7 +12,8 @@ Card = TypeVar("Card")
 
 
 class Dealer(Generic[Card]):
-    """Deals to all users of an executor, so that what is dealt is never further from the mix than one deck allows."""
+    """A dealer of cards to all users of an executor, so that what is dealt is never further from the mix than one deck
+    allows."""
 
     def __init__(self, deck: Mapping[Card, int], rng: random.Random):
         self._cards = [card for card, count in deck.items() for _ in range(count)]
@@ -21,7 +22,7 @@ class Dealer(Generic[Card]):
         self._lock = threading.Lock()
 
     def next_card(self) -> Card:
-        """Reshuffles at the end of each deck."""
+        """Return the next card. The deck is reshuffled when it is used up."""
         with self._lock:
             if not self._left:
                 self._left = self._cards.copy()

@@ -1,4 +1,4 @@
-"""The executor: a plain process whose threads are virtual users, and background sessions for what follows from them.
+"""The executor: a plain process whose threads are virtual users and background sessions.
 
 Run as `python -m stallmark.driver.executor FD`. It is told which users to start and stop. Four times a second it
 reports what was measured, transactions by whole seconds. It ends when its parent does.
@@ -101,7 +101,7 @@ class Executor:
         self._names = [transaction.name for transaction in self._workload.transactions]
 
     def run(self) -> None:
-        """Until told to quit; nothing is measured before "go" says when the run started."""
+        """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""
         message = self._channel.receive()
         if isinstance(message, Quit):
             self._channel.send(Bye(unfinished=0, unserved=0, pending=0))
@@ -166,7 +166,8 @@ class Executor:
         )
 
     def _random(self, whose: str) -> random.Random:
-        """Of a repeat's own: what one draws by chance must not be in all. All variants of a repeat draw the same."""
+        """Return a generator that differs between repeats, so that the chance of one does not recur in all. All
+        variants of a repeat draw the same."""
         return random.Random(f"{self._order.seed}/{self._order.load.repeat}/{whose} executor {self._order.number}")
 
     def _stop(self, number: int) -> None:
@@ -236,7 +237,8 @@ class Executor:
 
 
 def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
-    """Those that ended before then; they come in that order, but for threads that overtake each other."""
+    """Remove and return the samples that ended before then. They come in that order, except where threads overtake each
+    other."""
     taken = []
     while samples and samples[0][ENDED] < before_ns:
         taken.append(samples.popleft())
@@ -244,7 +246,7 @@ def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
 
 
 def _join(clients: Iterable[Client], timeout_s: float) -> None:
-    """Wait for their ends; background sessions that were never started have none."""
+    """Wait for clients to end, `timeout_s` seconds in all. Background sessions that were never started are skipped."""
     deadline = time.monotonic() + timeout_s
     for client in clients:
         if client.ident is not None:
@@ -252,8 +254,11 @@ def _join(clients: Iterable[Client], timeout_s: float) -> None:
 
 
 def keep_to_one_core(index: int) -> None:
-    """Where the system lets us. The interpreter runs one thread at a time: on several cores the users would only wake
-    each other across them, which with 30 users took 148 µs of CPU per call instead of 15 (benchmarks/mssql.py)."""
+    """Keep this process on one core, where the system allows it.
+
+    The interpreter runs one thread at a time. On several cores the users would only wake each other across them, which
+    with 30 users took 148 µs of CPU per call instead of 15 (benchmarks/mssql.py).
+    """
     if hasattr(os, "sched_setaffinity"):  # Linux
         cores = sorted(os.sched_getaffinity(0), reverse=True)  # the first often serves the interrupts
         os.sched_setaffinity(0, {cores[index % len(cores)]})

@@ -27,12 +27,13 @@ from stallmark.driver.timeline import Timeline
 from stallmark.processes import kill
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
-EXIT_WITHIN_S = 5  # of one whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
 
 
 class ExecutorPool:
-    """Deliver every message of every executor; ExecutorDied when one ends unasked, ExecutorSilent when one is killed
-    because its last message did not come, and, where arrivals have a rate, UsersHere."""
+    """The executors of one machine. Every message of theirs is delivered, and ExecutorDied when one ends unasked.
+    ExecutorSilent says that one was killed because its last message did not come. Where arrivals have a rate, UsersHere
+    comes too."""
 
     def __init__(
         self, timeline: Timeline, load: LoadSpec, deliver: Callable[[Message], None], here: ThisMachine = ALONE
@@ -91,7 +92,7 @@ class ExecutorPool:
                 self._changed()
 
     def note_elsewhere(self, users: int) -> None:
-        """Take note of how many users the other machines have."""
+        """Note how many users the other machines have."""
         self._elsewhere = users
         self._share_arrivals()
 
@@ -114,7 +115,7 @@ class ExecutorPool:
             self._deliver(UsersHere(len(self._numbers)))
 
     def _share_arrivals(self) -> None:
-        """Open arrivals come where the users are: an executor gets the part of the rate that it has of the users."""
+        """Give each executor the share of an open arrival rate that it has of the users."""
         everywhere = len(self._numbers) + self._elsewhere
         for executor, users in enumerate(self._users):
             self._tell(executor, RateShare(len(users) / max(1, everywhere)))

@@ -75,14 +75,14 @@ class PlannedShape(LoadTestShape):
 
 
 def spawn_rate(timeline: Timeline, step: Step) -> float:
-    """Users per second that reach the step's number within its ramp."""
+    """Return how many users per second start or stop, so that the step's number is reached within its ramp."""
     index = timeline.steps.index(step)
     change = abs(step.users - (timeline.steps[index - 1].users if index else 0)) or 1
     return change / step.ramp_s if step.ramp_s >= 1 else float(change)
 
 
 class Conductor:
-    """Conduct one run as the controller orders; end with it, or when told to."""
+    """The conductor of one run, as the controller orders. It ends with the run, or when told to."""
 
     def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
@@ -117,7 +117,7 @@ class Conductor:
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Until Quit: steps are moved when the load is steady."""
+        """Take over new timelines until another message comes: steps move when the load is steady."""
         while isinstance(message := self._parent.receive(), NewTimeline):
             PlannedShape.timeline = message.timeline
 
@@ -171,7 +171,8 @@ def feed(environment: Environment, row: TransactionRow) -> None:
 
 
 def _forget(entry: StatsEntry, before: int) -> None:
-    """Locust keeps a count for every second and looks at the last few: a long run would fill the memory with them."""
+    """Drop the counts of seconds before `before`. Locust uses only the last few, and in a long run they would fill the
+    memory."""
     for counts in (entry.num_reqs_per_sec, entry.num_fail_per_sec):
         for second in [second for second in counts if second < before]:
             del counts[second]

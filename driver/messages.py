@@ -31,9 +31,9 @@ class Message(msgspec.Struct, array_like=True, tag=True, forbid_unknown_fields=T
 
 
 class LoadSpec(Message):
-    """What the users of one run execute, wherever they are.
+    """The work of the users of one run, wherever they are.
 
-    `engine` is how to reach the server, which may hold a password: None in what is sent to another machine.
+    `engine` is the URL of the server, which may hold a password: None in what is sent to another machine.
     """
 
     engine: str | None
@@ -46,7 +46,7 @@ class LoadSpec(Message):
 
 
 class ConductorOrder(Message):
-    """From the controller. With `expected` the executors are on other machines."""
+    """The order from the controller to the conductor. With `expected` the executors are on other machines."""
 
     timeline: Timeline
     load: LoadSpec
@@ -55,10 +55,10 @@ class ConductorOrder(Message):
 
 
 class ExecutorOrder(Message):
-    """From the pool: `load`, and this executor's place among all of them.
+    """The order from the pool to an executor: the `load`, and this executor's place among all of them.
 
-    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1, 0: there is
-    one alone.
+    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; 0 where there
+    is only one.
     """
 
     load: LoadSpec
@@ -73,7 +73,7 @@ class ExecutorOrder(Message):
 
 
 class WorkerOrder(Message):
-    """From `stallmark worker`: the master to join, and how this machine reaches the server."""
+    """The order from `stallmark worker`: the master to join, and the URL by which this machine reaches the server."""
 
     host: str
     port: int
@@ -81,7 +81,7 @@ class WorkerOrder(Message):
 
 
 class LoadOrder(Message):
-    """From the master to load machine `number` of `machines`."""
+    """The order from the master to load machine `number` of `machines`."""
 
     timeline: Timeline
     load: LoadSpec
@@ -90,7 +90,7 @@ class LoadOrder(Message):
 
 
 class Go(Message):
-    """The run's start, on the receiver's monotonic clock."""
+    """The start of the run, on the receiver's monotonic clock."""
 
     start_ns: int
 
@@ -114,13 +114,13 @@ class RateShare(Message):
 
 
 class UsersElsewhere(Message):
-    """Users on the other load machines."""
+    """The number of users on the other load machines."""
 
     users: int
 
 
 class Finish(Message):
-    """From the master: stop the users and tell what is left."""
+    """The order from the master to stop the users and report what is left."""
 
 
 class Quit(Message):
@@ -196,27 +196,27 @@ class LoadMachine(Message):
 
 
 class Ready(Message):
-    """All executors are; without machines they are on this one."""
+    """A message that all executors are ready; without machines they are on this one."""
 
     machines: list[LoadMachine] = []
 
 
 class Waiting(Message):
-    """For load machines: `arrived` of `wanted` are here."""
+    """A message while load machines are waited for: `arrived` of `wanted` are here."""
 
     arrived: int
     wanted: int
 
 
 class Refused(Message):
-    """A load machine, because of a difference."""
+    """A load machine was refused because of a difference."""
 
     name: str
     why: str
 
 
 class Incomplete(Message):
-    """The load machines are not all there, or not all ready."""
+    """A message that the load machines are not all there, or not all ready."""
 
     why: str
 
@@ -226,20 +226,20 @@ class MachineLost(Message):
 
 
 class MessagesLost(Message):
-    """Of a load machine."""
+    """A message that messages of a load machine were lost."""
 
     machine: int
 
 
 class ClocksCompared(Message):
-    """A load machine's clock at the end of the run, against the start."""
+    """The uncertainty of a load machine's clock at the end of the run, against the start."""
 
     machine: int
     within_ms: float
 
 
 class Stopped(Message):
-    """The users were, by the timeline's end or from the web page."""
+    """A message that the users were stopped, by the timeline's end or from the web page."""
 
 
 class Finished(Message):
@@ -271,7 +271,7 @@ class Pong(Message):
 
 
 class Done(Message):
-    """All executors of a load machine have ended."""
+    """A message that all executors of a load machine have ended."""
 
 
 class UnknownHost(Message):
@@ -303,11 +303,11 @@ class MasterLost(Message):
 
 
 class Closed(Exception):
-    """The other side has gone."""
+    """An error: the other side has gone."""
 
 
 class Malformed(RuntimeError):
-    """What arrived is no message that this process knows."""
+    """An error: the message that arrived is unknown to this process."""
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -319,7 +319,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(body: bytes) -> Any:
-    """Return the Message. Raises Malformed."""
+    """Return the message in `body`. Raise Malformed."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -330,7 +330,7 @@ _LENGTH = struct.Struct("!I")
 
 
 class Channel:
-    """Sends and receives whole messages. Sending is safe from several threads; receiving is for one."""
+    """A channel for whole messages. Sending is safe from several threads; receiving is for one."""
 
     def __init__(self, connection: socket.socket):
         self._socket = connection
@@ -340,7 +340,7 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Message) -> None:
-        """Raises Closed."""
+        """Send a message. Raise Closed."""
         body = encode(message)
         with self._sending:
             try:
@@ -349,7 +349,7 @@ class Channel:
                 raise Closed from error
 
     def receive(self) -> Any:
-        """Return the next Message. Raises Closed, and Malformed."""
+        """Return the next message. Raise Closed or Malformed."""
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         return decode(self._exactly(length))
 

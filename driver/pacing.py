@@ -1,7 +1,7 @@
-"""When a virtual user starts its next transaction.
+"""The pacing of virtual users: when each starts its next transaction.
 
-A pacing answers with the scheduled time. Latency is counted from there, so that a transaction which could not
-start in time, because its user still waited for the server, carries that delay (no coordinated omission).
+A pacing returns the scheduled time. Latency is counted from there. So a transaction that could not start in time,
+because its user still waited for the server, carries that delay (no coordinated omission).
 """
 
 import math
@@ -20,21 +20,21 @@ class Pacing(Protocol):
     """In a closed loop the next start depends on the last end; an idle user then is the driver's doing."""
 
     def next_start(self, ended_ns: int) -> int | None:
-        """Scheduled start, monotonic ns, of the transaction after one that ended at `ended_ns`.
+        """Return the scheduled start, in monotonic ns, of the transaction after one that ended at `ended_ns`.
 
         None when nothing is expected of the user any more.
         """
 
     def give_back(self, scheduled_ns: int) -> None:
-        """The user leaves before the transaction that was scheduled for it."""
+        """Return a scheduled transaction whose user leaves before it began."""
 
     def unserved(self, now_ns: int) -> int:
-        """Transactions that were due by now and that nobody has started."""
+        """Return how many transactions were due by now and have not been started."""
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """How transactions arrive. `rate` is per second over all users of the step, for "fixed" and "poisson";
+    """The arrivals of transactions. `rate` is per second over all users of the step, for "fixed" and "poisson";
     `think_ms` belongs to "closed"."""
 
     kind: Literal["closed", "fixed", "poisson"] = "closed"
@@ -44,7 +44,7 @@ class Arrivals:
 
 
 class ThinkTime:
-    """Closed loop: a user thinks, then acts. One per user."""
+    """The closed loop: a user thinks, then acts. One instance per user."""
 
     closed = True
 
@@ -65,13 +65,13 @@ class ThinkTime:
 
 
 class OpenLoop:
-    """Open loop: arrivals come whether or not users are free. One per executor, shared by its users: whoever is
-    free takes the next arrival, as customers in one queue before several counters."""
+    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users:
+    whoever is free takes the next arrival."""
 
     closed = False
 
     def __init__(self, arrivals: Arrivals, rng: random.Random):
-        """Nothing arrives until `take_share`."""
+        """Prepare the arrivals; nothing arrives before `take_share`."""
         assert arrivals.rate
         self._rate = arrivals.rate
         self._poisson = arrivals.kind == "poisson"
@@ -84,7 +84,7 @@ class OpenLoop:
         self._lock = threading.Lock()
 
     def take_share(self, share: float, now_ns: int) -> None:
-        """From now on `share` of the whole rate arrives here; with 0 the users elsewhere have it all."""
+        """Take `share` (0 to 1) of the whole rate from now on; with 0 nothing arrives here any more."""
         with self._lock:
             while self._next_ns <= now_ns:
                 self._waiting.append(self._advance())
@@ -108,7 +108,7 @@ class OpenLoop:
                 self._waiting = deque(sorted([*self._waiting, scheduled_ns]))
 
     def unserved(self, now_ns: int) -> int:
-        """Ends the arrivals: those that are counted here nobody will get any more."""
+        """End the arrivals, and return how many were due and not served."""
         self.take_share(0, now_ns)
         return len(self._waiting)
 

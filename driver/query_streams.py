@@ -1,7 +1,7 @@
-"""Drives streams of queries: a thread and a connection for each, one query after the other, each one timed.
+"""The streams of a run of queries: a thread and a connection for each, one query after the other, each one timed.
 
-A stream does nothing between two queries but take the time: what a plan tells is read in the thread that follows, and
-every text was made before the clock began.
+Between two queries a stream only takes the time. Plans are read in the thread that follows the streams, and every text
+was made before the clock began.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _LOST = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
 
 @dataclass(frozen=True)
 class Query:
-    """One statement; `dop`: how many may work on it at once, None: as the server is set."""
+    """A statement; `dop` is how many processors may work on it at once, None for the server's setting."""
 
     name: str
     text: str
@@ -38,8 +38,8 @@ class Query:
 
 @dataclass(frozen=True)
 class Refreshing:
-    """A refresh function: changes the data, and returns how many rows it did. It has connections of its own. What
-    `prepare` does is not timed."""
+    """A refresh function, which changes the data and returns how many rows it changed. It has connections of its own;
+    `prepare` is not timed."""
 
     name: str
     do: Callable[[], int]
@@ -51,7 +51,7 @@ StreamStep = Query | Refreshing
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """What the run looks like at this moment, for people who wait."""
+    """The state of a run at this moment, for display."""
 
     done: int
     total: int
@@ -74,13 +74,13 @@ class _Done:
 
 
 class Stopwatch:
-    """Seconds since the run's start, monotonic."""
+    """A clock that returns seconds since the run's start, monotonic."""
 
     def __init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        """Now is second 0 of the run."""
+        """Make this moment second 0 of the run."""
         self._start_ns = time.monotonic_ns()
 
     def __call__(self) -> float:
@@ -88,10 +88,11 @@ class Stopwatch:
 
 
 class QueryDrive:
-    """The streams of one run, phase by phase; what each query did goes into the record as soon as it is known.
+    """The streams of one run, phase by phase. What each query did goes into the record as soon as it is known.
 
-    A phase is followed to its end, or it begins, is polled while others do something, and is given
-    up with `finish`. `application` is what the server sees of who asks."""
+    A phase is either followed to its end, or begun, polled while others work, and given up with `finish`. `application`
+    is the name under which the server sees the sessions.
+    """
 
     def __init__(
         self,
@@ -118,12 +119,12 @@ class QueryDrive:
         show: Callable[[StreamProgress], None],
         check: Callable[[], None],
     ) -> tuple[float, float]:
-        """Execute streams, each a number and its steps, at once and to their ends; returns when the first began and the
+        """Execute streams, each a number and its steps, at once and to their ends. Return when the first began and the
         last ended, in seconds of the run.
 
         A query that fails or takes too long is noted, and its stream goes on. `check` is called several times a second
-        and may raise Interrupted. That is raised too when the server is lost, or when a refresh fails: what comes after
-        it would find other data than it is meant to.
+        and may raise Interrupted. That is also raised when the server is lost, or when a refresh fails: later queries
+        would find other data than they should.
         """
         total = sum(len(steps) for _, steps in streams)
         began = self.begin(phase, streams)
@@ -148,7 +149,8 @@ class QueryDrive:
         return began
 
     def poll(self, wait_s: float = 0.0) -> None:
-        """Note the queries that have ended, waiting so long for the first. Raises Interrupted as `follow` does."""
+        """Record the queries that have ended, waiting up to `wait_s` seconds for the first. Raise Interrupted as
+        `follow` does."""
         with suppress(Empty):
             event = self._events.get(block=wait_s > 0, timeout=wait_s or None)
             while True:
@@ -161,8 +163,8 @@ class QueryDrive:
                 event = self._events.get_nowait()
 
     def finish(self) -> None:
-        """Give up what is under way and end the streams, after anything that happened. A refresh is not given up: it is
-        one transaction, and ends soon."""
+        """Give up what is under way and end the streams. Call it whatever has happened. A refresh is not given up: it
+        is one transaction, and ends soon."""
         for stream in self._streams:
             stream.stop()
         deadline = time.monotonic() + FAREWELL_S
@@ -176,7 +178,7 @@ class QueryDrive:
         self._streams = []
 
     def notes(self) -> list[str]:
-        """What the server does not tell of queries, as sentences; after `finish`."""
+        """Return what the server does not tell of queries, as sentences. Call it after `finish`."""
         return list(self._notes)
 
     def open_session(self) -> QuerySession:
@@ -222,12 +224,12 @@ class QueryDrive:
 
 
 def plan_file(query: str, plan_hash: str, suffix: str) -> str:
-    """Where a query's plan of that shape is, within the record: "plans/q09-2f….json"."""
+    """Return the path, within the record, of a query's plan of that shape: "plans/q09-2f….json"."""
     return f"plans/q{int(query.removeprefix('Q')):02d}-{plan_hash}.{suffix}"
 
 
 def _keep(path: Path, plan: str) -> None:
-    """The first execution's; those of later ones differ in their counts alone."""
+    """Keep the plan of the first execution; those of later ones differ in their counts alone."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(plan, encoding="utf-8")
@@ -245,7 +247,7 @@ def _interrupt(done: _Done) -> None:
 
 
 class _Stream:
-    """One thread, and one connection where it has queries; that is there before any stream begins."""
+    """A stream: one thread, and one connection if it has queries. The connection is opened before any stream begins."""
 
     def __init__(self, drive: QueryDrive, number: int, steps: Sequence[StreamStep], over_and_over: bool):
         self.number = number
@@ -263,7 +265,8 @@ class _Stream:
             self.session.cancel()
 
     def end(self, deadline: float) -> None:
-        """A cancel that came between two queries is forgotten by the server: it is said again until it helps."""
+        """Wait until `deadline` for the stream to end, cancelling again and again: a server forgets a cancel that comes
+        between two queries."""
         while self.thread.is_alive() and time.monotonic() < deadline:
             self.thread.join(TICK_S)
             self.stop()

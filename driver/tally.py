@@ -1,4 +1,4 @@
-"""Aggregate samples per second and transaction type, so that executors send histograms and not samples."""
+"""The aggregation of samples per second and transaction type, so that executors send histograms and not samples."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ ENDED = list(SAMPLE.names or ()).index("ended")
 
 
 def as_table(samples: Sequence[tuple]) -> np.ndarray:
-    """Samples as a structured array of SAMPLE, shape (n,)."""
+    """Return samples as a structured array of SAMPLE, shape (n,)."""
     return np.array(samples, SAMPLE)
 
 
@@ -186,12 +186,12 @@ def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    """None where one is not known."""
+    """Return the sum; None where a value is not known."""
     return None if None in values else sum(values)  # type: ignore[arg-type]
 
 
 def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:
-    """Cut a stretch of a run where its seconds end: (second, ns of the stretch in it)."""
+    """Yield the parts of a stretch of a run, cut where its seconds end: (second, ns of the stretch in it)."""
     while begin_ns < end_ns:
         second = begin_ns // SECOND_NS
         cut = min(end_ns, (second + 1) * SECOND_NS)

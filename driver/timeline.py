@@ -16,8 +16,8 @@ COOL_DOWN_S = 2.0
 
 @dataclass(frozen=True)
 class Step:
-    """Seconds count from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up lasts until
-    `measure_s`; measured is `measure_s` to `end_s`."""
+    """A step of a timeline, in seconds from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up
+    lasts until `measure_s`; measured is `measure_s` to `end_s`."""
 
     name: str
     users: int
@@ -29,7 +29,8 @@ class Step:
 
 @dataclass(frozen=True)
 class WarmUpLimits:
-    """How long after its ramp a step may wait for a steady state before it is measured."""
+    """The shortest and the longest time after its ramp, in seconds, that a step waits for a steady state before it is
+    measured."""
 
     at_least_s: float
     at_most_s: float
@@ -37,18 +38,19 @@ class WarmUpLimits:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`rate` of open arrivals counts all users together, whatever the step."""
+    """The timeline of one run's load. The `rate` of open arrivals counts all users together, whatever the step."""
 
     steps: tuple[Step, ...]
     arrivals: Arrivals
     seed: int
     background_per_user: float = 0.0
-    """Sessions beside each user's, for what no user starts."""
+    """Background sessions for each virtual user."""
     warm_up_limits: WarmUpLimits | None = None
-    """Where steps wait for a steady state they are planned as if it came at the last moment."""
+    """Limits where steps wait for a steady state. Such steps are planned as if it came at the last moment."""
 
     def measuring_from(self, index: int, second: float) -> "Timeline":
-        """With step number `index` measured from that second on, for as long as planned; later steps follow it."""
+        """Return a timeline whose step number `index` is measured from `second` on, as long as planned; later steps
+        move with it."""
         earlier_s = self.steps[index].measure_s - second
         current = self.steps[index]
         moved = replace(current, measure_s=second, end_s=current.end_s - earlier_s)
@@ -65,7 +67,7 @@ class Timeline:
 
     @property
     def end_s(self) -> float:
-        """When users stop: after the last step, whose end nothing that stops is to disturb."""
+        """Return when users stop: COOL_DOWN_S after the last step, so that stopping does not disturb its end."""
         return self.steps[-1].end_s + COOL_DOWN_S
 
     @property
@@ -73,28 +75,28 @@ class Timeline:
         return max(step.users for step in self.steps)
 
     def executors(self, machines: int = 1) -> int:
-        """Executor processes on this one of `machines`: no more than cores, and few users in each."""
+        """Return the number of executors on this one of `machines`: no more than cores, and few users in each."""
         users_here = math.ceil(self.most_users / machines)
         return min(os.cpu_count() or 1, math.ceil(users_here / USERS_PER_EXECUTOR))
 
     def background_sessions(self, executors: int) -> int:
-        """In each of all the `executors`."""
+        """Return the background sessions in each executor, where there are `executors` in all."""
         return math.ceil(self.most_users * self.background_per_user / executors)
 
     def all_background_sessions(self, executors: Sequence[int]) -> int:
-        """On machines that have so many executors each."""
+        """Return the background sessions of all machines, which have so many executors each."""
         machines = len(executors)
         return sum(here * self.background_sessions(here * machines) for here in executors)
 
     def step_at(self, second: float) -> Step:
-        """The step in force; the last one after the end."""
+        """Return the step in force; the last one after the end."""
         return next((step for step in self.steps if second < step.end_s), self.steps[-1])
 
 
 def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, measure_s: float) -> tuple[Step, ...]:
-    """Steps of equal length one after the other; each ramps from the users of the one before.
+    """Return steps of equal length one after the other; each ramps from the users of the one before.
 
-    Users that come again have a step of another name: what went before is not the same.
+    A number of users that comes again gets another step name, because its history differs.
     """
     steps: list[Step] = []
     for count in users:

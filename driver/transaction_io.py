@@ -1,8 +1,8 @@
-"""What one in so many transactions read and wrote itself, as its own session counts it.
+"""The sampling of own I/O: what some transactions read and wrote, as their own session counts it.
 
-Right before and right after such a transaction, outside of what is timed, the client asks its session for what it has
-read and written so far. Chance says which ones, so that it goes with nothing that repeats in the deck; but RUN of them
-come in a row, because the sample after one is the sample before the next.
+Right before and right after a sampled transaction, outside of what is timed, the client asks its session for what it
+has read and written so far. Which ones are sampled is random, so that it does not coincide with a pattern of the deck.
+RUN of them come in a row, because the sample after one is the sample before the next.
 """
 
 import random
@@ -17,15 +17,17 @@ NEVER = sys.maxsize
 
 
 def one_in(types: int) -> int:
-    """Of how many transactions one is looked at, in a workload of so many types: the less there is to tell apart, the
-    less often. So that samples take less than 1 % of the CPU (benchmarks/own_io.py): one takes as much as 1.4 of the
-    bank's transfers, which are its only type, and 0.4 of the brokerage's mean."""
+    """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
+
+    Samples then take less than 1 % of the CPU (benchmarks/own_io.py). One takes as much as 1.4 of the bank's transfers,
+    which are its only type, and 0.4 of the brokerage's mean.
+    """
     return 200 if types == 1 else 75
 
 
 class OwnIOSampler:
-    """One client's. `report` gets the transaction's place in the workload, when it ended (monotonic ns) and what is in
-    an OwnIO, of this transaction alone."""
+    """The sampler of one client. `report` gets the transaction's place in the workload, when it ended (monotonic ns)
+    and the fields of an OwnIO, of this transaction alone."""
 
     def __init__(self, types: int, report: Callable[[tuple], None]):
         self._mean_pause = RUN * (one_in(types) - 1)
@@ -34,11 +36,11 @@ class OwnIOSampler:
         self._left = 0  # of the run under way
 
     def pause(self) -> int:
-        """After how many transactions to come to `sample`: as if a die were cast for each."""
+        """Return after how many transactions to call `sample`, at random with a constant probability for each."""
         return 1 + int(random.expovariate(1 / self._mean_pause))
 
     def sample(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
-        """Called after a transaction; returns after how many more to come again."""
+        """Take a sample after a transaction; return after how many more to call this again."""
         before, self._before = self._before, None
         try:
             now = session.own_io()

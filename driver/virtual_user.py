@@ -11,7 +11,7 @@ from stallmark.transactions.workload import Transaction
 
 class VirtualUser(Client):
     def __init__(self, number: int, pacing: Pacing, next_card: Callable[[], type[Transaction]], *client: Any):
-        """`client`: what a Client takes, after its name."""
+        """Take in `client` the arguments of a Client, after its name."""
         super().__init__(f"user-{number}", *client)
         self.number = number
         self._pacing = pacing

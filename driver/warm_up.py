@@ -1,4 +1,4 @@
-"""Waits for a steady state while a run lasts: decides for every step when to begin to measure it."""
+"""The wait for a steady state during a run: it decides for every step when to begin to measure it."""
 
 import math
 from collections import defaultdict
@@ -17,7 +17,7 @@ LAST_PART = 0.5  # of the time since the ramp: what a step began with must not b
 
 @dataclass
 class SecondsSeen:
-    """What the executors of all machines have reported, by second."""
+    """The throughput and latency that executors of all machines have reported, by second."""
 
     committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     done: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -29,18 +29,18 @@ class SecondsSeen:
         self.latency_us[row.second] += row.latency_us
 
     def throughput(self, begin: int, end: int) -> np.ndarray:
-        """Committed in each of the seconds begin ≤ s < end."""
+        """Return the committed transactions in each of the seconds begin ≤ s < end."""
         return np.array([self.committed.get(second, 0) for second in range(begin, end)], dtype=float)
 
     def latency(self, begin: int, end: int) -> np.ndarray:
-        """Mean in µs; NaN in seconds in which nothing ended."""
+        """Return the mean latency in µs by second; NaN in seconds in which nothing ended."""
         done = np.array([self.done.get(second, 0) for second in range(begin, end)], dtype=float)
         total = np.array([self.latency_us.get(second, 0) for second in range(begin, end)], dtype=float)
         return np.divide(total, done, out=np.full(len(done), np.nan), where=done > 0)
 
 
 class Settling:
-    """Decide step by step when a timeline with warm-up limits is measured. `waited` tells how each was decided."""
+    """The decision, step by step, when a timeline with warm-up limits is measured. `waited` tells how each was made."""
 
     def __init__(self, timeline: Timeline, seen: SecondsSeen):
         self.timeline = timeline
@@ -50,11 +50,12 @@ class Settling:
 
     @property
     def waiting(self) -> bool:
-        """Whether a step is still to be decided."""
+        """Tell whether a step is still to be decided."""
         return self.timeline.warm_up_limits is not None and len(self.waited) < len(self.timeline.steps)
 
     def check(self, now_s: float) -> bool:
-        """Whether a step has just been decided, and `timeline` is a new one. `now_s` counts from the run's start."""
+        """Decide on the next step if it is time. Return whether that was done, and `timeline` is a new one. `now_s`
+        counts from the run's start."""
         if not self.waiting or now_s < self._check_s:
             return False
         index = len(self.waited)
@@ -73,7 +74,8 @@ class Settling:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Where arrivals have a rate of their own the throughput is that, whatever the server does."""
+        """Tell whether the load is steady: its throughput in a closed loop, its latency in an open loop, where the
+        throughput is the rate of arrivals whatever the server does."""
         from stallmark.stats.steady_state import steady_enough
 
         began_s = step.begin_s + step.ramp_s

@@ -1,4 +1,4 @@
-"""What users do: one folder per workload, one file per transaction, its SQL beside it for each engine."""
+"""The workloads: one folder for each, one file per transaction, with its SQL for each engine."""
 
 from importlib import import_module
 
@@ -8,5 +8,5 @@ WORKLOADS = ("bank", "brokerage", "warehouse", "htap")
 
 
 def find_workload(name: str) -> Workload:
-    """One of ours by its name, or that of any module by the module's (a benchmark has one)."""
+    """Return one of our workloads by its name, or that of any module by its dotted name (a benchmark has one)."""
     return import_module(name if "." in name else f"stallmark.transactions.{name}").WORKLOAD

@@ -1,4 +1,4 @@
-"""Look whether a database has all its keys, run a workload's consistency conditions on it, and say what holds."""
+"""Checks of a database: whether it has all its keys, and whether the consistency conditions of its workload hold."""
 
 import re
 import time
@@ -19,7 +19,8 @@ KEYS = "all keys, indexes and foreign keys are there and trusted"
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """One condition on one database. `offending` counts rows, or what `counted` says; `detail` shows the first of them.
+    """The result of one condition on one database. `offending` counts rows, or what `counted` says; `detail` shows the
+    first of them.
 
     `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
     driven since.
@@ -57,7 +58,8 @@ def run(
 
 
 def keys(engine: Engine, workload: Workload) -> ConditionResult:
-    """Whether the schema is whole. Rows fulfil the conditions without it too, but calls then take another way."""
+    """Check that the database has all keys, indexes and foreign keys. Rows fulfil the conditions without them too, but
+    calls then take other access paths."""
     started = time.monotonic()
     parts = deploy.take_apart(workload.metadata)
     items = [*parts.keys, *parts.foreign_keys]
@@ -69,7 +71,7 @@ def keys(engine: Engine, workload: Workload) -> ConditionResult:
 
 
 def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
-    """Put numbers where the text says `:name`."""
+    """Return the text with a number for each `:name` in it."""
     return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(numbers[found[1]]), sql)
 
 

@@ -1,4 +1,4 @@
-"""Which transactions the users start, and how often: a scenario's mix as cards of the shuffled deck."""
+"""The mix of a scenario as cards of the shuffled deck: which transactions the users start, and how often."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -20,11 +20,11 @@ Mix = Mapping[str, float]
 
 
 def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
-    """Cards by the transaction's name; without a mix those of the workload.
+    """Return the cards by the transaction's name; without a mix those of the workload.
 
     A mix has weights by name, and what it does not name is not started. Or it says which share (`read_share`, 0 to 1)
-    of all that users start only reads: what reads then keeps its proportions, and so does what writes. Raises
-    StallmarkError, a sentence without its full stop, when it cannot be.
+    of all that users start only reads. The transactions that read then keep their proportions, and so do those that
+    write. Raise StallmarkError, a sentence without its full stop, for a mix that cannot be.
     """
     own = {kind.name: cards for kind, cards in workload.deck.items()}
     if not own:
@@ -39,10 +39,11 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
 
 
 def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
-    """Sessions for each virtual user, for what follows from what these start.
+    """Return the background sessions for each virtual user.
 
-    With the workload's own deck as many as it says. The more of what gives rise to others users start, the more of
-    these come, though not in proportion, for it takes longer than what they start else: half of both is the root.
+    With the workload's own deck they are as many as it says. The more users start of what other transactions follow
+    from, the more of these come. The sessions do not grow in proportion: what is followed takes longer than what users
+    start otherwise, so fewer start in all. The square root lies halfway.
     """
     own = _following(workload, deck_of(workload, None))
     if not own:
@@ -52,12 +53,13 @@ def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
 
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:
-    """How many transactions follow for each that users start."""
+    """Return how many transactions follow, on average, for each that users start."""
     return sum(deck[of.name] * each for of, each in workload.background.followers.values()) / sum(deck.values())
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:
-    """So many cards in these proportions, by the largest remainder; `least` for each, which in all are no more."""
+    """Deal so many cards in these proportions, by the largest remainder. Each gets `least` at least; these must add up
+    to no more than `cards`."""
     total = sum(weights.values())
     quotas = {kind: weight / total * cards for kind, weight in weights.items()}
     if few := {kind: least[kind] for kind, quota in quotas.items() if quota < least[kind]}:
@@ -124,7 +126,7 @@ def _exact(weight: float) -> Fraction:
 
 
 def _exactly(weights: Mapping[Kind, Fraction]) -> dict[Kind, int] | None:
-    """The smallest deck that has exactly these proportions, if it is small enough."""
+    """Return the smallest deck that has exactly these proportions; None when it is too large."""
     unit = lcm(*(weight.denominator for weight in weights.values()))
     whole = {kind: int(weight * unit) for kind, weight in weights.items()}
     cards = {kind: count // gcd(*whole.values()) for kind, count in whole.items()}

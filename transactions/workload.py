@@ -1,8 +1,8 @@
-"""What a workload declares: its tables, its transactions, and the conditions that must hold.
+"""The parts of a workload: its tables, its transactions, and the conditions that must hold.
 
 A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round trip each
 through a `Session`. It never catches errors: whoever executes it classifies, counts and retries them. Its procedures
-stand beside it, `<name>.<dialect>.sql`, twins that do the same in the same order and neither begin nor commit.
+are in the same folder, `<name>.<dialect>.sql`. These twins do the same in the same order and neither begin nor commit.
 
 One frame is a transaction by itself. Where it writes, its isolation is in its SQL: on SQL Server a batch
 (`<frame>.call.mssql.sql`) that sets it, begins, calls and commits. Several frames, or one at another isolation, are one
@@ -34,18 +34,18 @@ class Outcome(StrEnum):
 
 
 class Transaction(ABC):
-    """One transaction type; an instance belongs to one session and may keep its own state."""
+    """A transaction type; an instance belongs to one session and may keep its own state."""
 
     name: ClassVar[str]
     frames: ClassVar[Mapping[str, int]]
-    """Procedures, and how many parameters each takes."""
+    """The procedures, and how many parameters each takes."""
 
     reads_only: ClassVar[bool] = False
     limit_s: ClassVar[float | None] = None
-    """90 % of them should take no longer."""
+    """The time in seconds within which 90 % of the transactions should end."""
 
     def __init__(self, shared: Any):
-        """`shared` is what the workload's `share` made for all transactions of this process."""
+        """Take in `shared` what the workload's `share` made for all transactions of this process."""
         self.shared = shared
 
     @abstractmethod
@@ -57,18 +57,18 @@ class Transaction(ABC):
 
 
 class Opening(Transaction):
-    """One that is executed once, before a run; `done` says afterwards what it did, for the record."""
+    """A transaction that is executed once, before a run; `done` says afterwards what it did, for the record."""
 
     done: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class WorkloadContext:
-    """What a load process (an executor) can tell its transactions, and do for them.
+    """The workload context: what an executor tells its transactions, and does for them.
 
-    Processes are counted from 0 over all load machines, these from 1 (0: there is one alone). `locality` is the share
-    of customers that a machine takes from its own part of them, where there are several. `post` has a transaction
-    executed with these inputs that many seconds later, by a session that is no virtual user's.
+    Processes are counted from 0 over all load machines; machines from 1 (0: there is one alone). Where there are
+    several, `locality` is the share of customers that a machine takes from its own part of them. `post(transaction,
+    inputs, after_s)` has a background session execute a transaction so many seconds later.
     """
 
     scale: Mapping[str, Any]
@@ -100,7 +100,7 @@ class Condition:
 
     @classmethod
     def of_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
-        """With the SQL of `conditions/<file>.sql` in a workload's package."""
+        """Return a condition with the SQL of `conditions/<file>.sql` in a workload's package."""
         return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
 
 
@@ -113,7 +113,7 @@ class Background:
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
     """Transactions that one process of all executes every so many seconds."""
     sessions_per_user: float = 0.0
-    """For each virtual user who has the workload's own deck."""
+    """Background sessions for each virtual user, with the workload's own deck."""
     executed_by: str = "the background sessions"
     """These sessions in words."""
 
@@ -125,38 +125,40 @@ class Workload:
     name: str
     version: int
     schema: str
-    """Of its procedures."""
+    """The schema of its procedures."""
     tables: str
-    """The module that has them. Not imported before somebody asks: who only executes transactions starts without
-    SQLAlchemy, in half the time."""
+    """The module that has the tables. It is imported on demand: a process that only executes transactions starts
+    without SQLAlchemy, in half the time."""
     deck: Mapping[type[Transaction], int]
-    """How many cards of each transaction the shuffled deck of the virtual users holds; none where streams execute
+    """The number of cards of each transaction in the shuffled deck of the virtual users; none where streams execute
     queries instead."""
     conditions: Sequence[Condition]
     package: str
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
     share: Callable[[WorkloadContext], Any] = attrgetter("scale")
-    """What the transactions of one process have in common; made before the load begins, and may ask the database."""
+    """The function that makes what the transactions of one process share. It is called before the load begins, and may
+    query the database."""
     background: Background = Background()
     opening: type[Opening] | None = None
     primary: type[Transaction] | None = None
-    """The one whose rate is the result; None: all count."""
+    """The transaction whose rate is the result; None: all count."""
     nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
-    """Of the primary transaction, per second, at that scale, where the workload has one."""
+    """The rate of the primary transaction, per second, at that scale; None where the workload has none."""
     counted: Mapping[type[Transaction], str] = field(default_factory=dict)
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_parts: bool = False
-    """Whether a load machine can have customers of its own (`WorkloadContext.locality`)."""
+    """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
     crowded: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
-    """A sentence where so many users are too many for the scale: they would wait for each other, not for storage."""
+    """The function that returns a sentence where so many users are too many for the scale: they would wait for each
+    other, not for storage."""
 
     queries: bool = False
-    """Whether its database has the warehouse's tables, so that streams can execute the queries."""
+    """True where its database has the warehouse's tables, so that streams can execute the queries."""
 
     @cached_property
     def metadata(self) -> "MetaData":
-        """Where the tables of two workloads are together, each has its own schema."""
+        """Return the tables. Where those of two workloads are together, each workload has its own schema."""
         return import_module(self.tables).METADATA
 
     @property
@@ -165,17 +167,17 @@ class Workload:
         return *self.deck, *self.background.followers, *self.background.timers, *opening
 
     def procedures(self, dialect: str) -> str:
-        """What is deployed for all transactions, in batches."""
+        """Return the SQL that is deployed for all transactions, in batches."""
         return "\nGO\n".join(sql_file.read(self.package, f"{each.name}.{dialect}") for each in self.transactions)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
-        """The calls of their frames; one that several have, once."""
+        """Prepare the calls of the frames of these transactions; a frame that several share, once."""
         frames = dict(frame for kind in kinds for frame in kind.frames.items())
         for frame, parameters in frames.items():
             session.prepare(frame, self.call(frame, parameters, session.dialect))
 
     def call(self, frame: str, parameters: int, dialect: str) -> str:
-        """The statement that calls a frame: as `<frame>.call.<dialect>.sql` says where there is that file."""
+        """Return the statement that calls a frame: the text of `<frame>.call.<dialect>.sql` where that file is."""
         if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
             return sql_file.read(self.package, name)
         procedure = f"{self.schema}.{frame}"

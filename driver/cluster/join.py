@@ -1,4 +1,5 @@
-"""Agree on a load from several machines before it begins: which machines belong to it, and how their clocks differ.
+"""The agreement on a load from several machines before it begins: which machines belong to it, and how their clocks
+differ.
 
 Nothing here depends on Locust or gevent.
 """
@@ -8,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STALLMARK = "stallmark"
-"""The type of our messages among Locust's: a body, as between our own processes, and a worker's count of them."""
+"""The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.
+"""
 
 MASTER_PORT = 5557  # Locust's own
 
@@ -29,7 +31,7 @@ class ExpectedMachines:
 
 @dataclass(frozen=True)
 class ThisMachine:
-    """Which of the load machines this is, counted from 1; 0 where the load comes from one machine alone.
+    """The place of this machine among the load machines, counted from 1; 0 where the load comes from one machine alone.
 
     Executors and users are numbered in turn over the machines, so that no number is given twice.
     """
@@ -45,7 +47,7 @@ ALONE = ThisMachine()
 
 
 def refusal(facts: Mapping[str, Any], offered: Mapping[str, Any]) -> str | None:
-    """Why a machine may not join, as the end of a sentence: the first difference; None when it may."""
+    """Return why a machine may not join, as the end of a sentence: the first difference. None when it may."""
     for name in {**facts, **offered}:
         if (ours := facts.get(name)) != (theirs := offered.get(name)):
             return f"its {name} is {_said(theirs)}, this run's is {_said(ours)}"
@@ -60,17 +62,19 @@ def _said(value: Any) -> str:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """Another machine's monotonic clock is `offset_ns` ahead of ours, give or take `within_ns`."""
+    """The difference between two monotonic clocks: another machine's is `offset_ns` ahead of ours, within ±
+    `within_ns`."""
 
     offset_ns: int
     within_ns: int
 
     @classmethod
     def compare(cls, exchanges: Iterable[tuple[int, int, int]]) -> "ClockOffset":
-        """From messages there and back: ns when sent (our clock), when seen (the other's), when back (ours).
+        """Estimate the offset from messages there and back, each with three times in ns: sent (our clock), seen (the
+        other's), back (ours).
 
-        The quickest one says most: the other machine saw it somewhere between the two ends, so the middle is wrong by
-        half its time at most (Cristian's algorithm, Distributed Computing 3 (1989) 146).
+        The quickest exchange says most. The other machine saw it between its two ends, so their middle is wrong by half
+        its duration at most (Cristian's algorithm, Distributed Computing 3 (1989) 146).
         """
         sent, seen, back = min(exchanges, key=lambda exchange: exchange[2] - exchange[0])
         return cls(seen - (sent + back) // 2, (back - sent + 1) // 2)

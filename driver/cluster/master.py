@@ -1,8 +1,8 @@
-"""A load from several machines, seen from the one that collects: Locust's master, which runs no users itself.
+"""The master of a load from several machines: Locust's master, which collects and runs no users itself.
 
-load machines (worker.py) join and are refused or taken, their clocks are compared with ours, and executors there
-do the work. Who does not belong to the run, because it has enough or has begun, gets no answer and asks again: it
-waits for the next one. Nothing that is sent holds a URL or a password, because Locust's connection is not encrypted.
+Load machines (worker.py) join and are refused or taken. Their clocks are compared with ours, and executors there do the
+work. A machine that comes when the run has enough, or has begun, gets no answer and asks again: it waits for the next
+run. No message holds a URL or a password, because Locust's connection is not encrypted.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class MachinesMissing(Exception):
 
 @dataclass
 class Machine:
-    """One that was taken. `number` counts from 1 when all are there."""
+    """A load machine that was taken. `number` counts from 1 when all are there."""
 
     id: str
     join: Join
@@ -72,8 +72,9 @@ class Machine:
 
 
 class Master(MasterRunner):
-    """Deliver what the executors of all machines report. Besides: Refused and Waiting until all have come, MachineLost
-    when one is gone, MessagesLost when messages of one are missing, ClocksCompared at the end."""
+    """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
+    until all have come, MachineLost when one is gone, MessagesLost when messages of one are missing, and ClocksCompared
+    at the end."""
 
     def __init__(self, environment: Environment, expected: ExpectedMachines, deliver: Callable[[OurMessage], None]):
         self._expected = expected
@@ -119,7 +120,7 @@ class Master(MasterRunner):
         super().stop(send_stop_to_client)
 
     def quit(self) -> None:
-        """Stop all users, take the last word of every machine, release them."""
+        """Stop all users, take the last message of every machine, and release them."""
         self.stop(send_stop_to_client=False)
         machines = [machine for machine in self._machines.values() if not machine.lost]
         self._tell_of_clocks([machine for machine in machines if machine.ready.is_set()])
@@ -130,7 +131,7 @@ class Master(MasterRunner):
         self.server.close(linger=LINGER_MS)
 
     def _wait_for_all(self) -> None:
-        """Until enough have been taken and are still there."""
+        """Wait until enough machines have been taken and are still there. Raise MachinesMissing."""
         began_ns, wanted, said = monotonic_ns(), self._expected.count, -1
         while len(here := self._still_here()) < wanted:
             waited_s = (monotonic_ns() - began_ns) / 1e9
@@ -148,7 +149,7 @@ class Master(MasterRunner):
             del self.clients[stranger]  # Locust would give it users
 
     def _still_here(self) -> dict[str, Machine]:
-        """Forgets who has left, so that another may come instead."""
+        """Forget machines that have left, so that others may come instead; return those still here."""
         self._machines = {id: one for id, one in self._machines.items() if not self._is_lost(one)}
         return self._machines
 
@@ -158,7 +159,7 @@ class Master(MasterRunner):
             self._tell_of_lost()
 
     def _tell_of_lost(self) -> None:
-        """While the load lasts: after its end Locust forgets machines for a moment."""
+        """Report lost machines while the load lasts: after its end Locust forgets machines for a moment."""
         if self._over or not self._all_there.is_set():
             return
         for machine in self._machines.values():
@@ -167,7 +168,7 @@ class Master(MasterRunner):
                 self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: Machine) -> bool:
-        """It has taken its leave, or not been heard of for several seconds."""
+        """Tell whether a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 
@@ -210,7 +211,7 @@ class Master(MasterRunner):
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
     def _compare_clocks(self, machine: Machine) -> ClockOffset | None:
-        """None when the machine does not answer."""
+        """Compare the clock of a machine with ours; return None when it does not answer."""
         exchanges = []
         with gevent.Timeout(ANSWER_WITHIN_S, False):
             for _ in range(EXCHANGES):
@@ -219,7 +220,7 @@ class Master(MasterRunner):
         return ClockOffset.compare(exchanges) if exchanges else None
 
     def _tell_of_clocks(self, machines: list[Machine]) -> None:
-        """How far the clocks may have gone apart since the start."""
+        """Report how far the clocks may have drifted apart since the start."""
         asked = [(machine, gevent.spawn(self._compare_clocks, machine)) for machine in machines]
         gevent.joinall([greenlet for _, greenlet in asked])
         for machine, greenlet in asked:

@@ -55,7 +55,8 @@ LINGER_MS = 500
 
 
 class LoadWorker:
-    """Serve the master that has answered. The parent tells what this machine is (Join) and hears how it goes."""
+    """The worker of one run. It serves the master that has answered. The parent tells what this machine is (Join) and
+    hears how the run goes."""
 
     def __init__(self, parent: Channel, order: WorkerOrder):
         self._parent = parent
@@ -71,7 +72,7 @@ class LoadWorker:
         self._environment.events.heartbeat_received.add_listener(self._heard)
 
     def serve(self) -> None:
-        """Until the master releases us, or is not heard of any more."""
+        """Serve until the master releases us, or is not heard of any more."""
         self._tell_parent(Connected())
         watch = gevent.spawn(self._watch)
         self._runner.greenlet.join()
@@ -82,7 +83,7 @@ class LoadWorker:
         self._tell_master(join)
 
     def leave(self) -> None:
-        """End the load here, whatever the master thinks of it."""
+        """End the load here, whatever the master says."""
         with suppress(RPCError):
             self._environment.events.quitting.fire(environment=self._environment, reverse=True)
         self._end_load()
@@ -132,7 +133,8 @@ class LoadWorker:
         self._silent_s = 0
 
     def _watch(self) -> None:
-        """Counts seconds of silence itself: a clock would go on while this process is kept from reading."""
+        """End the run after MASTER_SILENT_S of silence. Seconds are counted here: a clock would go on while this
+        process is kept from reading."""
         while self._silent_s < MASTER_SILENT_S:
             gevent.sleep(1)
             self._silent_s += 1
@@ -140,7 +142,7 @@ class LoadWorker:
         self._runner.quit()
 
     def _tell_master(self, message: OurMessage) -> None:
-        """Messages are counted, so that the master notices when one is missing."""
+        """Send a message to the master, with a count by which it notices when one is missing."""
         self._sent += 1
         try:
             self._runner.send_message(STALLMARK, {"body": encode(message), "count": self._sent})

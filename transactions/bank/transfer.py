@@ -26,7 +26,7 @@ class Transfer(Transaction):
         self._remote_share = REMOTE_SHARE if self._branches > 1 else 0.0
 
     def inputs(self, rng: random.Random) -> tuple[int, int, int, int]:
-        """(account, teller, branch of the teller, delta).
+        """Draw (account, teller, branch of the teller, delta).
 
         15 % of the accounts belong to another branch than the teller, drawn evenly from all others.
         """

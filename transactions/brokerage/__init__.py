@@ -86,7 +86,7 @@ CUSTOMERS_PER_RATE = 500
 
 
 def _crowded(scale: Mapping[str, Any], users: int) -> str | None:
-    """Each Trade-Result updates the row of the broker."""
+    """Return a sentence where users outnumber brokers, whose rows each Trade-Result updates; None otherwise."""
     brokers = Population.of(scale).brokers
     if users <= brokers:
         return None

@@ -1,4 +1,4 @@
-"""Broker-Volume: what orders wait with brokers for the securities of a sector."""
+"""Broker-Volume: the volume of orders that wait with brokers for the securities of a sector."""
 
 import random
 from typing import ClassVar, NamedTuple
@@ -10,14 +10,14 @@ FEWEST_BROKERS, MOST_BROKERS = 20, 40
 
 
 class Volume(NamedTuple):
-    """`brokers`: their names, with commas between them."""
+    """The inputs. `brokers`: their names, with commas between them."""
 
     brokers: str
     sector: str
 
 
 class BrokerVolume(Transaction):
-    """That none of the brokers has orders waiting is no failure."""
+    """The transaction. It succeeds as well when none of the brokers has orders waiting."""
 
     name = "broker_volume"
     frames: ClassVar = {"broker_volume": 2}

@@ -1,6 +1,7 @@
-"""Who acts, and with what: customers by how busy they are, their accounts, and the securities that these trade.
+"""The choice of customers by how busy they are, of their accounts, and of the securities that these trade.
 
-Drawn many at a time, because NumPy takes as long for one as for a hundred; a pure function of the generator.
+Choices are drawn many at a time, because NumPy takes as long for one as for a hundred. They are a pure function of the
+generator.
 """
 
 import random
@@ -26,7 +27,7 @@ AT_ONCE = 256
 
 
 class Choice(NamedTuple):
-    """`customer` and `security` count from 0, `account` is a key."""
+    """A customer, an account and a security. `customer` and `security` count from 0, `account` is a key."""
 
     customer: int
     account: int
@@ -35,7 +36,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalUnits:
-    """The load units from `first` to before `end` are this load machine's own: it takes `locality` of its customers
+    """The load units of one load machine, from `first` to before `end`. It takes the share `locality` of its customers
     from there, the others from everywhere."""
 
     first: int
@@ -44,7 +45,8 @@ class LocalUnits:
 
     @classmethod
     def of(cls, units: int, machine: int, machines: int, locality: float) -> "LocalUnits":
-        """Of machine 1 to `machines`; one alone has all. More machines than units share these."""
+        """Return the units of `machine`, 1 to `machines`; a single one has all. Where there are fewer units than
+        machines, machines share them."""
         if machines < 2:
             return cls(0, units, 0.0)
         first = (machine - 1) * units // machines
@@ -52,7 +54,7 @@ class LocalUnits:
 
 
 def choices(population: Population, part: LocalUnits, rng: random.Random) -> Iterator[Choice]:
-    """For ever."""
+    """Yield choices without end."""
     while True:
         bits = np.frombuffer(rng.randbytes(8 * 4 * AT_ONCE), np.uint64).reshape(4, AT_ONCE)
         customer = _customers(population, part, bits[0], bits[1])

@@ -1,6 +1,6 @@
-"""What time it is in the brokerage: the time of the wall when the load began, and from there on time that only goes on.
+"""The time in the brokerage: the wall clock when the load began, continued by a monotonic clock.
 
-A wall clock set back during a run changes nothing. A test has a clock of its own.
+A wall clock that is set back during a run changes nothing. A test has a clock of its own.
 """
 
 import time
@@ -14,7 +14,7 @@ _ZERO: datetime = FIRST_DAY.astype("datetime64[us]").astype(datetime)
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """UTC, without a zone, as the tables have it."""
+        """Return the time in UTC, without a zone, as the tables have it."""
 
 
 class RunClock:
@@ -27,10 +27,10 @@ class RunClock:
 
 
 def price_second(moment: datetime) -> float:
-    """When that is for `brokerage_prices`: prices of a run move by day and night."""
+    """Return the seconds from the first day of prices to `moment`. Prices of a run move by day and night."""
     return (moment - _ZERO).total_seconds()
 
 
 def as_text(moment: datetime) -> str:
-    """For the server, which keeps milliseconds."""
+    """Return a time as text for the server, which keeps milliseconds."""
     return moment.isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""The trading context: what all transactions of a load process share, made once before the load begins.
+"""The context that all transactions of a load process share, made once before the load begins.
 
 Names that the loaders made of words are read from the database; all else follows from the scale.
 """
@@ -24,23 +24,23 @@ class Context:
     population: Population
     part: LocalUnits
     symbols: list[str]
-    """By security."""
+    """Symbols by security."""
     company_names: list[str]
-    """By company."""
+    """Names by company."""
     broker_names: list[str]
-    """By broker."""
+    """Names by broker."""
     sector_names: list[str]
     industry_names: list[str]
     next_trade_id: Callable[[], int]
-    """No two sessions get the same, in whatever process."""
+    """Return an id that no other session gets, in whatever process."""
     next_round: Callable[[], int]
-    """Of maintenance: all sessions of a process count them together, from a drawn number on."""
+    """Return the next round of maintenance. All sessions of a process count together, from a drawn number on."""
     price: Callable[[int, datetime], int]
-    """Of a security at a moment, in cents."""
+    """Return the price of a security at a moment, in cents."""
     clock: Clock
     market: MarketEmulator
     seed: int
-    """Of the data."""
+    """The seed of the data."""
 
     def choices(self, rng: random.Random) -> Iterator[Choice]:
         return choices(self.population, self.part, rng)
@@ -49,7 +49,7 @@ class Context:
 def open_context(
     around: WorkloadContext, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
 ) -> Context:
-    """`result` and `feed` are what the market answers with."""
+    """Make the context. `result` and `feed` are the transactions with which the market answers."""
     population = Population.of(around.scale)
     clock = clock or RunClock()
     symbols = [symbol(security) for security in range(population.securities)]
@@ -85,5 +85,5 @@ def _prices(population: Population) -> Callable[[int, datetime], int]:
 
 
 def dollars(cents: int) -> str:
-    """For the server. Not below zero."""
+    """Return an amount in dollars as text for the server. `cents` must not be below zero."""
     return f"{cents // 100}.{cents % 100:02}"

@@ -1,4 +1,4 @@
-"""Customer-Position: what a customer's accounts are worth, and what the last trades of one of them went through."""
+"""Customer-Position: the worth of a customer's accounts, and the history of the last trades of one of them."""
 
 import random
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ HISTORY_SHARE = 0.5
 
 
 class Position(NamedTuple):
-    """The customer is named by either of the first two. `history_of`: one of the accounts, counted from 0 and round
-    again, in the order of what they are worth; None: of none."""
+    """The inputs. The customer is named by either of the first two. `history_of` is one of the accounts in the order of
+    their worth, counted from 0 and round again; None asks for no history."""
 
     customer: int | None
     tax_id: str | None
@@ -25,7 +25,7 @@ class Position(NamedTuple):
 
 
 class CustomerPosition(Transaction):
-    """That an account has not traded yet is no failure."""
+    """The transaction. It succeeds as well when an account has not traded yet."""
 
     name = "customer_position"
     frames: ClassVar = {"customer_position_accounts": 2, "customer_position_history": 1}

@@ -1,4 +1,5 @@
-"""Data-Maintenance: once a minute somebody corrects a little in one of twelve tables; a second time takes it back."""
+"""Data-Maintenance: a small correction once a minute, in one of twelve tables in turn; the next correction there undoes
+it."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -10,15 +11,15 @@ from stallmark.schema.brokerage.population import address_key_of_customer, compa
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
-# A watch list is looked for among so many that follow each other: not each has what can be exchanged.
+# A watch list is searched for among so many consecutive ones: not each has what can be exchanged.
 WATCH_LISTS = 10
 
 _DAYS = 28  # of every month
 
 
 class Inputs(NamedTuple):
-    """`key` is of what the table's row belongs to (account, address, company, customer); `symbol` of a security, where
-    the row is found by it, and `day` of the month."""
+    """The inputs. `key` names what the row belongs to (account, address, company, customer). `symbol` names a security,
+    where the row is found by it, with a `day` of the month."""
 
     table: str
     key: int | None = None
@@ -35,7 +36,7 @@ class DataMaintenance(Transaction):
         self._context = context
 
     def inputs(self, rng: random.Random) -> Inputs:
-        """The next table in rotation, which all sessions go through together."""
+        """Draw inputs for the next table in rotation, which all sessions go through together."""
         table = TABLES[self._context.next_round() % len(TABLES)]
         return _DRAWN[table](self._context, rng, table)
 

@@ -1,4 +1,5 @@
-"""The market emulator: what becomes of an order outside the brokerage. One per load process, for the orders sent there.
+"""The market emulator: the market outside the brokerage, which executes the orders sent to it. Each load process has
+one.
 
 An order that has gone to the market is executed a little later, at the price of that moment: a Trade-Result. The tape
 then reports two trades, this one and another: that of a limit order whose price has come, where one is due, else of any
@@ -17,16 +18,17 @@ from stallmark.transactions.brokerage.clock import Clock
 from stallmark.transactions.workload import Transaction
 
 ANSWER_LEAST_S, ANSWER_MEAN_S, ANSWER_MOST_S = 1.0, 1.0, 5.0
-"""Until an order is executed: at least, and beyond that a negative exponential time with that mean, cut there."""
+"""Seconds until an order is executed: at least, then the mean of a negative exponential time beyond that, and its most.
+"""
 
 FEED = 20
-"""Reports in one Market-Feed."""
+"""The number of reports in one Market-Feed."""
 
 OTHER_SHARES = 100  # traded by whom we do not know
 
 
 class Report(NamedTuple):
-    """On the tape: so many shares of a security were traded at that price."""
+    """A report on the tape: so many shares of a security were traded at that price."""
 
     security: int
     cents: int
@@ -34,7 +36,7 @@ class Report(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Of a trade that has gone to the market."""
+    """The order of a trade that has gone to the market."""
 
     trade: int
     security: int
@@ -42,8 +44,8 @@ class Order(NamedTuple):
 
 
 class MarketEmulator:
-    """Of so many `securities`; `price(security, moment)` is in cents. `result` and `feed` are posted with an Order and
-    its price in cents, and with the Reports, as inputs."""
+    """The market for so many `securities`. `price(security, moment)` is in cents. `result` is posted with an Order and
+    its price in cents as inputs, `feed` with Reports."""
 
     def __init__(
         self,
@@ -69,19 +71,19 @@ class MarketEmulator:
         self._lock = threading.Lock()
 
     def send(self, order: Order) -> None:
-        """After the commit that has made it one for the market."""
+        """Send an order to the market, after the commit that made it one for the market."""
         with self._lock:
             after_s = ANSWER_LEAST_S + min(ANSWER_MOST_S, self._rng.expovariate(1 / ANSWER_MEAN_S))
         at = self._clock.now() + timedelta(seconds=after_s)
         self._post(self._result, (order, self._price(order.security, at)), after_s)
 
     def await_price(self, security: int, at: datetime) -> None:
-        """A limit order waits for the price that its security has at that moment."""
+        """Wait with a limit order for the price that its security has at that moment."""
         with self._lock:
             heapq.heappush(self._awaited, (at, next(self._order), security))
 
     def report(self, order: Order, cents: int) -> None:
-        """The order was executed, and that is committed."""
+        """Report an order that was executed, after the commit of that."""
         now = self._clock.now()
         with self._lock:
             self._tape.append(Report(order.security, cents, order.quantity))

@@ -27,7 +27,7 @@ class MarketFeed(Transaction):
         self._committed = 0  # of its tickers
 
     def inputs(self, rng: random.Random) -> tuple[Report, ...]:
-        """None are drawn: the market gives them."""
+        """Raise NotImplementedError: inputs are not drawn, the market gives them."""
         raise NotImplementedError
 
     def execute(self, session: Session, inputs: tuple[Report, ...]) -> Outcome:

@@ -1,4 +1,4 @@
-"""Market-Watch: what a group of securities has won or lost since a day of the five years before trading began."""
+"""Market-Watch: the gain or loss of a group of securities since a day of the five years before trading began."""
 
 import random
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
-MOST_COMPANIES = 5_000  # among which those of an industry are looked for
+MOST_COMPANIES = 5_000  # among which those of an industry are searched for
 
 _FIRST, _LAST = date(2000, 1, 3), date(2004, 12, 31)
 _DATES = [
@@ -21,7 +21,7 @@ _DATES = [
     for day in (_FIRST + timedelta(days) for days in range((_LAST - _FIRST).days + 1))
     if day.weekday() < 5
 ]
-"""Those of daily_market."""
+"""The dates of daily_market."""
 
 
 class OfList(NamedTuple):
@@ -35,7 +35,7 @@ class OfAccount(NamedTuple):
 
 
 class OfIndustry(NamedTuple):
-    """Its companies from `first` to `last`."""
+    """The inputs for an industry: its companies from `first` to `last`."""
 
     industry: str
     first: int
@@ -51,7 +51,7 @@ _FRAMES: dict[type[tuple], str] = {
 
 
 class MarketWatch(Transaction):
-    """That there is nothing in an account, or nothing of an industry among the companies, is no failure."""
+    """The transaction. It succeeds as well for an empty account, and for an industry without one of the companies."""
 
     name = "market_watch"
     frames: ClassVar = {"market_watch_list": 2, "market_watch_account": 2, "market_watch_industry": 4}
@@ -64,8 +64,8 @@ class MarketWatch(Transaction):
         self._companies = min(context.population.companies, MOST_COMPANIES)
 
     def inputs(self, rng: random.Random) -> OfList | OfAccount | OfIndustry:
-        """The day is the later one of two that are drawn evenly: the last ones are looked at most, which keeps some of
-        daily_market warm and leaves the rest to be read."""
+        """Draw the inputs. The day is the later of two that are drawn evenly. So recent days come most often, which
+        keeps part of daily_market in the pool and leaves the rest to be read."""
         draw = rng.random
         since = _DATES[int(max(draw(), draw()) * len(_DATES))]
         watch = draw()

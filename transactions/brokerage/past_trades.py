@@ -1,7 +1,7 @@
-"""Which trades of the initial days Trade-Lookup and Trade-Update are about: some by their ids, or those of an account
-or a security from some time on. Later ones more often, in a straight ramp: the last twice as often as the average.
+"""The choice of trades of the initial days for Trade-Lookup and Trade-Update: by their ids, or those of an account or a
+security from some time on. Later trades come more often, in a linear ramp: the last twice as often as the average.
 
-Drawn many at a time, as `choices` are; a pure function of the generator.
+Trades are drawn many at a time, as `choices` are. They are a pure function of the generator.
 """
 
 import random
@@ -19,7 +19,7 @@ from stallmark.schema.hashing import Numbers, below, unit
 from stallmark.transactions.brokerage.context import Context
 
 TRADES = 20
-"""Of one transaction; the procedures have this number too."""
+"""The trades of one transaction; the procedures have this number too."""
 
 _AT_ONCE = 64  # are drawn, with as many trades each
 
@@ -28,7 +28,8 @@ _TO_FIND_ONE = 5  # on average
 
 
 class Asked(NamedTuple):
-    """`expected` rows must come: an account or a security may have fewer trades than are looked for."""
+    """A frame and its parameters. At least `expected` rows must come; an account or a security may have fewer trades
+    than are asked for."""
 
     frame: str
     parameters: tuple[int | str, ...]
@@ -47,7 +48,7 @@ def ask(session: Session, asked: Asked) -> None:
 
 
 class PastTrades:
-    """For one session. Times are as the server takes them."""
+    """The past trades for one session. Times are texts as the server takes them."""
 
     def __init__(self, context: Context, rng: random.Random):
         population = context.population
@@ -59,24 +60,24 @@ class PastTrades:
         self._since_of_first = since(population, population.accounts, _TO_FIND_ONE, rng)
 
     def some(self) -> list[int]:
-        """Ids of different trades, in order."""
+        """Return ids of different trades, in order."""
         return next(self._ids)
 
     def of_account(self) -> tuple[int, str]:
-        """The account, and a time from which on it normally has enough of them."""
+        """Return an account, and a time from which on it normally has enough trades."""
         return next(self._choices).account, next(self._since_of_account)
 
     def of_security(self) -> tuple[str, str]:
-        """The symbol, and a time from which on it normally has enough of them."""
+        """Return a symbol, and a time from which on the security normally has enough trades."""
         return self._symbols[next(self._choices).security], next(self._since_of_security)
 
     def first_of_account(self) -> tuple[int, str]:
-        """The account, and a time from which on it normally has one."""
+        """Return an account, and a time from which on it normally has one trade."""
         return next(self._choices).account, next(self._since_of_first)
 
 
 def ids(population: Population, rng: random.Random) -> Iterator[list[int]]:
-    """`TRADES` of them, unless there are hardly as many trades."""
+    """Yield lists of `TRADES` ids; fewer only where there are hardly as many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = (_later(bits[0]) * population.unit_trades).astype(np.int64)
@@ -85,7 +86,7 @@ def ids(population: Population, rng: random.Random) -> Iterator[list[int]]:
 
 
 def since(population: Population, among: int, following: int, rng: random.Random) -> Iterator[str]:
-    """Times from which on one of so many accounts or securities has twice the `following` trades on average; the
+    """Yield times from which on one of `among` accounts or securities has twice the `following` trades on average; the
     opening of the first day where it never has."""
     latest_s = population.days * DAY_S * max(0.0, 1 - 2 * following * among / population.trades)
     while True:
@@ -93,7 +94,7 @@ def since(population: Population, among: int, following: int, rng: random.Random
 
 
 def _later(bits: Numbers) -> Floats:
-    """From 0 to below 1, as often as it is high."""
+    """Return numbers from 0 to below 1, a higher one in proportion more often."""
     return np.sqrt(unit(bits))
 
 

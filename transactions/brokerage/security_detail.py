@@ -1,4 +1,4 @@
-"""Security-Detail: what is known of a security, its company and what happened to them."""
+"""Security-Detail: the facts and the history of a security and its company."""
 
 import random
 from datetime import date, timedelta
@@ -17,7 +17,7 @@ _DATES = [(_FIRST + timedelta(day)).isoformat() for day in range((_LAST - _FIRST
 
 
 class Detail(NamedTuple):
-    """`articles`: the full texts of the news too."""
+    """The inputs. `articles`: with the full texts of the news."""
 
     symbol: str
     since: str

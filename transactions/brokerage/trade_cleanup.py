@@ -1,4 +1,4 @@
-"""Trade-Cleanup: cancels what an earlier run has left over, before the next one begins."""
+"""Trade-Cleanup: it cancels what an earlier run has left over, before the next one begins."""
 
 import random
 from typing import ClassVar, NamedTuple
@@ -26,7 +26,7 @@ class TradeCleanup(Opening):
         self._context = context
 
     def inputs(self, rng: random.Random) -> Inputs:
-        """Nothing is drawn."""
+        """Return the inputs; nothing is drawn."""
         loaded = self._context.population
         last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
         return Inputs(int(last_trade[0]) + 1)

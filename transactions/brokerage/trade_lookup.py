@@ -1,4 +1,4 @@
-"""Trade-Lookup: what became of trades of the past, for customers and brokers who look back."""
+"""Trade-Lookup: the history of past trades, for customers and brokers."""
 
 import random
 from typing import ClassVar
@@ -13,7 +13,7 @@ BY_ACCOUNT = "trade_lookup_by_account"
 BY_SYMBOL = "trade_lookup_by_symbol"
 HOLDINGS = "trade_lookup_holdings"
 
-# Up to which share of the transactions; the rest looks up holdings.
+# Cumulative shares of the transactions; the rest reads holdings.
 _BY_ID, _BY_ACCOUNT, _BY_SYMBOL = 0.30, 0.60, 0.90
 
 

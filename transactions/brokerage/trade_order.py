@@ -44,12 +44,12 @@ _BY_ANOTHER_WHERE_POSSIBLE = BY_ANOTHER_SHARE / (1 - PERMISSIONS_PERCENT[0] / 10
 
 
 class TradeOrderInputs(NamedTuple):
-    """The security is named by `symbol`, or by `company` and `issue`; `security` is its number."""
+    """The inputs. The security is named by `symbol`, or by `company` and `issue`; `security` is its number."""
 
     account: int
     security: int
     executor: str | None
-    """Tax id of another than the owner, who may not be permitted."""
+    """The tax id of somebody other than the owner, who may not be permitted; None for the owner."""
     symbol: str | None
     company: str | None
     issue: str | None
@@ -58,14 +58,14 @@ class TradeOrderInputs(NamedTuple):
     lifo: bool
     on_margin: bool
     wait_s: float | None
-    """Of a limit order: the limit is the price that the security will have so much later."""
+    """Seconds from now, for a limit order: the limit is the price that the security will have then."""
     rolls_back: bool
 
 
 class _Candidate(NamedTuple):
     choice: Choice
     others: int
-    """How many of `another` may trade in the account."""
+    """The number of `another` who may trade in the account."""
     another: tuple[int, int]
     company: int
     issue: str
@@ -156,7 +156,7 @@ class TradeOrder(Transaction):
 
 
 class _Account(NamedTuple):
-    """What the first frame returns."""
+    """The row that the first frame returns."""
 
     name: str
     tax_status: int
@@ -170,7 +170,7 @@ class _Account(NamedTuple):
 
 
 class _Estimate(NamedTuple):
-    """What the third frame returns; amounts as the engine's driver gives them."""
+    """The row that the third frame returns; amounts are as the engine's driver gives them."""
 
     symbol: str | None
     security_name: str
@@ -206,7 +206,7 @@ def _estimate(session: Session, order: TradeOrderInputs, account: _Account, limi
 
 
 def _kind(sells: bool, chance: float) -> str:
-    """Of the limit orders to sell, half wait for a gain (TLS), half stop a loss (TSL)."""
+    """Return the trade type. Half of the limit orders to sell wait for a gain (TLS), half stop a loss (TSL)."""
     if chance >= LIMIT_SHARE:
         return "TMS" if sells else "TMB"
     if not sells:
@@ -215,7 +215,7 @@ def _kind(sells: bool, chance: float) -> str:
 
 
 def _candidates(context: Context, rng: random.Random) -> Iterator[_Candidate]:
-    """Choices for ever, with what NumPy is as quick to tell of many as of one."""
+    """Yield choices without end, each with what NumPy derives for many as quickly as for one."""
     choices = context.choices(rng)
     while True:
         some = list(islice(choices, AT_ONCE))

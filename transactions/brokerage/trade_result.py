@@ -21,7 +21,7 @@ _DAYS_TO_SETTLE = (2, 2, 2, 4, 4, 3, 2)
 
 
 class _Trade(NamedTuple):
-    """What the first frame tells of it, of its account, and of what that has of the security."""
+    """The row that the first frame returns: the trade, its account, and how much that holds of the security."""
 
     state: str
     type: str
@@ -37,12 +37,15 @@ class _Trade(NamedTuple):
     customer: int
     tax_status: int
     held: int
-    """Shares; below zero they are owed."""
+    """The number of shares; below zero they are owed."""
 
     @classmethod
     def submitted(cls, rows: Sequence[tuple], trade: int) -> Self:
-        """Only such a trade is completed, and only once. Any other is nothing that a market should have sent: a
-        failure, not an intended rollback."""
+        """Return the trade that the first frame found. Raise CallFailed unless it is there and submitted (SBMT).
+
+        A submitted trade is completed only once. The market should never send any other trade: that is a failure, not an
+        intended rollback.
+        """
         if not rows:
             raise CallFailed(ErrorClass.OTHER, "", f"there is no trade {trade}: run `stallmark check`")
         found = cls(*rows[0])
@@ -76,7 +79,8 @@ class TradeResult(Transaction):
         super().__init__(context)
 
     def inputs(self, rng: random.Random) -> tuple[Order, int]:
-        """None are drawn: the market gives an order, and the price in cents at which it was executed."""
+        """Raise NotImplementedError: inputs are not drawn. The market gives an order, and the price in cents at which
+        it was executed."""
         raise NotImplementedError
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
@@ -126,7 +130,7 @@ class TradeResult(Transaction):
 
 @lru_cache(maxsize=2)  # a run may go on over midnight
 def due_date(traded: date) -> str:
-    """When what is traded on that day is settled: two business days later."""
+    """Return the day on which a trade of that day is settled, two business days later, in ISO format."""
     return (traded + timedelta(days=_DAYS_TO_SETTLE[traded.weekday()])).isoformat()
 
 

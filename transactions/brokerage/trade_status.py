@@ -1,4 +1,4 @@
-"""Trade-Status: how the latest trades of an account are getting on."""
+"""Trade-Status: the state of the latest trades of an account."""
 
 import random
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ class Status(NamedTuple):
 
 
 class TradeStatus(Transaction):
-    """That an account has not traded yet is no failure."""
+    """The transaction. It succeeds as well when an account has not traded yet."""
 
     name = "trade_status"
     frames: ClassVar = {"trade_status": 1}

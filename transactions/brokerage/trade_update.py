@@ -1,4 +1,4 @@
-"""Trade-Update: small corrections to trades of the past, which are looked up with them."""
+"""Trade-Update: small corrections to past trades, which are read as well."""
 
 import random
 from typing import ClassVar
@@ -12,7 +12,7 @@ EXECUTOR = "trade_update_executor"
 CASH_TYPE = "trade_update_cash_type"
 CASH_NAME = "trade_update_cash_name"
 
-# Up to which share of the transactions; the rest changes names of cash transactions.
+# Cumulative shares of the transactions; the rest changes names of cash transactions.
 _EXECUTOR, _CASH_TYPE = 0.33, 0.66
 
 

@@ -1,4 +1,5 @@
-"""HTAP: the brokerage and the warehouse in one database, users of the one beside streams of the other's queries.
+"""HTAP: the brokerage and the warehouse in one database, virtual users of the one and concurrent streams of the other's
+queries.
 
 The two share no table, and a scale names the measures of both. What they compete for is the server: its buffer pool,
 its cores, its devices. Their figures are kept apart.

@@ -1,4 +1,4 @@
-"""When two answers to a query are the same: the rule of TPC-H 2.1.3.5, which leaves room for how engines round."""
+"""The rule by which two answers to a query are the same: TPC-H 2.1.3.5, which leaves room for how engines round."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 Rows = Sequence[Sequence[Any]]
 
-# What each column of an answer is: x for what must be the same (columns, counts, and sums of quantities), s for a sum
-# of money, a for an average or a ratio.
+# The kind of each column of an answer: x for what must be the same (columns, counts, and sums of quantities), s for a
+# sum of money, a for an average or a ratio.
 COLUMNS: Mapping[int, str] = {
     1: "xxxsssaaax",
     2: "xxxxxxxx",
@@ -44,17 +44,18 @@ VALIDATION_ROWS: Mapping[int, int] = {
     1: 4, 2: 100, 3: 10, 4: 5, 5: 5, 6: 1, 7: 4, 8: 2, 9: 175, 10: 20, 11: 1048, 12: 2, 13: 42, 14: 1, 15: 1,
     16: 18314, 17: 1, 18: 57, 19: 1, 20: 186, 21: 100, 22: 7,
 }  # fmt: skip
-"""How many rows answer each query at scale factor 1, as loaded, with the parameters of the validation."""
+"""The number of rows that answer each query at scale factor 1, as loaded, with the validation parameters."""
 
 MONEY = Decimal(100)
 SHOWN = 3
 
 
 def differences(query: int, ours: Rows, theirs: Rows) -> list[str]:
-    """What differs, as sentences without their full stop, `ours` first; none where the answers are the same.
+    """Return the differences as sentences without their full stop, `ours` first; an empty list where the answers are
+    the same.
 
-    Rows are compared by what must be exactly the same in them, and then value by value. Of the order only its first
-    column counts: behind that it depends on a server's collation.
+    Rows are matched by the values that must be exactly equal, then compared value by value. Only the first column of
+    the order counts: behind that it depends on a server's collation.
     """
     columns = COLUMNS[query]
     if wide := {len(row) for rows in (ours, theirs) for row in rows} - {len(columns)}:
@@ -86,7 +87,7 @@ def _key(columns: str, row: tuple) -> tuple:
 
 
 def _plain(value: Any) -> Any:
-    """Without the blanks that fill a `char`, and binary fractions as the decimals that they are shown as."""
+    """Return a value without the blanks that fill a `char`; a binary fraction as the decimal that it is shown as."""
     if isinstance(value, str):
         return value.rstrip()
     return Decimal(repr(value)) if isinstance(value, float) else value
@@ -97,7 +98,7 @@ def _same(kind: str, value: Any, wanted: Any) -> bool:
         return value == wanted
     if kind == "s":
         return abs(value - wanted) <= MONEY
-    # The rule looks at two decimals; on the edge between two of them the values themselves are as near.
+    # The rule compares two decimals; on the edge between two of them the values themselves are as near.
     return _within_a_percent(_cents(value), _cents(wanted)) or _within_a_percent(value, wanted)
 
 

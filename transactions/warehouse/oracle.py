@@ -1,6 +1,7 @@
-"""An independent answer to each query: DuckDB on the data that the generator makes, not on what a server holds.
+"""An independent answer to each query: DuckDB on the generator's data, not on what a server holds.
 
-It executes the text that PostgreSQL gets. What refresh sets have changed it changes too, from the same pure functions.
+DuckDB executes the text that PostgreSQL gets. What refresh sets have changed, it changes too, from the same pure
+functions.
 """
 
 import shutil
@@ -31,7 +32,7 @@ class Oracle:
     """
 
     def __init__(self, factor: float, inserted: int = 0, deleted: int = 0, folder: Path | None = None):
-        """`folder` takes the data; by default that for temporary files."""
+        """Take in `folder` where the data go; by default the folder for temporary files."""
         self._factor = factor
         self._changes = inserted, deleted
         self._within = folder
@@ -56,13 +57,13 @@ class Oracle:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def answers(self, query: int, parameters: Mapping[str, str]) -> list[tuple]:
-        """The rows of a query, in order."""
+        """Return the rows of a query, in order. Raise StallmarkError."""
         with self._said(f"the answer to q{query}"):
             return self._connection.execute(text(query, "postgresql", parameters)).fetchall()
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
-        """DuckDB's errors as ours."""
+        """Raise DuckDB's errors as StallmarkError."""
         try:
             yield
         except _duckdb().Error as error:
@@ -106,8 +107,8 @@ class Oracle:
 
 
 def validate(engine: Engine, factor: float, folder: Path | None = None) -> Iterator[tuple[int, list[str]]]:
-    """Each query with what differs between a server's answer to its validation parameters and the oracle's, as
-    sentences without their full stop; none where it is right.
+    """Yield each query with the differences between a server's answer to its validation parameters and the oracle's.
+    These are sentences without their full stop; none where the answer is right.
 
     Raises StallmarkError as `Oracle` does, and CallFailed or the errors of the server where it does not answer.
     """
@@ -134,7 +135,7 @@ def _duckdb() -> Any:
 
 
 def _generate(factor: float, folder: Path) -> None:
-    """A Parquet file for each table."""
+    """Write a Parquet file for each table. Raise StallmarkError when the generator is missing or fails."""
     if not (program := warehouse_generator.found()):
         raise StallmarkError(
             f"{warehouse_generator.NAME} is not installed, which makes the data: pip install 'stallmark[warehouse]'."

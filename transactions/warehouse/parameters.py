@@ -1,4 +1,4 @@
-"""What is put into the 22 queries: drawn for each stream from a seed, or what the answers are validated with."""
+"""The parameters of the 22 queries: drawn for each stream from a seed, or those that answers are validated with."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -9,10 +9,10 @@ Parameters = dict[str, str]
 
 
 def parameters(query: int, seed: int, stream: int, factor: float) -> Parameters:
-    """By name, as literals: what `stream` puts into `query` at scale factor `factor`.
+    """Return the parameters that `stream` puts into `query` at scale factor `factor`: literals by name.
 
-    A pure function. Each query of each stream draws by itself, so that a run of some of the queries puts the same
-    into them as a run of all. Raises ValueError for an unknown query.
+    A pure function. Each query of each stream draws by itself, so a run of some of the queries has the same parameters
+    as a run of all. Raise ValueError for an unknown query.
     """
     if query not in _DRAWN:
         raise ValueError(f"no query {query}: there are 1 to {len(_DRAWN)}")
@@ -21,19 +21,20 @@ def parameters(query: int, seed: int, stream: int, factor: float) -> Parameters:
 
 
 def validation(query: int, factor: float) -> Parameters:
-    """With which answers are validated. Raises ValueError for an unknown query."""
+    """Return the parameters that answers are validated with. Raise ValueError for an unknown query."""
     if query not in VALIDATION:
         raise ValueError(f"no query {query}: there are 1 to {len(VALIDATION)}")
     return dict(VALIDATION[query]) | ({"fraction": fraction(factor)} if query == 11 else {})
 
 
 def fraction(factor: float) -> str:
-    """Of a nation's stock, in q11: 0.0001 at scale factor 1, so that the answer does not grow with the scale."""
+    """Return the fraction of a nation's stock for q11: 0.0001 at scale factor 1, so that the answer does not grow with
+    the scale."""
     return f"{0.0001 / factor:.10f}"
 
 
 def _month(rng: random.Random, months: int, first: int = 1) -> str:
-    """The first day of one of so many months, counted on from the `first` of 1993."""
+    """Return the first day of one of so many months, counted on from month `first` of 1993."""
     number = first - 1 + rng.randrange(months)
     return f"{1993 + number // 12}-{number % 12 + 1:02}-01"
 
@@ -47,7 +48,7 @@ def _brand(rng: random.Random) -> str:
 
 
 def _one(rng: random.Random, *of: tuple[str, ...]) -> str:
-    """A word of each list."""
+    """Return a word of each list, with blanks between them."""
     return " ".join(rng.choice(each) for each in of)
 
 
@@ -148,4 +149,4 @@ VALIDATION: Mapping[int, Mapping[str, str]] = {
     21: {"nation": "SAUDI ARABIA"},
     22: _numbered("code", (13, 31, 23, 29, 30, 18, 17)),
 }
-"""At scale factor 1; the fraction of q11 goes with the scale (`validation`)."""
+"""Parameters of the validation at scale factor 1; the fraction of q11 changes with the scale (`validation`)."""

@@ -13,13 +13,13 @@ _NAMED = re.compile(r"(?<![:\w]):([a-z]\w*)")
 
 
 def text(query: int, dialect: str, parameters: Mapping[str, str], dop: int | None = None) -> str:
-    """One of the queries ("postgresql" or "mssql") with literals for its parameters, as it is sent to the server.
+    """Return the text of a query for a dialect ("postgresql" or "mssql"), with literals for its parameters.
 
-    Begins with a comment that names it, by which a DBA finds it in a trace. `dop` is the most processors that
-    SQL Server may execute it with; PostgreSQL has a setting for that, and no word in the statement.
+    It begins with a comment that names it, by which a DBA finds it in a trace. `dop` is the most processors that SQL
+    Server may execute it with; PostgreSQL has a setting for that, and no word in the statement.
 
-    Raises ValueError for an unknown query or dialect, for parameters that are not its own, for a value with other
-    than letters, digits, spaces and `# - .`, and for a `dop` that cannot be.
+    Raise ValueError for an unknown query or dialect, for parameters that are not its own, and for a `dop` that cannot
+    be. A value may hold only letters, digits, spaces and `# - .`; others raise it too.
     """
     template = _template(query, dialect)
     if names(query) != parameters.keys():
@@ -36,7 +36,7 @@ def text(query: int, dialect: str, parameters: Mapping[str, str], dop: int | Non
 
 
 def names(query: int) -> set[str]:
-    """The parameters of a query; both twins have the same."""
+    """Return the names of a query's parameters; both twins have the same."""
     return set(_NAMED.findall(_template(query, "postgresql")))
 
 

@@ -17,12 +17,12 @@ from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse.tables import REFRESH
 
 KEYS_AT_ONCE = 500
-"""As literals in one statement: SQL Server slows down on longer lists."""
+"""The number of keys that stand as literals in one statement: SQL Server slows down on longer lists."""
 
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """Which set it was, from 1, and how many orders and lineitems were inserted or deleted."""
+    """The number of a refresh set, from 1, and how many orders and lineitems it inserted or deleted."""
 
     set: int
     rows: int
@@ -38,9 +38,10 @@ class State:
 
 
 class Refresh:
-    """On one database; only one at a time. Both functions have a connection of their own, and are a transaction each.
+    """The refresh functions on one database, executed one at a time. Each has a connection of its own and is one
+    transaction.
 
-    They raise CallFailed when the server fails, and have then done nothing; where the connection broke during the
+    They raise CallFailed when the server fails, and have then done nothing. Where the connection broke during the
     commit itself, `state` says whether they have.
     """
 
@@ -50,7 +51,7 @@ class Refresh:
         self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
 
     def state(self) -> State:
-        """Raises StallmarkError where the row is missing or says what no refresh leaves."""
+        """Return the state. Raise StallmarkError where the row is missing or says what no refresh leaves."""
         with connected(self._engine) as connection:
             rows = connection.execute(sa.select(REFRESH)).all()
         if len(rows) != 1 or not rows[0].inserted:
@@ -61,15 +62,15 @@ class Refresh:
         return State(rows[0].refresh_set, rows[0].inserted, rows[0].deleted)
 
     def pending(self) -> str | None:
-        """A sentence when a run ended between RF1 and RF2: `repair` does what is left."""
+        """Return a sentence when a run ended between RF1 and RF2, so that `repair` is needed; None otherwise."""
         return _undone(self.state())
 
     def repair(self) -> RefreshResult | None:
-        """Do the RF2 that a run has left undone; None where there is none."""
+        """Execute the RF2 that a run has left undone; return None where there is none."""
         return None if self.state().deleted else self.delete()
 
     def check_left(self, sets: int) -> None:
-        """Raises StallmarkError when fewer than so many refresh sets are left."""
+        """Raise StallmarkError when fewer than `sets` refresh sets are left."""
         left = warehouse_refresh.most_sets(self._factor) - self.state().set
         if sets > left:
             raise StallmarkError(
@@ -78,14 +79,15 @@ class Refresh:
             )
 
     def prepare(self) -> None:
-        """Make the rows that the next `insert` inserts, so that it takes no time of its own for that.
+        """Make the rows that the next `insert` writes, so that it spends no time on making them.
 
-        Raises StallmarkError when there is no further set.
+        Raise StallmarkError when there is no further set.
         """
         self._rows_of(self.state().set + 1)
 
     def insert(self) -> RefreshResult:
-        """RF1 of the next set. Raises StallmarkError when there is none, or the RF2 of the last is still to come."""
+        """Execute RF1 of the next set. Raise StallmarkError when there is none, or the RF2 of the last is still to
+        come."""
         state = self.state()
         if why := _undone(state):
             raise StallmarkError(f"{why} These are to be deleted before others are inserted.")
@@ -100,7 +102,7 @@ class Refresh:
         return RefreshResult(number, orders.num_rows + lineitem.num_rows)
 
     def delete(self) -> RefreshResult:
-        """RF2 of the set that RF1 has inserted. Raises StallmarkError when there is none."""
+        """Execute RF2 of the set that RF1 has inserted. Raise StallmarkError when there is none."""
         state = self.state()
         if state.deleted:
             raise StallmarkError(

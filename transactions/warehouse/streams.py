@@ -1,4 +1,4 @@
-"""In which order a stream executes the 22 queries, and how many streams a throughput run has."""
+"""The order in which a stream executes the 22 queries, and the number of streams of a throughput run."""
 
 from stallmark.errors import StallmarkError
 
@@ -59,9 +59,9 @@ _STREAMS = {
 
 
 def order(stream: int) -> tuple[int, ...]:
-    """The numbers of the 22 queries, as stream 0 (the power run) to `MOST_STREAMS` executes them.
+    """Return the numbers of the 22 queries in the order of a stream: 0 (the power run) to `MOST_STREAMS`.
 
-    Raises StallmarkError for any other.
+    Raise StallmarkError for any other.
     """
     if not 0 <= stream <= MOST_STREAMS:
         raise StallmarkError(
@@ -72,5 +72,5 @@ def order(stream: int) -> tuple[int, ...]:
 
 
 def streams_for(factor: float) -> int:
-    """How many streams a throughput run at that scale factor has, unless it says how many; 2 below 1."""
+    """Return how many streams a throughput run at that scale factor has by default; 2 below 1."""
     return max((streams for least, streams in _STREAMS.items() if factor >= least), default=2)

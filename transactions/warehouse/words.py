@@ -29,7 +29,7 @@ NATIONS = {
     "UNITED KINGDOM": "EUROPE",
     "UNITED STATES": "AMERICA",
 }
-"""And the region of each, in the order of their keys, from 0."""
+"""The nations and the region of each, in the order of their keys, from 0."""
 
 REGIONS = ("AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST")
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD")
@@ -46,7 +46,7 @@ CONTAINERS = (("SM", "LG", "MED", "JUMBO", "WRAP"), ("CASE", "BOX", "BAG", "JAR"
 
 FIRST_WORDS = ("special", "pending", "unusual", "express")
 SECOND_WORDS = ("packages", "requests", "accounts", "deposits")
-"""What q13 looks for in the comments of orders, one after the other."""
+"""The words that q13 searches for in the comments of orders, one after the other."""
 
 _COLOURS = (
     "almond antique aquamarine azure beige bisque black blanched blue blush brown burlywood burnished chartreuse "
@@ -57,4 +57,4 @@ _COLOURS = (
     "spring steel tan thistle tomato turquoise violet wheat white yellow"
 )
 COLOURS = tuple(_COLOURS.split())
-"""Of which a part's name has five."""
+"""The colours, five of which are in the name of a part."""

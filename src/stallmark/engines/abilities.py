@@ -61,7 +61,7 @@ class Caches(Ability, ABC):
     """Empty the buffer pool for a cold start."""
 
     allowed: bool = False
-    """On a server that others may use: its owner says so."""
+    """True where the owner of a server that others may use allows it."""
 
     @abstractmethod
     def empty(self) -> Sequence[str]:
@@ -103,7 +103,7 @@ class Backup(Ability, ABC):
 
 
 class Placement(Ability):
-    """Say where the files of a new database are to lie: the right to, which `schema.placement` then uses."""
+    """The right to place the files of a new database, which `schema.placement` then uses."""
 
 
 class Devices(Ability, ABC):
@@ -112,16 +112,16 @@ class Devices(Ability, ABC):
     @property
     @abstractmethod
     def models(self) -> Mapping[str, ArrayModel]:
-        """The models in use, by name; empty on the real devices."""
+        """Return the models in use, by name; empty on real storage."""
 
     @property
     @abstractmethod
     def array(self) -> EmulatedArrays | None:
-        """The devices themselves, for their counters; None on the real ones."""
+        """Return the emulated arrays, for their counters; None on real storage."""
 
     @abstractmethod
     def use(self, models: Mapping[str, ArrayModel] | None) -> None:
-        """Put the server on emulated arrays, or back on the real ones; not slow until `engage`."""
+        """Put the server on emulated arrays, or back on real storage; they are not slow until `engage`."""
 
     @abstractmethod
     def engage(self) -> None:
@@ -129,11 +129,12 @@ class Devices(Ability, ABC):
 
     @abstractmethod
     def relax(self) -> None:
-        """Make emulated arrays, if any, as fast as the real ones."""
+        """Make emulated arrays, if any, as fast as real storage."""
 
 
 class NoDevices(Missing):
-    """Every server is on its real devices: only to emulate some is refused."""
+    """The reason why an engine emulates no arrays: its servers are on real storage, and only asking for an emulated
+    array is refused."""
 
     array: None = None
     models: Mapping[str, ArrayModel] = {}

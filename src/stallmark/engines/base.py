@@ -1,4 +1,4 @@
-"""The interface of a database engine: what the rooms above may ask of a server.
+"""The interface of a database engine: what the layers above may ask of a server.
 
 Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
 ability of its own (see `abilities`), which says why it cannot be had.

@@ -24,7 +24,7 @@ class Measures:
     """Measures of one execution, over all its parallel workers."""
 
     rows: int | None = None
-    logical_reads: int | None = None  # pages looked at, in the pool or not
+    logical_reads: int | None = None  # pages requested, in the pool or not
     physical_reads: int | None = None  # pages that were not in the pool, read ahead or not
     read_bytes: int | None = None  # the same in bytes
     spill_bytes: int | None = None  # written to temporary files

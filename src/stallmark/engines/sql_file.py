@@ -1,4 +1,4 @@
-"""Statements that stand in files beside the modules that send them."""
+"""SQL statements in files, in the folders of the modules that send them."""
 
 import re
 from importlib.resources import files

@@ -1,11 +1,11 @@
-"""What can be run, and will not say what is asked: said before it is run, and kept in the record."""
+"""Advice on a scenario that can be run but will not show what it asks for. Given before the run, kept in the record."""
 
 from stallmark.scenarios.model import AnyScenario, Scenario
 from stallmark.transactions import find_workload
 
 
 def advice(scenario: AnyScenario, machines: int) -> list[str]:
-    """As sentences. The load comes from so many machines."""
+    """Return the advice as sentences. `machines`: how many machines the load comes from."""
     if not isinstance(scenario, Scenario):
         return []
     choice = scenario.workload

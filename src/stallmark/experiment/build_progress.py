@@ -1,4 +1,4 @@
-"""Shows a build while it runs."""
+"""A progress bar for a build."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from stallmark.loaders.load import BuildProgress
 
 @contextmanager
 def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], None]]:
-    """A bar for a build; yields the function its progress is reported to."""
+    """Show a bar for a build; yield the function to which its progress is reported."""
     began: tuple[float, int] | None = None
 
     def report(progress: BuildProgress) -> None:

@@ -1,4 +1,5 @@
-"""Streams of the warehouse's queries beside users who execute transactions: one server, separate figures."""
+"""Concurrent streams: queries of the warehouse while virtual users execute transactions on the same server. Their
+figures are kept apart."""
 
 from collections.abc import Callable
 
@@ -14,7 +15,8 @@ APPLICATION = "stallmark-stream"
 
 
 class StreamsBeside:
-    """`streams` of them, each with the 22 queries in an order of its own, and then in the next, until `finish`."""
+    """The concurrent streams of one run. Each executes the 22 queries in an order of its own, then in the next order,
+    until `finish`."""
 
     def __init__(
         self, scenario: Scenario, streams: int, engine: Engine, writer: RecordWriter, clock: Callable[[], float]
@@ -32,7 +34,8 @@ class StreamsBeside:
         self._drive.begin(PHASE, self._streams, over_and_over=True)
 
     def _steps(self, number: int, streams: int) -> list[Query]:
-        """The orders that the table has for a stream of this number, so that no two have the same at once."""
+        """Return the steps of a stream: the orders of the table from its number on, so that no two streams have the
+        same one at once."""
         return [
             drawn_query(query, stream, self._choice, self._dialect)
             for stream in range(number, MOST_STREAMS + 1, streams)

@@ -1,4 +1,4 @@
-"""What is done to the array before a variant: a command of the operator's, or the operator.
+"""Hooks: a command, or a question to the operator, that changes the array before a variant.
 
 before: {command: [ssh, array, set-cache, --size, 800GB], timeout: 10min}
 before: {ask: "Put the SSDs into the read cache, then press Enter."}
@@ -44,7 +44,7 @@ class HookFailed(StallmarkError):
 
 
 def refuse_impossible(variant: str, hook: Hook) -> None:
-    """What can be known of it before anything is loaded."""
+    """Raise HookFailed for a hook that cannot be carried out, before anything is loaded."""
     if hook.ask and not (sys.stdin and sys.stdin.isatty()):
         raise HookFailed(
             f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
@@ -55,7 +55,7 @@ def refuse_impossible(variant: str, hook: Hook) -> None:
 
 
 def carry_out(variant: str, hook: Hook, show: Show) -> HookResult:
-    """Do it; return what the record says of it. Raises HookFailed."""
+    """Carry out a hook; return what the record says of it. Raise HookFailed."""
     began = time.monotonic()
     if hook.ask:
         answer = _asked(variant, hook.ask, show)
@@ -71,7 +71,8 @@ def _since(began: float) -> float:
 
 
 def _asked(variant: str, question: str, show: Show) -> str:
-    """Until it is yes or no: days of measuring are not ended by a slip of the finger."""
+    """Ask the operator until the answer is yes or no: a typing error must not end days of measuring. Raise HookFailed
+    for a no, and when nobody answers."""
     _forget_typed()
     show.say(f"{variant}: {question}")
     while True:
@@ -90,7 +91,7 @@ def _asked(variant: str, question: str, show: Show) -> str:
 
 
 def _forget_typed() -> None:
-    """What was typed while nobody was asked, an Enter hours ago, is no answer."""
+    """Discard what was typed before the question: an Enter pressed hours ago is no answer."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -104,7 +105,11 @@ def _forget_typed() -> None:
 
 
 def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
-    """Its output goes to a file: of a pipe the end would only come with that of whatever it leaves running."""
+    """Run a command and return the end of its output. Raise HookFailed when it fails or takes longer than `timeout_s`
+    seconds.
+
+    The output goes to a file: a pipe would stay open as long as any process that the command leaves running.
+    """
     scrubbed = environment()
     program = _program(command[0], scrubbed) or command[0]
     with tempfile.TemporaryFile() as output:
@@ -136,7 +141,7 @@ def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """With all that it has started: asked to end, and ended if it does not."""
+    """Terminate a process and all that it has started; kill what has not ended after GRACE_S."""
     family = []
     with suppress(psutil.Error):
         family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
@@ -164,7 +169,8 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _text(output: IO[bytes]) -> str:
-    """The end of it; twice of what is kept, as what is hidden makes it shorter or longer."""
+    """Return the end of the output, redacted. Twice as much as is kept is read, because redacting makes it shorter or
+    longer."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - 2 * MOST_OUTPUT))
     return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
 

@@ -34,7 +34,8 @@ FAREWELL_S = 20  # executors give their users 12 s
 
 
 def facts_of(engine: Engine) -> dict[str, Any]:
-    """What all machines of a run must agree on, in words; read anew, for a database changes between two runs."""
+    """Return, by name, what all machines of a run must agree on. Read anew for each run, because the database may
+    change between two."""
     facts: dict[str, Any] = {"Stallmark": stallmark.__version__, "server": str(engine.identity())}
     if entry := ledger.read(engine):
         data = vars(entry.identity)
@@ -69,7 +70,7 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
 
 
 def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown: bool) -> bool:
-    """Until the run is over; returns whether it was said that the master's name is unknown."""
+    """Serve one run to its end. Return whether the operator has been told that the master's name is unknown."""
     begun = False
     while True:
         match channel.receive():
@@ -96,7 +97,7 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
 
 
 def _end(channel: Channel) -> None:
-    """Let users finish what they do, as far as anybody is there to let them."""
+    """End the load driver: let users finish, as long as a message comes every FAREWELL_S."""
     try:
         channel.send(Quit())
         while select.select([channel], [], [], FAREWELL_S)[0]:

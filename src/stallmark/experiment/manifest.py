@@ -1,4 +1,4 @@
-"""Makes the manifest of a run: everything that decides its figures, and no secret."""
+"""The manifest of a run: everything that decides its figures, and no secret."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -88,7 +88,7 @@ def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> recor
 
 
 def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> recorded.Workload:
-    """Without what is known only when the database is ready: `opening` and `counted`."""
+    """Describe the workload, without `opening` and `counted`: these are known only when the database is ready."""
     choice = scenario.workload
     return recorded.Workload(
         name=choice.name,

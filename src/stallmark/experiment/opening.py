@@ -1,4 +1,5 @@
-"""What a workload does in the database once before a run, and the numbers in it that the run is held against."""
+"""The opening transaction that a workload executes once before a run, and the counters in the database that the run is
+checked against."""
 
 import random
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ WITHIN_S = 600.0  # many orders may be left over
 
 
 def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; returns its name and what it did, None where there is none.
+    """Execute the workload's opening transaction; return its name and what it did, None where there is none.
 
     Raises StallmarkError when it fails.
     """
@@ -33,7 +34,7 @@ def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed:
 
 
 def counted(engine: Engine, workload: Workload) -> dict[str, int]:
-    """By transaction, the number in the database that grows by one with each commit of it."""
+    """Return, by transaction name, the number in the database that grows by one with each commit of it."""
     found = {kind.name: engine.query(query)[0][0] for kind, query in workload.counted.items()}
     return {name: int(number or 0) for name, number in found.items()}
 

@@ -1,4 +1,4 @@
-"""Where a scenario wants its database: made there, or found there, before anything else happens."""
+"""The placement of a scenario's database: its files are placed, or found in place, before anything else happens."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from stallmark.transactions import find_workload
 
 
 def place(engine: Engine, scenario: AnyScenario) -> None:
-    """Make the database as the scenario's `database:` designs it; one that is there must be so already.
+    """Make the database as the scenario's `database:` designs it; one that exists must already be so.
 
     Raises StallmarkError where the server cannot have it so, naming what differs.
     """
@@ -58,7 +58,7 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
 
 
 def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Parts], Parts]:
-    """What `loaders.load.build` is told of where tables and keys lie."""
+    """Return the function by which `loaders.load.build` places tables and keys; without a design it changes nothing."""
     if scenario is None or scenario.database is None:
         return lambda parts: parts
     design = scenario.database.design()

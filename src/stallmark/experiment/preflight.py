@@ -1,4 +1,4 @@
-"""What a scenario asks for and cannot have, said before anything is loaded or measured."""
+"""The preflight: checks of a scenario against server and machine before anything is loaded or measured."""
 
 import os
 import socket
@@ -19,7 +19,8 @@ _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp
 def refuse_what_cannot_be(
     scenario: AnyScenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
 ) -> None:
-    """Everything that can be known before the first byte is loaded. The load comes from so many machines."""
+    """Raise StallmarkError for whatever can be known to fail before the first byte is loaded. `machines`: how many
+    machines the load comes from."""
     _refuse_what_the_engine_cannot(scenario, engine)
     refuse_restoring_others(scenario, engine)
     refuse_small_pools(scenario, engine)
@@ -36,7 +37,8 @@ def refuse_what_cannot_be(
 
 
 def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
-    """Caps below what the server needs; shares of the data only when its size is known."""
+    """Refuse buffer pools below what the server needs. Shares of the data are checked only once `loaded_bytes` is
+    known."""
     smallest_bytes = engine.memory.smallest_bytes if engine.memory else 0
     for variant in scenario.variants:
         pool = scenario.pool_of(variant)
@@ -51,7 +53,7 @@ def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int 
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
-    """Flash of a share of the data that is no size a device can have."""
+    """Refuse emulated flash, sized as a share of the data, that no array can have."""
     for variant in scenario.variants:
         try:
             scenario.emulated_arrays_of(variant, loaded_bytes)
@@ -60,7 +62,7 @@ def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -
 
 
 def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: ExpectedMachines) -> None:
-    """Load machines that could not reach the server or this machine, or would have nothing to do."""
+    """Refuse load machines that could not reach the server or this machine, or would have nothing to do."""
     if not isinstance(scenario, Scenario):
         raise StallmarkError(
             f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
@@ -79,7 +81,7 @@ def refuse_load_machines(scenario: AnyScenario, engine: Engine, expected: Expect
 
 
 def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
-    """A database that load has changed is not what a variant is to start from."""
+    """Refuse a database that transactions have changed since it was loaded, where no copy from before is kept."""
     if loaded.driven:
         data = engine.directories().get("data")
         raise StallmarkError(
@@ -90,7 +92,7 @@ def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
 
 
 def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
-    """A restore takes the whole database back: what others have changed in it since would be lost.
+    """Refuse to restore a database that also holds what others have made: their changes would be lost.
 
     The embedded database is nobody else's.
     """
@@ -141,7 +143,7 @@ def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machine
 
 
 def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:
-    """A refresh stream has connections as well: that of its state, and those that write."""
+    """Refuse more streams than the server has sessions for. A refresh stream takes two: its state, and its writer."""
     most = engine.most_users()
     if "throughput" in scenario.queries.phases and most is not None and scenario.streams + 2 > most:
         raise StallmarkError(
@@ -151,7 +153,7 @@ def _refuse_streams(scenario: QueryScenario, engine: Engine) -> None:
 
 
 def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
-    """Degrees of parallelism that the server has no cores for, or `all` where nobody knows how many that is."""
+    """Refuse degrees of parallelism above the server's cores, and `all` where the number of cores is not known."""
     cores = engine.cores()
     for dop in scenario.queries.dop or ():
         if dop == "all" and cores is None:

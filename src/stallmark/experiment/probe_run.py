@@ -1,4 +1,4 @@
-"""Runs a scenario about raw storage: every variant is probed, each into a record of its own."""
+"""The run of a probe scenario: every variant is probed, each into a record of its own."""
 
 import os
 from collections.abc import Iterator
@@ -24,11 +24,12 @@ from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
 _STATE = "stallmark-probe-"
-"""Of emulated arrays, with the number of the process that has them."""
+"""The beginning of the names of emulated arrays' state files; the number of the process that owns them follows."""
 
 
 class RawRunner:
-    """`home`: where files of emulated arrays go, and what is compiled for them; `folder` holds the records."""
+    """The probes of one scenario. `home` takes the files of emulated arrays and what is compiled for them; `folder`
+    holds the records."""
 
     def __init__(self, scenario: ProbeScenario, home: Path, out: Path, show: Show):
         self._scenario = scenario
@@ -38,7 +39,7 @@ class RawRunner:
         self.folder = out / self._experiment
 
     def run(self) -> None:
-        """Raises StallmarkError for what cannot be measured; the records made until then are whole."""
+        """Probe every variant. Raise StallmarkError for what cannot be measured; records made until then are whole."""
         self._refuse_impossible()
         for sequence, variant in enumerate(self._scenario.variants, 1):
             self._probe(sequence, variant)
@@ -97,7 +98,7 @@ def _remove_states_of_the_killed() -> None:
 
 
 def told(show: Show, seconds: float) -> Progress:
-    """For `measure`: moves the bar on after each step."""
+    """Return a callback for `measure` that moves the bar on after each step of `seconds` seconds."""
 
     def progress(done: int, step: ProbeStep) -> None:
         note = f"{step.pattern.title}, {step.outstanding} outstanding: {number(step.iops)} I/Os per second"
@@ -108,7 +109,7 @@ def told(show: Show, seconds: float) -> Progress:
 
 @contextmanager
 def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
-    """A file for a probe; that it is being written is shown."""
+    """Make a file for a probe, showing a bar while it is written; remove it at the end."""
     with ExitStack() as kept:
         with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
             file = kept.enter_context(own_file(folder, size_bytes))

@@ -1,4 +1,4 @@
-"""What a person sees while they wait: progress bars on a terminal, plain lines elsewhere."""
+"""Progress for whoever waits: a bar on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ MIN_TITLE, MIN_BAR = 12, 8
 
 
 class Show:
-    """One bar at a time. On a terminal it moves; into a file or a pipe goes a line now and then."""
+    """A display of one bar at a time. On a terminal it moves; into a file or a pipe goes a line now and then."""
 
     def __init__(self, console: Console):
         self.console = console
@@ -27,10 +27,10 @@ class Show:
 
     @contextmanager
     def bar(self, title: str, total: float | None) -> Iterator[None]:
-        """A bar for one piece of work; `advance` moves it. It leaves one line behind when done.
+        """Show a bar for one piece of work; `advance` moves it. It leaves one line behind when done.
 
-        `total` is for work by the clock, in seconds; what other work there is in all, or whether the end has moved,
-        `advance` says.
+        `total` is for work by the clock, in seconds. For other work, or when the end has moved, `advance` is told the
+        total.
         """
         began = time.monotonic()
         self._title = title
@@ -73,7 +73,7 @@ class Show:
             )
 
     def _fitting(self, note: str) -> str:
-        """The title, cut where the window leaves no room for it beside the note, a short bar and the time."""
+        """Return the title, cut where the window has no room for it next to the note, a short bar and the time."""
         room = max(MIN_TITLE, self.console.width - cell_len(note) - MIN_BAR - len(" 00:00  "))
         return self._title if cell_len(self._title) <= room else set_cell_size(self._title, room - 1) + "…"
 

@@ -1,4 +1,4 @@
-"""A run of the warehouse's queries: streams that execute them beside the collectors, each to its end."""
+"""A run of the warehouse's queries: streams execute them while collectors sample, each stream to its end."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,9 +22,12 @@ from stallmark.transactions.warehouse.streams import POWER, order
 
 
 class QueryRun(AnyRun):
-    """Power: refresh, the 22 queries one after the other, refresh. Throughput: streams of the 22 queries at once, and
-    one that refreshes as often. Each: queries by themselves, the whole list at one degree of parallelism after the
-    other: so each finds in the pool what the others left there, and not what it read itself at the degree before."""
+    """A run of queries, by phases.
+
+    Power: refresh, the 22 queries one after the other, refresh. Throughput: streams of the 22 queries at once, and one
+    stream that refreshes as often. Each: single queries, the whole list at one degree of parallelism before the next
+    degree. So a query finds in the pool what the others left there, and not its own pages from the degree before.
+    """
 
     _scenario: QueryScenario
 
@@ -45,7 +48,7 @@ class QueryRun(AnyRun):
             self._refresh.check_left(self._sets())
 
     def _sets(self) -> int:
-        """Refresh sets that are still needed: of this run, and of those after it that begin where it ends."""
+        """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
         runs = len(self._scenario.run_order()) - self._place["sequence"] + 1
         each = sum(sets[phase] for phase in self._queries.phases)
@@ -80,7 +83,7 @@ class QueryRun(AnyRun):
         return None
 
     def _streams(self, phase: Phase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
-        """Numbers and steps of the streams of a phase, with every text made."""
+        """Yield number and steps of each stream of a phase, with every text made."""
         first, last = Refreshing("RF1", self._insert, self._refresh.prepare), Refreshing("RF2", self._delete)
         refreshes = self._queries.refreshes
         if phase == "power":
@@ -100,7 +103,8 @@ class QueryRun(AnyRun):
         return drawn_query(query, stream, self._scenario.workload, self._engine.dialect, dop)
 
     def _dops(self) -> list[int | None]:
-        """As the scenario asks, `all` in numbers; None where it does not ask."""
+        """Return the degrees of parallelism that the scenario asks for, `all` as the number of cores; [None] where it
+        asks for none."""
         if self._queries.dop is None:
             return [None]
         cores = self._engine.cores()

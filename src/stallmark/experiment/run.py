@@ -1,4 +1,4 @@
-"""What every run of a variant is, whatever drives the server: prepare it, watch it beside the load, check, record."""
+"""The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +31,9 @@ from stallmark.transactions import checks, find_workload
 
 
 class AnyRun(ABC):
-    """One variant, once. Shares of the data refer to the size of the database as it was `loaded`; `look` raises
-    StallmarkError when the server is not held for us any more; `notes` are for the record, and so is what is known of
-    the `array`."""
+    """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `look` is the check
+    that raises StallmarkError when the server is no longer held for us. `notes`, and what is known of the `array`, go
+    into the record."""
 
     def __init__(
         self,
@@ -72,17 +72,18 @@ class AnyRun(ABC):
 
     @abstractmethod
     def _described(self) -> dict[str, Any]:
-        """What the manifest says of what this run does: its "steps", its "workload", and what else there is."""
+        """Return what the manifest says of the work of this run: its "steps", its "workload", and whatever else there
+        is."""
 
     def _mend(self) -> None:
-        """Put right what a run that was killed left half done in the database."""
+        """Repair what a killed run left half done in the database."""
 
     @abstractmethod
     def _drive(self, writer: RecordWriter) -> str | None:
-        """Returns why it ended early, None when it did not."""
+        """Drive the server; return why that ended early, None when it did not."""
 
     def go(self) -> str | None:
-        """Returns why the run is incomplete, None when it is whole. Whatever happens, the record is closed."""
+        """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
         with self._show.bar(f"{self._title}: preparing", None):
             memory = self._prepare()
         writer = self._open_record(memory)
@@ -176,8 +177,8 @@ class AnyRun(ABC):
     def _given_back(
         self, sampler: Sampler, writer: RecordWriter, finish: Callable[[], None], say: Callable[[], Sequence[str]]
     ) -> Iterator[None]:
-        """At the end of the load, however it comes, everything is stopped, even when something before it fails.
-        `finish` ends the load, and then `say` tells what is to be noted of it."""
+        """Stop everything at the end of the load, however it comes, even when a part of the stopping fails. `finish`
+        ends the load; `say` then returns the notes on it."""
         try:
             yield
         finally:

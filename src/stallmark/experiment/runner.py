@@ -1,4 +1,4 @@
-"""Runs a scenario: its database, then every variant and repeat in order, all in one folder."""
+"""The runner of a scenario: its database, then every variant and repeat in run order, all in one folder."""
 
 import os
 from collections.abc import Callable
@@ -39,14 +39,14 @@ from stallmark.transactions import find_workload
 
 @dataclass(frozen=True)
 class Finished:
-    """What cut the experiment short, if anything did, and whether the data was consistent after every run."""
+    """The result of an experiment: why it ended early, if so, and whether the data were consistent after every run."""
 
     incomplete_because: str | None
     conditions_hold: bool
 
 
 class Runner:
-    """One `stallmark run`: all runs of a scenario on one engine. `folder` holds their records."""
+    """The runs of one scenario on one engine, as `stallmark run` makes them. `folder` holds their records."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Ctrl-C, and the signals that ask for the same: one way to stop, at a moment when it does no harm."""
+"""Stopping by Ctrl-C, and by the signals that ask for the same, at a moment when it does no harm."""
 
 import signal
 from collections.abc import Iterator
@@ -12,7 +12,8 @@ _SIGNALS = {
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised where a signal found us. `exit_code` is what a shell expects of a command that was stopped so."""
+    """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped by
+    it."""
 
     def __init__(self, number: int):
         super().__init__(f"stopped by {_SIGNALS[signal.Signals(number).name]}")
@@ -20,7 +21,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def listen() -> None:
-    """From now on every such signal raises Stopped, unless whoever started us wants it ignored (nohup)."""
+    """Make every such signal raise Stopped from now on, except one that our parent had us ignore (nohup)."""
     for name in _SIGNALS:
         if signal.getsignal(number := getattr(signal, name)) is not signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -28,7 +29,7 @@ def listen() -> None:
 
 @contextmanager
 def later() -> Iterator[None]:
-    """What is done inside is done whole; a signal that comes meanwhile takes effect at the end."""
+    """Hold back signals while inside; one that comes meanwhile raises Stopped at the end."""
     arrived: list[int] = []
     before = {}
     for name in _SIGNALS:

@@ -1,4 +1,4 @@
-"""What is done to the storage itself around the runs of an experiment: reconfigure it, precondition it, probe it."""
+"""The work on the storage itself around the runs of an experiment: reconfigure, precondition and probe it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ OVERWRITERS = 8
 
 
 class StorageWork:
-    """Of one experiment."""
+    """The storage work of one experiment."""
 
     def __init__(self, scenario: AnyScenario, engine: Engine, show: Show):
         self._scenario = scenario
@@ -32,7 +32,7 @@ class StorageWork:
         self._show = show
 
     def refuse_impossible(self) -> None:
-        """Everything that can be known before anything is loaded or asked."""
+        """Raise StallmarkError for what can be known to fail before anything is loaded or asked."""
         for variant in self._scenario.variants:
             if self._scenario.emulates(variant):
                 self._refuse_emulated_twice(variant)
@@ -46,7 +46,8 @@ class StorageWork:
                 _refuse_small(key, size)
 
     def refuse_sizes(self, loaded_bytes: int) -> None:
-        """What can be known of files that are as large as a share of the data, once these are there."""
+        """Raise StallmarkError for a file that is too small or does not fit. Called once the size of the data is known,
+        for files sized as a share of it."""
         for key, choice in self._files():
             size = choice.size.resolve(loaded_bytes)
             _refuse_small(key, size)
@@ -54,17 +55,17 @@ class StorageWork:
             probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
-        """What the scenario asks for that needs a file of its own, by its key."""
+        """Yield what the scenario asks for that needs a file of its own, each with its key."""
         if self._scenario.probe:
             yield "probe", self._scenario.probe
         if self._scenario.precondition:
             yield "precondition", self._scenario.precondition
 
     def make(self, variant: Variant) -> dict[str, Any]:
-        """Make the storage that of the variant, after another one or at the beginning; returns what the record says of
-        it: what it is, by the scenario, and what was done.
+        """Prepare the storage for a variant. Return what the record says of it: the array as described, and what was
+        done.
 
-        Raises HookFailed where it is not.
+        Raise HookFailed when the hook fails.
         """
         array = self._scenario.array_of(variant)
         done: dict[str, Any] = {"array": Array(**array.described())} if array else {}
@@ -76,8 +77,12 @@ class StorageWork:
         return done
 
     def probe(self, title: str, loaded_bytes: int) -> ProbeResult | None:
-        """Raw reads and writes on a file of its own; None where the scenario does not ask for it. A share is of the
-        database as loaded: as it grows, the probe's file must not, or two probes could not be compared."""
+        """Probe the storage with reads and writes on a file of its own; return None where the scenario asks for no
+        probe.
+
+        A share is of the database as loaded: the file must not grow with the database, or two probes could not be
+        compared.
+        """
         choice = self._scenario.probe
         if choice is None:
             return None
@@ -109,7 +114,7 @@ class StorageWork:
 
     @contextmanager
     def _engaged(self) -> Iterator[None]:
-        """Emulated arrays are slow meanwhile, and their flash holds nothing of the probe's afterwards."""
+        """Make emulated arrays slow while inside; before and after, empty the flash of the data's array."""
         devices = self._engine.devices
         array = devices.array if "data" in devices.models else None
         if array:
@@ -123,7 +128,7 @@ class StorageWork:
                 array.empty_flash("data")
 
     def _refuse_emulated_twice(self, variant: Variant) -> None:
-        """A variant says which device it is on, and would be on another."""
+        """Refuse a variant that emulates an array on a folder that already lies on an emulated one."""
         for folder in self._engine.directories().values():
             try:
                 array = emulated_array_of(device_behind(folder).name)

@@ -1,4 +1,4 @@
-"""Which server a command works on: the embedded one, in a folder per database, or one given by URL."""
+"""The server that a command works on: the embedded one, in a folder per database, or one given by URL."""
 
 import os
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 
 
 def home() -> Path:
-    """Where embedded databases live: STALLMARK_HOME, or the user's data folder."""
+    """Return the folder of embedded databases: STALLMARK_HOME, or the user's data folder."""
     return Path(os.environ.get("STALLMARK_HOME") or platformdirs.user_data_dir("stallmark"))
 
 
 def server_url(text: str) -> str:
-    """The URL of a server as given, or out of the file that `@file` names.
+    """Return the URL of a server as given, or out of the file that `@file` names.
 
     Raises StallmarkError when the file cannot be read, or when others than its owner can: it may hold a password.
     """
@@ -42,9 +42,9 @@ def server_url(text: str) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """`url` of a server, or None for the embedded engine, whose places the other three are.
+    """A server by `url`, or the embedded one where `url` is None; the next three fields then place it.
 
-    `may_drop_caches` of a server that others may use.
+    `may_drop_caches` allows emptying the caches of a server that others may use.
     """
 
     url: str | None = None
@@ -65,13 +65,13 @@ class Target:
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
-        """There is no embedded database in its place. Of a server by URL only the server can tell."""
+        """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     @contextmanager
     def engine(self, choice: WorkloadChoice, scenario: AnyScenario | None = None) -> Iterator[Engine]:
-        """Open the engine for a database, placed as the scenario says; whatever happens, an embedded server is stopped
-        at the end. One that was made for a command that is then refused is removed."""
+        """Open the engine for a database, placed as the scenario says. An embedded server is stopped at the end,
+        whatever happens; one that was made for a command that is then refused is removed."""
         if self.url:
             engine = open_engine(self.url)
             if engine.caches:
@@ -103,7 +103,7 @@ class Target:
 
 
 def _holds_nothing(engine: Engine) -> bool:
-    """No build has begun in it. Where that cannot be told, as of a server that is gone, it may."""
+    """Tell whether no build has begun in it; False where that cannot be told, as of a server that is gone."""
     try:
         return ledger.read(engine) is None
     except (StallmarkError, CallFailed):

@@ -1,4 +1,5 @@
-"""A run in which users execute transactions beside the collectors, for a time; with streams of queries, if asked."""
+"""A run of virtual users: they execute transactions for a time while collectors sample, with concurrent streams if
+asked."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -17,7 +18,7 @@ from stallmark.scenarios.model import Scenario, Variant
 
 
 class Run(AnyRun):
-    """With `expected` the users are on other machines."""
+    """A run of virtual users. With `expected` they are on other machines."""
 
     _scenario: Scenario
 
@@ -61,7 +62,7 @@ class Run(AnyRun):
             with ExitStack() as ends:
                 ends.callback(_finish, drive, writer)
                 if beside:
-                    ends.callback(beside.finish)  # first: their last queries were beside users
+                    ends.callback(beside.finish)  # first: users still ran during their last queries
 
         def notes() -> list[str]:
             return [*drive.notes(), *(beside.notes() if beside else ())]
@@ -106,7 +107,7 @@ class Run(AnyRun):
 
 
 def _finish(drive: Drive, writer: RecordWriter) -> None:
-    """However its end goes, the record says of what nobody heard."""
+    """Finish the load. Even if that fails, put into the record what was left unheard."""
     try:
         drive.finish()
     finally:

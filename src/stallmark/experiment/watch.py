@@ -1,4 +1,4 @@
-"""Looks, now and then, whether the server is still held for this run: after a restart of it, it is not."""
+"""A periodic check that the server is still held for this run: after a restart of the server it is not."""
 
 import threading
 from collections.abc import Callable
@@ -9,9 +9,10 @@ EVERY_S = 15.0
 
 
 class Watch:
-    """While entered, `look` is called in a thread of its own: it may take seconds, for which a run cannot wait.
+    """A thread that calls `look` every EVERY_S seconds while entered. The check may take seconds, for which a run
+    cannot wait.
 
-    `why` is what it raised, as a phrase; None as long as it raises nothing.
+    `why` is the error that it raised, as a phrase; None as long as it raises nothing.
     """
 
     def __init__(self, look: Callable[[], None]):

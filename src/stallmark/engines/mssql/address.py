@@ -68,17 +68,18 @@ class Address:
 
     @property
     def where(self) -> str:
-        """Server and database for messages: never user or password."""
+        """Return server and database for messages: never user or password."""
         instance = f"\\{self.instance}" if self.instance else ""
         return f"{self.host}{instance}{f':{self.port}' if self.port else ''}/{self.database}"
 
     @property
     def server(self) -> str:
-        """The server whatever the database; two addresses of one server may differ in how they name it."""
+        """Return the server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
     def connection_string(self, driver: Driver | None, application: str) -> str:
-        """For the driver alone: it holds the password. `driver` None is for mssql-python, which brings its own."""
+        """Return the connection string for a driver, None for mssql-python, which brings its own. It holds the
+        password: give it to the driver alone."""
         freetds = driver is not None and driver.freetds
         parts = {"Driver": driver.name} if driver else {}
         parts |= {**self._place(freetds), "Database": self.database}
@@ -119,7 +120,8 @@ class Address:
 
 
 def _quoted(value: str) -> str:
-    """Braces where a value holds what would end it (ODBC Programmer's Reference, SQLDriverConnect)."""
+    """Return a value in braces where it holds a character that would end it (ODBC Programmer's Reference,
+    SQLDriverConnect)."""
     if value and not set(value) & set(";{}[](),?*=!@ "):
         return value
     return "{" + value.replace("}", "}}") + "}"

@@ -72,7 +72,7 @@ class Journal:
 
     @property
     def how_to_remove(self) -> str:
-        """The way to remove the note, for somebody who has put right by hand what it says."""
+        """Return how to remove the note, for somebody who has put right by hand what it says."""
         if self.is_on_server:
             return f"EXEC master.sys.sp_dropextendedproperty @name = {sql.text(self._name)}"
         return f"remove {self._file}"

@@ -205,7 +205,7 @@ class Option(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
+        """Tell whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
         return self.is_dynamic and self.value != self.in_use
 
 
@@ -217,7 +217,7 @@ def _options(server: Server) -> dict[str, Option]:
 
 
 def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
-    """RECONFIGURE installs all that is pending, whoever left it so."""
+    """Refuse while other settings are pending: RECONFIGURE would install them all, whoever left them so."""
     pending = {name: option for name, option in options.items() if option.is_pending and name not in ours}
     if pending.get(_FLOOR) == _NO_FLOOR:
         del pending[_FLOOR]

@@ -108,5 +108,5 @@ class MssqlSession(Session):
 
 
 def as_exec(sql: str) -> str:
-    """`{CALL procedure(?, ?)}` as `EXEC procedure ?, ?`; any other text as it is."""
+    """Return `{CALL procedure(?, ?)}` as `EXEC procedure ?, ?`; any other text as it is."""
     return _CALL.sub(lambda call: f"EXEC {call[1]} {call[2] or ''}".rstrip(), sql)

@@ -24,7 +24,7 @@ UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.altern
 
 
 def read(server: Server) -> dict[str, str]:
-    """Name and value. A part that this login may not see, or this edition does not have, says so."""
+    """Return names and values. A part that this login may not see, or this edition does not have, says so."""
     found: dict[str, str] = {}
     for part in PARTS:
         if not _is_known(server, part):

@@ -63,7 +63,8 @@ def _shape(element: ElementTree.Element) -> list[Any]:
 
 
 def _spilled(plan: ElementTree.Element) -> int | None:
-    """0 where nothing is said to have spilled; None where something did and older versions do not say how much."""
+    """Return the bytes that spilled to tempdb: 0 where none did, None where an older version says that some did and not
+    how much."""
     details = [element for name in _SPILLS for element in _all(plan, name)]
     if not details:
         return None if any(True for _ in _all(plan, "SpillToTempDb")) else 0

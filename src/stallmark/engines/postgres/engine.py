@@ -148,7 +148,7 @@ class PostgresEngine(Engine):
 
     @property
     def where(self) -> str:
-        """Host, port and database, for messages: never the password."""
+        """Return host, port and database, for messages: never the password."""
         known = self._parameters
         return f"{known.get('host', 'localhost')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
 

@@ -25,7 +25,7 @@ _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
 
 
 class Rows(Sequence[tuple]):
-    """An answer, each row decoded when it is looked at: most frames' rows are only counted."""
+    """The rows of an answer, each decoded when it is read: most frames' rows are only counted."""
 
     def __init__(self, result: pq.abc.PGresult, decoders: Sequence[tuple[int, Any]]):
         """`decoders` are (column, from bytes)."""

@@ -27,7 +27,7 @@ class Snapshot:
 
     @property
     def of(self) -> str | None:
-        """The label of the copy; None when there is none."""
+        """Return the label of the copy; None when there is none."""
         label = self._folder / "of"
         return label.read_text() if label.exists() else None
 

@@ -16,7 +16,7 @@ WAL_MARKER = "stallmark-wal"  # holds the same number in a database's folder and
 
 
 def claim(folder: Path) -> int:
-    """Make `folder` ours alone; returns the descriptor that holds the lock until it is closed."""
+    """Make `folder` ours alone; return the descriptor that holds the lock until it is closed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = any(folder.iterdir()) and not (folder / MARKER).exists()
@@ -61,7 +61,7 @@ def claim_wal(wal: Path, folder: Path) -> None:
 
 
 def wal_contents(wal: Path) -> list[Path]:
-    """Return what is in a WAL folder beside our mark and that of a file system."""
+    """Return what is in a WAL folder, without our mark and that of a file system."""
     return [path for path in wal.iterdir() if path.name not in (WAL_MARKER, "lost+found")]
 
 

@@ -118,13 +118,14 @@ class EmbeddedServer:
             self.devices.set_model(name, model)
 
     def relax_devices(self) -> None:
-        """Let I/O take as long as the real device needs: for filling, checking and shutting down."""
+        """Let I/O take as long as on real storage: for filling, checking and shutting down."""
         for name in self.models or {}:
             if self.devices:
                 self.devices.set_model(name, None)
 
     def use_devices(self, models: Mapping[str, ArrayModel] | None) -> None:
-        """Emulate these devices, or none, from the next start on; the server is stopped for another choice."""
+        """Put the server on these emulated arrays, or on none, from the next start on; it is stopped when the choice
+        changes."""
         if (models or None) != self.models:
             self.stop()
             self._drop_devices()
@@ -136,7 +137,7 @@ class EmbeddedServer:
             self.devices = None
 
     def stop(self) -> None:
-        """Stop the server, if it runs. Emulated devices outlive it, and what is on their flash, as real ones do."""
+        """Stop the server, if it runs. Emulated arrays and what is on their flash outlive it, as real ones do."""
         self.relax_devices()
         if self._guard is not None:
             assert self._guard.stdin
@@ -156,7 +157,7 @@ class EmbeddedServer:
 
     @property
     def exists(self) -> bool:
-        """A database was made here; it may be away for a restore."""
+        """Tell whether a database was made here; its data may be away for a restore."""
         return self.data.exists() or self.snapshot.of is not None
 
     def remove(self) -> None:
