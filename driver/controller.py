@@ -204,7 +204,7 @@ class Drive:
         return self._settling.timeline
 
     def _take_over(self) -> None:
-        """Put the timeline with the decided warm-up into force: send it to the conductor, and write the steps."""
+        """Put the timeline with the decided warm-up into force, for the conductor and in the record."""
         self._channel.send(NewTimeline(self._timeline))
         waited = dict(enumerate(self._settling.waited))
         steps = [

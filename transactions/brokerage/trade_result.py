@@ -43,7 +43,7 @@ class _Trade(NamedTuple):
     def submitted(cls, rows: Sequence[tuple], trade: int) -> Self:
         """Return the trade that the first frame found. Raise CallFailed unless it is there and submitted (SBMT).
 
-        A submitted trade is completed only once. The market should never send any other trade: that is a failure, not an
+        A submitted trade is completed only once. The market should never send any other: that is a failure, not an
         intended rollback.
         """
         if not rows:
