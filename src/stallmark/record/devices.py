@@ -17,7 +17,7 @@ class Flash(NamedTuple):
 
 
 def device_name(manifest: Manifest) -> str:
-    """Return the name of the storage, with that of the log where the log alone is emulated: "EMULATED log on 1 spindle,
+    """Return the name of the storage, as `data_device_name`. If the log alone is emulated: "EMULATED log on 1 spindle,
     2 ms; data on vda"."""
     data, log = manifest.devices.of("data"), manifest.devices.of("wal").emulated_array
     if log and not data.emulated_array:

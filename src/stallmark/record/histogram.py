@@ -1,8 +1,8 @@
 """Latency histograms: the number of values in each bucket, from 1 µs to 1 h, with 3 significant digits.
 
-The buckets are those of an HDR histogram. A histogram names only the buckets in use: for each its distance
-from the one before (the first: from bucket 0), and the number of its values. In a record these are two columns of
-lists, which Parquet compresses to 0.4 to 0.9 of the HDR codec's size; encoding takes 0.1 to 0.5 of its CPU.
+The buckets are those of an HDR histogram. A histogram holds only the buckets in use, each with its distance from the
+one before (the first: from bucket 0), and its count. In a record these are two columns of lists, which Parquet
+compresses to 0.4 to 0.9 of the HDR codec's size. Encoding takes 0.1 to 0.5 of its CPU.
 """
 
 from collections.abc import Sequence

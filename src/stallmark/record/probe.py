@@ -1,7 +1,7 @@
 """The results of a probe of raw storage: plain values, as they are recorded and read back.
 
-A step is one pattern at one number of outstanding I/Os, for some seconds: a closed loop, in which a new I/O is issued
-whenever one ends.
+A step is one pattern at one number of outstanding I/Os, for some seconds. It is a closed loop, in which a new I/O is
+issued whenever one ends.
 """
 
 from collections.abc import Sequence
@@ -95,8 +95,8 @@ class ProbeResult:
     """A probe. `how` names the way I/O was issued ("libaio": asynchronous; "psync": a thread for each outstanding one;
     "diskspd").
 
-    `device` is the model of an emulated one in words, or the name of the block device, where it is known; `place` the
-    folder, file or device that was probed, `file_bytes` how much of it; `started` is UTC, ISO 8601.
+    `device` is the model of an emulated array in words, or the name of the block device, where it is known. `place` is
+    the probed folder, file or device, `file_bytes` the probed size. `started` is UTC, ISO 8601.
     """
 
     tool: str

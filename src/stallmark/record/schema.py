@@ -1,7 +1,7 @@
 """The tables of a run record: their columns, with units.
 
-All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole
-second they fall in (`second`); the manifest says when that start was, in UTC.
+All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole second they
+fall in (`second`). The manifest gives that start in UTC.
 """
 
 import pyarrow as pa

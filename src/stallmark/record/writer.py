@@ -1,9 +1,9 @@
 """Write a run record: one folder per run, `manifest.json` and one Parquet file per table; for query runs also the
 plans.
 
-While the run lasts every table is an Arrow stream that grows by a batch at a time, because a Parquet file cut
-short cannot be read at all. Closing the record turns the streams into Parquet; a record that was cut is read
-from its streams and loses at most the last batch.
+While the run lasts every table is an Arrow stream that grows by a batch at a time. A Parquet file cut short could not
+be read at all. Closing the record turns the streams into Parquet; a record that was cut is read from its streams and
+loses at most the last batch.
 """
 
 import os

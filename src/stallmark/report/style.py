@@ -1,7 +1,7 @@
 """The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.
 
-All colours stand at least 3:1 against both the light and the dark page, so that drawn data need no theme; text,
-grids and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
+All colours stand at least 3:1 against both the light and the dark page, so that drawn data need no theme. Text, grids
+and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@ r"""Windows performance counters as text: Performance Monitor, `relog -f csv`, `
     "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)","\\SQL01\PhysicalDisk(0 D:)\Avg. Disk sec/Read",…
     "11/21/2025 11:00:15.166","0.004311",…
 
-The last parentheses hold the minutes that UTC is ahead of the local times (UTC = local + bias). They hold for the
-whole file: nothing in it says when summer time began or ended, and files were seen with the bias of the other
-season. `typeperf` names no zone, and a zone whose name has an apostrophe cuts the header short. A value that could
-not be taken is a blank. A time stands at the end of what a rate or a mean covers.
+The last parentheses hold the minutes that UTC is ahead of the local times (UTC = local + bias). They hold for the whole
+file: nothing in it says when summer time began or ended. Some files have the bias of the other season. `typeperf` names
+no zone, and a zone whose name has an apostrophe cuts the header short. A value that could not be taken is a blank. A
+time stands at the end of what a rate or a mean covers.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """Files of sar as `sadf -j` writes them, with any of its activities (`sadf -j file -- -d`).
 
-Times are UTC unless sadf was run with -T or -t; newer versions name the zone ("tz"), older ones say whether it is
-UTC ("utc": 1). A kB is 1,024 bytes. A time stands at the end of its interval.
+Times are UTC unless sadf was run with -T or -t. Newer versions name the zone ("tz"), older ones say whether it is UTC
+("utc": 1). A kB is 1,024 bytes. A time stands at the end of its interval.
 """
 
 from collections.abc import Iterator

@@ -3,9 +3,10 @@
     Volume ID,Time,Interval (s),Read IO Rate (IO/s),…,Read Response Time (ms),…
     00102832,2014:10:26T06:10:07.000000,602,0.028,…
 
-Commas, semicolons, tabs or bars; lines before the header; date and time in one column or two; one row per time, or
-one per time and instance (a volume, a port). Units are taken from the names of the columns, and where there are none,
-none is claimed. A time is taken as the end of its interval; an array that stamps the beginning is off by one.
+Cells are separated by commas, semicolons, tabs or bars; lines may precede the header. Date and time are in one column
+or two. There is one row per time, or one per time and instance (a volume, a port). Units are taken from the names of
+the columns, and where there are none, none is claimed. A time is taken as the end of its interval; an array that stamps
+the beginning is off by one.
 """
 
 import csv

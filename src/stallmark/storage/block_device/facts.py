@@ -130,7 +130,7 @@ def file_behind(loop: str) -> Path | None:
 def behind(device: str) -> tuple[Facts, Path | None] | None:
     """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
 
-    With it comes the array's state file, which only root may open; None for a partition or a volume, as the array
+    With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
     counts the I/O of all that lie on it. None altogether where there is no emulated array.
     """
     bottom = beneath(device)

@@ -23,7 +23,7 @@ def command(
     """Return the command line of one step. `how` is the I/O engine: `psync` uses a thread for each outstanding I/O,
     others one thread for all random ones.
 
-    In order, each outstanding I/O is a stream with its own thread and part of the file, whatever the engine: a single
+    In order, each outstanding I/O is a stream with its own thread and part of the file, whatever the engine. A single
     stream far ahead of itself would be a different load under the same name.
 
     `seed` decides the places of random I/O: two steps with one seed would read the same blocks, the second from caches.
