@@ -13,7 +13,7 @@ FILE = "manifest.json"
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a record's folder. Raises StallmarkError, which names the file and the key at fault."""
+    """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
     path = folder / FILE
     try:
         found = pydantic_core.from_json(path.read_bytes())
@@ -43,7 +43,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace it whole or not at all: a reader may look at any moment."""
+    """Replace the manifest whole or not at all: it may be read at any moment."""
     draft = folder / f"{FILE}.new"
     draft.write_text(manifest.model_dump_json(indent=2) + "\n")
     os.replace(draft, folder / FILE)

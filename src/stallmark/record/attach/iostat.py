@@ -1,4 +1,4 @@
-"""Linux' devices as `iostat -x -t -o JSON` writes them.
+"""Linux devices as `iostat -x -t -o JSON` reports them.
 
 Times are local ones of the machine, in the style of its locale, or ISO 8601 with S_TIME_FORMAT=ISO; the offset is
 only in the latter. The first report covers all the time since the machine was started, unless -y leaves it out; the

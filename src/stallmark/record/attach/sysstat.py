@@ -25,7 +25,7 @@ def host(text: str) -> str:
 
 
 def samples(text: str, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """The objects of "statistics", those that are whole. Raises StallmarkError when there is no such array."""
+    """Yield the complete objects of "statistics"; raise StallmarkError when there is no such array."""
     array = _ARRAY.search(text)
     if array is None:
         raise StallmarkError(f"{wanted.file} cannot be read as sysstat's JSON: it has no statistics.")

@@ -1,6 +1,6 @@
-"""Emulated arrays, of known slowness, under the embedded PostgreSQL, without root (Linux only).
+"""Emulated arrays of known slowness under the embedded PostgreSQL, without root (Linux only).
 
-The server process is started with an interposer (interposer.c, whose header says exactly what is slowed and
+The server process is started with an interposer (interposer.c; its header says exactly what is slowed and
 counted) that gives the I/O of chosen directories the service times and queues of an emulated array: spindles,
 and flash as a read cache or as a tier (model.h says how). Everything measured on one is EMULATED, and
 is to be labelled so.
