@@ -4,19 +4,14 @@ One model for runs of transactions, runs of queries and probes of storage; what 
 None or empty. `manifest.json` is replaced whole with every change, and nothing else reads or writes it.
 """
 
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import pydantic_core
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
-FILE = "manifest.json"
 
 Role = Literal["data", "wal"]
 
@@ -434,40 +429,3 @@ class Manifest(Part):
         if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
         return self
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
-    path = folder / FILE
-    try:
-        found = pydantic_core.from_json(path.read_bytes())
-    except FileNotFoundError:
-        raise StallmarkError(f"{folder} is not a run record: it has no {FILE}.") from None
-    except OSError as error:
-        raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise StallmarkError(f"{path} is damaged ({error}): restore it, or leave this record out.") from None
-    format = found.get("format") if isinstance(found, dict) else None
-    if type(format) is not int:
-        raise StallmarkError(f"{path} is damaged (it has no format number): restore it, or leave this record out.")
-    if format != FORMAT:
-        older = "run the experiment again" if format < FORMAT else "update Stallmark"
-        raise StallmarkError(
-            f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
-            "Stallmark that made it."
-        )
-    try:
-        return Manifest.model_validate(found)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "the whole"
-        raise StallmarkError(
-            f"{path} is damaged ({key}: {first['msg'].rstrip('.')}): restore it, or leave this record out."
-        ) from None
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest whole or not at all: it may be read at any moment."""
-    draft = folder / f"{FILE}.new"
-    draft.write_text(manifest.model_dump_json(indent=2) + "\n")
-    os.replace(draft, folder / FILE)

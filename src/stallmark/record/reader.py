@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
 
 
