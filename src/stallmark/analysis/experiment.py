@@ -22,9 +22,9 @@ from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import read_foreign
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import read_io
-from stallmark.analysis.read.load import read_load
 from stallmark.analysis.read.series import make_series
 from stallmark.analysis.read.server_views import read_server_views
+from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload

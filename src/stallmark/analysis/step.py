@@ -13,9 +13,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transaction_reads import transaction_reads
 from stallmark.analysis.read.waits import Waits
 from stallmark.analysis.read.workload import Workload

@@ -9,7 +9,7 @@ from stallmark.analysis.cause.summary import Association, Budget, Series, Source
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.stats.correlation import correlate_changes
 from stallmark.stats.dependence import binned, elasticity, lag

@@ -11,7 +11,7 @@ from stallmark.analysis.cause.attribution import device_share_of_stall
 from stallmark.analysis.cause.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 
 _SERVED = ("read", "log", "other I/O", "lock", "cpu", "rest")

@@ -13,8 +13,8 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts, part_of
 from stallmark.record.manifest import EmulatedArray, Manifest, Role
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED

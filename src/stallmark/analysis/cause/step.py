@@ -10,7 +10,7 @@ from stallmark.analysis.cause.summary import Budget, Demands, NoteKind, Source, 
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.manifest import Manifest

@@ -10,7 +10,7 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record

@@ -7,7 +7,7 @@ import numpy as np
 
 from stallmark.analysis.read.active_set import ActiveOverTime
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.summary import Series
 
 

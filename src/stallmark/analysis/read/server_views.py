@@ -13,11 +13,11 @@ from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, over, summarise_io
 from stallmark.analysis.read.io_latency import Histogram, read_io_latency
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
 from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.record.reader import Record
 
 TOP_WAITS = 10

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import over
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.read.server_views import ServerViews, ended_between, transaction_of
+from stallmark.analysis.read.throughput import Load
 
 PAGE_BYTES = 8192  # of SQL Server
 

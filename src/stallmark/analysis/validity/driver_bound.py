@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_MS, LAG_SHARE, LITTLE
 

@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
 from stallmark.record.reader import Record

@@ -8,7 +8,7 @@ import numpy as np
 from stallmark.analysis.read.deferred_queue import DeferredQueue
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
