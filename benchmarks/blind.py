@@ -47,7 +47,8 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import RunSummary, StepSummary
 from stallmark.format import listed, number
-from stallmark.record.manifest import Devices, read_manifest, write_manifest
+from stallmark.record.manifest import Devices
+from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence
 from stallmark.scenarios.emulated_array import EmulatedArray

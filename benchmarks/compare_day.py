@@ -21,7 +21,7 @@ import psutil
 from day_record import TPS, USERS, histogram_columns, write, write_record
 
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest import read_manifest, write_manifest
+from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.transactions import find_workload
 
 POOL = 60  # different histograms for each number of transactions: making them takes longer than writing them

@@ -27,8 +27,8 @@ from stallmark.analysis.cause.summary import (
 )
 from stallmark.analysis.experiment import summarise_run
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import part_of
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record

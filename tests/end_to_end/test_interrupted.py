@@ -95,10 +95,10 @@ def test_the_server_is_killed_while_measuring(shared):
     assert (folder.parent / "report.html").exists()
 
 
-@pytest.mark.parametrize("part", ["executor", "conductor"])
-def test_a_part_of_the_driver_is_killed_while_measuring(tool, part):
+@pytest.mark.parametrize(("module", "part"), [("executor", "executor"), ("locust_bridge", "conductor")])
+def test_a_part_of_the_driver_is_killed_while_measuring(tool, module, part):
     command, folder = tool.start_measuring()
-    [process] = tool.running(f"stallmark.driver.{part}")
+    [process] = tool.running(f"stallmark.driver.{module}")
     process.send_signal(signal.SIGKILL)
     assert end_of(command, tool) == 4
     assert "Incomplete:" in command.text and part in command.text and "killed" in command.text

@@ -1,6 +1,5 @@
 """A load from several machines, here several processes: what they do is one run, and losing one is said."""
 
-import json
 import signal
 import socket
 import threading
@@ -137,7 +136,7 @@ def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_
         assert record.manifest.conditions and all(one.holds for one in record.manifest.conditions)
         assert [machine.number for machine in record.manifest.load_machines] == [1, 2]
         assert all(0 < machine.clock_within_ms < 1000 for machine in record.manifest.load_machines)
-        assert socket.gethostname() not in json.dumps(record.manifest.load_machines)
+        assert socket.gethostname() not in record.manifest.model_dump_json()
         committed += sum(record.table("transactions")["committed"].to_pylist())
         rows = record.table("users").to_pylist()
         assert {(row["machine"], row["executor"]) for row in rows} == {(1, 0), (2, 1)}
@@ -158,7 +157,7 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     steps, rows = record.manifest.steps, record.table("transactions").to_pylist()
     assert len({row["executor"] for row in record.table("users").to_pylist()}) == 2
     for step in steps:
-        last_s = range(int(step["end_s"]) - 1, int(step["end_s"]))
+        last_s = range(int(step.end_s) - 1, int(step.end_s))
         done = sum(row["committed"] for row in rows if row["second"] in last_s)
         assert done == pytest.approx(100, rel=0.25)
     begun = {worker.process: worker.text.count("The run has begun") for worker in machines.workers}
@@ -166,13 +165,13 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
 
 
-@pytest.mark.parametrize("part", ["scenarios.cli", "driver.load_worker"])
+@pytest.mark.parametrize("part", ["cli.main", "driver.cluster.worker"])
 def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
     first, second = machines.add(), machines.add()
     command = machines.start(measure="60s")
     folder = machines.measuring(command)
     victim = first.process
-    if part == "driver.load_worker":
+    if part == "driver.cluster.worker":
         [victim] = [child for child in first.process.children() if any(part in word for word in child.cmdline())]
     victim.send_signal(signal.SIGKILL)
     assert command.wait() == 4, command.text

@@ -39,7 +39,7 @@ def test_a_user_ramp_on_a_remote_server_and_the_password_is_nowhere(tool):
     assert [path for path in files if PASSWORD.encode() in path.read_bytes()] == []
     [manifest] = tool.manifests()
     assert manifest.status == "complete"
-    steps = [(step["users"], step["begin_s"], step["measure_s"], step["end_s"]) for step in manifest.steps]
+    steps = [(step.users, step.begin_s, step.measure_s, step.end_s) for step in manifest.steps]
     assert steps == [(1, 0, 1, 2), (3, 2, 3, 4)]
     [record] = (Record(path) for path in tool.newest().iterdir() if path.is_dir())
     running = {row["second"]: row["running"] for row in record.table("users").to_pylist()}

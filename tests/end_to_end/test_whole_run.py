@@ -103,7 +103,7 @@ def test_the_records_alone_make_the_same_report(demo, fresh):
 
 def test_restore_starts_every_variant_from_the_same_database(demo):
     first, second = (record.manifest.database for record in demo.records)
-    assert first["bytes_before"] == second["bytes_before"] < first["bytes_after"]
+    assert first.bytes_before == second.bytes_before < first.bytes_after
 
 
 def test_a_database_is_built_recognised_driven_and_whole(new_tool):
@@ -118,7 +118,7 @@ def test_a_database_is_built_recognised_driven_and_whole(new_tool):
     assert sum(record.table("transactions")["committed"].to_pylist()) > 0
     assert manifest.conditions and all(condition.holds for condition in manifest.conditions)
     for name, collector in manifest.collectors.items():
-        assert collector["unavailable"] or record.table(name).num_rows >= 0
+        assert collector.unavailable or record.table(name).num_rows >= 0
     code, said = new_tool.run("check", *DATABASE)
     assert code == 0 and "BROKEN" not in said
 
@@ -135,8 +135,8 @@ def test_poisson_arrivals_at_their_rate_and_a_variant_that_continues(tool):
     code, said = tool.run("run", path)
     assert code == 0, said
     first, second = (manifest.database for manifest in tool.manifests())
-    if first["bytes_before"]:  # 0 where the server does not tell
-        assert first["bytes_before"] < first["bytes_after"] <= second["bytes_before"]
+    if first.bytes_before:  # 0 where the server does not tell
+        assert first.bytes_before < first.bytes_after <= second.bytes_before
     for folder in (path for path in tool.newest().iterdir() if path.is_dir()):
         rows = Record(folder).table("transactions").to_pylist()
         committed = sum(row["committed"] for row in rows if row["second"] < warm_up_s + 2)

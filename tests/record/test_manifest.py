@@ -11,7 +11,8 @@ from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import FORMAT, Manifest, read_manifest, write_manifest
+from stallmark.record.manifest import FORMAT, Manifest
+from stallmark.record.manifest_file import read_manifest, write_manifest
 
 STEP = {"name": "steady", "users": 30, "begin_s": 0.0, "measure_s": 5.0, "end_s": 35.0}
 WHOLE = a_manifest(

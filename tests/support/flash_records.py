@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.record.manifest import read_manifest
+from stallmark.record.manifest_file import read_manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from support.manifests import changed, on
 from support.synthetic import EMULATED, MIB

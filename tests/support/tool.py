@@ -14,7 +14,8 @@ import psutil
 
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
 from support.waiting import PATIENCE_S, eventually
 

@@ -1,5 +1,5 @@
-"""From run records to what the report shows. Pure functions: the records are all they know.
+"""The analysis: pure functions from run records to what the report shows.
 
-`experiment.summarise` is the way in. Nothing is imported here: a scenario's model needs some of the words, and not what
-computes the figures.
+`experiment.summarise` is the entry point. Nothing is imported here: the scenario model needs some of the words, but not
+the code that computes the figures.
 """

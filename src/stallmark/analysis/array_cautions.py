@@ -1,5 +1,4 @@
-"""Find what the reader must not conclude because of the storage itself: what was active, and how it changed
-meanwhile."""
+"""Cautions that come from the storage itself: the active set, flash, and changes of storage during an experiment."""
 
 from collections.abc import Iterator, Sequence
 
@@ -49,7 +48,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Look at arrays that are reconfigured between variants, which is done because of their flash."""
+    """Warn where hooks reconfigure real arrays between variants, and no size of DRAM or flash is known."""
     arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
     if any(one.hook for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
         yield caution(ArrayKind.SIZE_UNKNOWN)

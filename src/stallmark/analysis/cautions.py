@@ -1,4 +1,4 @@
-"""Find what the reader must not conclude, each only where it applies."""
+"""The cautions of an experiment: what the reader must not conclude, each only where it applies."""
 
 from collections.abc import Iterator, Sequence
 

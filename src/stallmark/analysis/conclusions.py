@@ -1,4 +1,4 @@
-"""Conclude what an experiment shows, most important first. Invalid steps are never compared."""
+"""The conclusions of an experiment, most important first. Invalid steps are never compared."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -36,8 +36,8 @@ class ExperimentKind(Kind):
 
 
 def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[Finding]:
-    """Return the findings. `judged`: verdicts of a comparison stand beside them and tell better what differs between
-    variants."""
+    """Return the findings. With `judged` a comparison gives verdicts on the variants, and findings on variants are left
+    out."""
     return list(_conclusions(axis, runs, judged))
 
 

@@ -1,4 +1,4 @@
-"""All runs of an experiment: what varies between them, and their summaries."""
+"""The runs of an experiment: their summaries, and what varies between them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,9 +22,9 @@ from stallmark.analysis.read.errors import read_errors
 from stallmark.analysis.read.external import read_foreign
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import read_io
-from stallmark.analysis.read.load import read_load
 from stallmark.analysis.read.series import make_series
 from stallmark.analysis.read.server_views import read_server_views
+from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.read.wait_parts import read_wait_parts
 from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload
@@ -40,7 +40,7 @@ from stallmark.record.reader import Record, recorded_seconds
 def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
     """Summarise the runs in the order given; `each` may be the `map` of a pool.
 
-    Raises StallmarkError when there is none.
+    Raise StallmarkError when there is none.
     """
     if not records:
         raise StallmarkError("There is no run record to summarise.")
@@ -77,7 +77,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
 
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
-    """`key` begins the keys of its steps; `repeated` when its variant ran more than once."""
+    """Return the summary of a run. `key` begins the keys of its steps; `repeated`: its variant ran more than once."""
     manifest = record.manifest
     seconds = recorded_seconds(record)
     measured = measured_intervals(manifest, seconds, cut=record.incomplete_because is not None)
@@ -139,13 +139,16 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
 
 
 def _with_clock(step: StepSummary, found: Finding | None) -> StepSummary:
-    """Add what is wrong with the server's clock to the reasons not to compare it."""
+    """Return the step with what is wrong with the server's clock among its reasons not to be compared."""
     return replace(step, invalid=[*step.invalid, found]) if found else step
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:
-    """What varies: users before the buffer pool before the device, because a ramp is within a run and a
-    pool's sweep usually ends with one variant on another device."""
+    """Return what varies between steps: "users", "buffer_pool", "device" or "variant", the first that applies.
+
+    Users come first because a ramp is within a run. The buffer pool comes before the device because a sweep of pools
+    usually ends with one variant on another device.
+    """
     for axis, values in (
         ("users", {step.users for step in steps}),
         ("buffer_pool", {step.buffer_pool_bytes for step in steps}),
@@ -165,7 +168,7 @@ def _variant(record: Record) -> str:
 
 
 def _collector_cost(record: Record, seconds: int) -> float | None:
-    """CPU of the collectors as a share of one core."""
+    """Return the CPU time of the collectors as a share of one core; None where it was not sampled."""
     spent, sampled = 0.0, False
     for batch in record.batches("collector_cost", ["cpu_us"]):
         spent += batch.column(0).to_numpy().sum() / 1e6

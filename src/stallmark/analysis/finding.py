@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Severity(StrEnum):
-    """How much weight a reader must give to a finding."""
+    """The weight that a reader must give to a finding."""
 
     INFO = "info"
     CAUTION = "caution"
@@ -17,8 +17,8 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """Base of the kinds of findings. Each room of the analysis has an enum of its own beside the code that finds them;
-    the values are unique over all of them."""
+    """The base of the kinds of findings. Each room of the analysis has an enum of its own, next to the code that finds
+    them. The values are unique over all of them."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Put steps together that were meant to be the same: repeats of one variant become one point of a comparison."""
+"""Points of a comparison: steps that were meant to be the same, such as repeats of one variant, put together."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Point:
 
 
 def group(some: Sequence[T], by: Callable[[T], Hashable]) -> list[list[T]]:
-    """Return those with equal keys together, in the order of appearance."""
+    """Return items with equal keys together, in the order of appearance."""
     groups: dict[Hashable, list[T]] = {}
     for one in some:
         groups.setdefault(by(one), []).append(one)

@@ -1,4 +1,4 @@
-"""One step of one run: every quantity over its measured interval."""
+"""The summary of one step of one run: every quantity over its measured interval."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,9 +13,9 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, per_second_mean, summarise_io, summed
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.latency import Latencies
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transaction_reads import transaction_reads
 from stallmark.analysis.read.waits import Waits
 from stallmark.analysis.read.workload import Workload
@@ -35,7 +35,8 @@ from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 def summarise_step(
     record: Record, key: str, interval: Interval, io: Io, waits: Waits | None, views: ServerViews, validity: Validity
 ) -> StepSummary:
-    """`interval` is what all figures are over: the measured one, or the whole checkpoint cycles in it."""
+    """Return the summary of a step. All figures are over `interval`: the measured one, or the whole checkpoint cycles
+    in it."""
     manifest = record.manifest
     workload, load, errors = validity.workload, validity.load, validity.errors
     step = manifest.steps[interval.index]
@@ -144,8 +145,8 @@ def summarise_step(
 
 
 def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | None:
-    """Of the throughput; of the latency where arrivals have a rate of their own, which the throughput then is. None
-    where no transactions were executed: a phase of queries."""
+    """Return the steadiness of the throughput or, in an open loop, of the mean latency: there the throughput is the
+    rate of arrivals. None where no transactions were executed, as in a phase of queries."""
     if not load.counts:
         return None
     committed = load.all("committed")
@@ -159,7 +160,7 @@ _TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 
 
 def cpu_busy(host: Delta | None) -> float | None:
-    """Share of the host's CPU time that was neither idle nor waiting for I/O. Stolen time counts as busy: it
+    """Return the share of the host's CPU time that was neither idle nor waiting for I/O. Stolen time counts as busy: it
     was asked for and not given."""
     if host is None or host.broken:
         return None
@@ -169,7 +170,8 @@ def cpu_busy(host: Delta | None) -> float | None:
 
 
 def _transactions(validity: Validity, interval: Interval) -> list[TransactionSummary]:
-    """In the order of the deck. What was never executed within the interval is left out."""
+    """Return the transaction types in the order of the deck. Where the workload declares its types, those that never
+    ended within the interval are left out."""
     workload, load = validity.workload, validity.load
     of_users = [kind.name for kind in workload.of_users()]
     done = {
@@ -225,7 +227,8 @@ def _mean_ms(total: Mapping[str, int]) -> float | None:
 
 
 def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
-    """Reads of all the server's processes, I/O workers too, per commit in the time that the counters cover."""
+    """Return the reads per commit of all the server's processes, I/O workers included, in the time that the counters
+    cover."""
     if data is None or data.broken or "reads" not in data.values:
         return None
     committed = np.concatenate([[0], np.cumsum(load.all("committed"))])
@@ -234,8 +237,8 @@ def _reads_per_transaction(load: Load, data: Delta | None) -> float | None:
 
 
 def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:
-    """Of the blocks our database asked for, or where only the server counts them, of all. Its I/O view cannot tell:
-    one read there is several blocks."""
+    """Return the share of block requests that the buffer pool answered, for our database where it is counted, else for
+    the server. The server's view of I/O cannot tell: one read there is several blocks."""
     if database is None:
         return state.hit_share if state else None
     if database.broken:
@@ -252,8 +255,8 @@ def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | N
 
 
 def _spindles(counted: Delta | None, device: Device) -> int | None:
-    """Of an emulated array that counted for itself; None where the kernel did: of a real device, and of an emulated
-    block device to all but root."""
+    """Return the number of spindles of an emulated array that counted for itself; None where the kernel counted. The
+    kernel counts for a real device, and for an array emulated as a block device unless root reads its counters."""
     array = device.emulated_array
     if array and (not array.block_device or (counted is not None and "late" in counted.values)):
         return array.spindles
@@ -261,15 +264,16 @@ def _spindles(counted: Delta | None, device: Device) -> int | None:
 
 
 def _device_busy(device: Delta | None, spindles: int | None) -> float | None:
-    """An emulated device counts service time summed over its spindles, a real one time with anything under
-    way."""
+    """Return the busy share of a device, 0 to 1. An emulated array counts service time summed over its spindles, a real
+    device the time with any I/O under way."""
     if device is None or device.broken or "busy_ms" not in device.values:
         return None
     return min(1.0, device["busy_ms"] / 1000 / device.seconds / (spindles or 1))
 
 
 def _late(device: Delta | None) -> float | None:
-    """None as well where there was too little I/O for it to matter."""
+    """Return the share of an emulated array's I/Os for which the real device was slower; None where it is not counted,
+    or I/Os are too few to matter."""
     if device is None or device.broken or "late" not in device.values:
         return None
     done = device["reads"] + device["writes"] + device.values.get("syncs", 0.0)
@@ -277,15 +281,17 @@ def _late(device: Delta | None) -> float | None:
 
 
 def _checkpoints(delta: Delta | None) -> int | None:
-    """Where the server does not count those that did something, all: under a load that writes they all do."""
+    """Return the number of checkpoints that did something, or of all where the server counts only these: under a load
+    that writes, all do something."""
     if delta is None or delta.broken:
         return None
     return round(delta.values.get("done", delta.values.get("timed", 0.0) + delta.values.get("requested", 0.0)))
 
 
 def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlation]:
-    """The device's counters where they are known: they are immediate, and what the server's sessions hand in
-    late falls into another second than the transactions it slowed."""
+    """Yield the correlations of throughput with read time and read stall. They are of the device's counters where
+    known, because these are immediate. The server's sessions report late, in another second than the transactions that
+    were slowed."""
     tps = interval.of(load.all("committed"))
     counters, names, whose = io.data_device, DEVICE, "device"
     if counters is None:

@@ -1,4 +1,4 @@
-"""What the analysis says of an experiment: plain values with their units, `None` where nothing was measured.
+"""The values that the analysis returns for an experiment, with their units; `None` where nothing was measured.
 
 The report, the terminal table and `--json` all show these values and compute none of their own.
 """
@@ -37,7 +37,8 @@ from stallmark.stats.correlation import Correlation
 
 @dataclass(frozen=True)
 class TransactionSummary:
-    """One transaction type in one step's measured interval. Percentiles the sample is too small for are None."""
+    """One transaction type in the measured interval of one step. Percentiles are None where the sample is too small for
+    them."""
 
     name: str
     committed: int
@@ -61,7 +62,7 @@ class TransactionSummary:
 
     @property
     def ended(self) -> int:
-        """With those given up."""
+        """Return the number of transactions that ended, those given up included."""
         return self.done + self.failed
 
 
@@ -78,8 +79,8 @@ class ErrorSummary:
 
 @dataclass(frozen=True)
 class Gate:
-    """Something that must hold for a step's figures to stand for its load, and whether it does: where `value` is at
-    most `limit`. `facts` are what else is told of it."""
+    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
+    hold what else is known of it."""
 
     kind: GateKind
     value: float | None
@@ -95,7 +96,7 @@ class Gate:
 
     @property
     def failure(self) -> Finding | None:
-        """The reason; None unless it failed."""
+        """Return the finding of a gate that failed; None otherwise."""
         if self.passed is not False:
             return None
         severity = Severity.INVALID if self.voids else Severity.CAUTION
@@ -139,13 +140,13 @@ class StepSummary:
     cpu_busy_share: float | None  # of the host
     correlations: list[Correlation]
     errors: list[ErrorSummary]
-    driver_bound: list[Finding]  # by what the driver was the bottleneck; empty where it was not
+    driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
     device_verdict: Finding | None  # is the device the bottleneck?
     invalid: list[Finding]  # why it must not be compared
     foreign_io_share: float | None
     device_is_bottleneck: bool | None = None  # what device_verdict says; None: one limit among others, or unknown
     device_busy_share: float | None = None  # data device: of its spindles' time when emulated, else of elapsed time
-    device_late_share: float | None = None  # of an emulated device's I/Os, for which the real one was slower
+    device_late_share: float | None = None  # of an emulated array's I/Os, for which the real device was slower
     checkpoints: int | None = None  # that did something, within the measured interval
     cut: bool = False  # measured for less than planned, because the run ended early
     files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
@@ -160,7 +161,7 @@ class StepSummary:
     gates: list[Gate] = field(default_factory=list)
     bursts: list[Finding] = field(default_factory=list)  # errors that came many at once
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
-    row_waits: list[RowWait] | None = None  # most waited for first; None where nobody looked
+    row_waits: list[RowWait] | None = None  # most waited for first; None where nothing was sampled
     begin_s: int = 0  # seconds of the run that all figures are over: from this one …
     end_s: int = 0  # … to before this one
     cycles: Cycles | None = None  # of checkpoints
@@ -168,24 +169,24 @@ class StepSummary:
     cause: StepCause | None = None
     waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
     slo: ServiceLevel | None = None
-    beside: QueriesBeside | None = None  # streams of queries that were there as well
+    beside: QueriesBeside | None = None  # concurrent streams of queries
     flash: FlashUse | None = None  # of the data device, where it is counted
     active: ActiveSet | None = None
-    raw: Beside | None = None  # its reads beside those of the probe before its run
+    raw: Beside | None = None  # its reads against those of the probe before its run
 
     @property
     def emulated(self) -> bool:
-        """So it is labelled: its data, its log or both were on an emulated device."""
+        """Tell whether data, log or both were on an emulated array; such a step is labelled."""
         return bool(self.emulated_roles)
 
     @property
     def result_tps(self) -> float:
-        """Per second: of the primary transaction where there is one, else of all."""
+        """Return transactions per second: of the primary transaction where there is one, else of all."""
         return self.tps if self.primary_tps is None else self.primary_tps
 
     @property
     def flash_warming(self) -> bool:
-        """Whether the device's flash answered ever more of the reads."""
+        """Tell whether the share of reads that the device's flash answered was still rising."""
         return self.flash is not None and self.flash.warming
 
 
@@ -205,10 +206,10 @@ class Series:
     primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
     flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
     active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
-    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where nobody counted
+    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where it is not counted
 
     def line(self, name: str) -> np.ndarray:
-        """One of the above by its name; NaN throughout where the run has no such line."""
+        """Return a line by its name; NaN throughout where the run has no such line."""
         found = getattr(self, name)
         return np.full(len(self.second), np.nan) if found is None else found
 
@@ -229,7 +230,7 @@ class ForeignCounter:
 
 @dataclass(frozen=True)
 class ForeignSummary:
-    """A file that was attached to a run, and by which clock its figures are."""
+    """External measurements: a file that was attached to a run, and the clock of its figures."""
 
     name: str
     file: str
@@ -264,12 +265,12 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ExperimentSummary:
-    """Everything the report shows."""
+    """The summary of an experiment, with everything that the report shows."""
 
     scenario: str
     title: str
     answers: str
-    emulated: bool  # any run on an emulated device
+    emulated: bool  # any run on an emulated array
     axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
     runs: list[RunSummary]
     findings: list[Finding] = field(default_factory=list)  # most important first

@@ -1,1 +1,1 @@
-"""The run record: what a run leaves behind, and all that reports are made from."""
+"""The run record: the folder that a run leaves, from which all reports are made."""

@@ -1,4 +1,4 @@
-"""What a record says of the storage under its server: which devices, whether emulated, how much DRAM and flash."""
+"""Facts of a record about the storage under its server: names of devices, emulation, sizes of DRAM and flash."""
 
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,8 @@ class Flash(NamedTuple):
 
 
 def device_name(manifest: Manifest) -> str:
-    """As `data_device_name`; where the log alone is emulated: "EMULATED log on 1 spindle, 2 ms; data on vda"."""
+    """Return the name of the storage, as `data_device_name`. If the log alone is emulated: "EMULATED log on 1 spindle,
+    2 ms; data on vda"."""
     data, log = manifest.devices.of("data"), manifest.devices.of("wal").emulated_array
     if log and not data.emulated_array:
         return f"EMULATED log on {_spindles(log)}; data on {data_device_name(manifest)}"
@@ -25,7 +26,7 @@ def device_name(manifest: Manifest) -> str:
 
 
 def data_device_name(manifest: Manifest) -> str:
-    """ "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
+    """Return "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
     device = manifest.devices.of("data")
     if device.emulated_array:
         return array_name(device.emulated_array)
@@ -37,7 +38,7 @@ def array_name(array: EmulatedArray) -> str:
 
 
 def flash_of(manifest: Manifest) -> list[Flash]:
-    """Of an emulated device as it was; of a real array as the scenario's `array` says."""
+    """Return the flash of the data's array: as emulated, or as the scenario's `array` describes a real one."""
     if emulated := manifest.devices.of("data").emulated_array:
         return _flash(emulated)
     array = manifest.array
@@ -46,7 +47,7 @@ def flash_of(manifest: Manifest) -> list[Flash]:
 
 
 def array_in_words(manifest: Manifest) -> list[str]:
-    """What the scenario says of a real array: "raid RAID 10", "flash cache 745.1 GiB"."""
+    """Return the scenario's description of a real array: "raid RAID 10", "flash cache 745.1 GiB"."""
     said = []
     for key, value in (manifest.array.facts() if manifest.array else {}).items():
         text = size(value) if key.endswith("_bytes") else value
@@ -55,12 +56,12 @@ def array_in_words(manifest: Manifest) -> list[str]:
 
 
 def dram_of(manifest: Manifest) -> int | None:
-    """Of the array's controllers, in bytes; None where nobody said."""
+    """Return the bytes of DRAM in the array's controllers; None where the scenario does not say."""
     return manifest.array.dram_bytes if manifest.array else None
 
 
 def emulated_roles(manifest: Manifest) -> tuple[Role, ...]:
-    """Those of "data" and "wal" whose device was emulated: in the server's process, or as a block device."""
+    """Return which of "data" and "wal" lay on an emulated array, in the server's process or as a block device."""
     roles: tuple[Role, ...] = ("data", "wal")
     return tuple(role for role in roles if manifest.devices.of(role).emulated_array)
 
@@ -71,7 +72,7 @@ def is_emulated(manifest: Manifest) -> bool:
 
 
 def is_data_emulated(manifest: Manifest) -> bool:
-    """Tell whether the data files lay on an emulated device: what is said of their device depends on that alone."""
+    """Tell whether the data files lay on an emulated array: statements about their device depend on that alone."""
     return manifest.devices.of("data").emulated_array is not None
 
 

@@ -1,8 +1,8 @@
-"""Latency histograms: how many values lie in each bucket, from 1 µs to 1 h, with 3 significant digits.
+"""Latency histograms: the number of values in each bucket, from 1 µs to 1 h, with 3 significant digits.
 
-The buckets are those of an HDR histogram. A histogram names only the buckets in use: for each of them how far it lies
-behind the one before (the first: behind bucket 0), and how many values it counts. In a record these are two columns of
-lists, which Parquet compresses to 0.4 to 0.9 of the HDR codec's size; encoding takes 0.1 to 0.5 of its CPU.
+The buckets are those of an HDR histogram. A histogram holds only the buckets in use, each with its distance from the
+one before (the first: from bucket 0), and its count. In a record these are two columns of lists, which Parquet
+compresses to 0.4 to 0.9 of the HDR codec's size. Encoding takes 0.1 to 0.5 of its CPU.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _FEW = 400  # values, up to which sorting them is quicker than counting all buck
 
 
 class Histogram(NamedTuple):
-    """The buckets in use as arrays of GAP and COUNT, in bytes: so a message carries them without looking inside."""
+    """The buckets in use, as arrays of GAP and COUNT in bytes, so that a message can carry them unread."""
 
     gaps: bytes
     counts: bytes
@@ -38,7 +38,7 @@ EMPTY = Histogram(b"", b"")
 
 
 def encode(values_us: np.ndarray) -> Histogram:
-    """Count values; those beyond the range count at its ends."""
+    """Return the histogram of values in µs; those beyond the range count at its ends."""
     places = np.searchsorted(VALUES_US, np.clip(values_us, LOWEST_US, HIGHEST_US), side="right") - 1
     if len(places) <= _FEW:
         return _encode(*np.unique(places, return_counts=True))
@@ -54,12 +54,12 @@ def _encode(places: np.ndarray, counts: np.ndarray) -> Histogram:
 
 
 def used(histogram: Histogram) -> tuple[np.ndarray, np.ndarray]:
-    """Return the buckets in use, as indices of VALUES_US, and what each counts."""
+    """Return the buckets in use, as indices of VALUES_US, and the count of each."""
     return np.cumsum(np.frombuffer(histogram.gaps, GAP), dtype=np.int64), np.frombuffer(histogram.counts, COUNT)
 
 
 def merge(parts: Sequence[Histogram]) -> Histogram:
-    """Return one histogram of several."""
+    """Return the sum of several histograms."""
     if len(parts) == 1:
         return parts[0]
     places, counts = map(np.concatenate, zip(*map(used, parts), strict=True))
@@ -68,7 +68,7 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
 
 
 def columns(name: str, histogram: Histogram) -> dict[str, Any]:
-    """Return a histogram's two columns of a row in a record."""
+    """Return a histogram as the two columns that a record's row has for it."""
     return {
         f"{name}_gaps": np.frombuffer(histogram.gaps, GAP),
         f"{name}_counts": np.frombuffer(histogram.counts, COUNT),
@@ -76,9 +76,9 @@ def columns(name: str, histogram: Histogram) -> dict[str, Any]:
 
 
 def total(gaps: pa.ListArray, counts: pa.ListArray) -> np.ndarray:
-    """Return how many values each of all BUCKETS has, over the histograms in two columns of a record.
+    """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
 
-    Raises ValueError when one is damaged.
+    Raise ValueError when one is damaged.
     """
     lengths = gaps.value_lengths().fill_null(0).to_numpy()
     if not np.array_equal(lengths, counts.value_lengths().fill_null(0).to_numpy()):

@@ -1,4 +1,4 @@
-"""What machine the driver runs on, for the manifest."""
+"""Facts about the machine that the driver runs on, for the manifest."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ import psutil
 
 
 def facts() -> dict[str, str | int]:
-    """Facts that decide what a run can reach. Nothing that names a person."""
+    """Return the facts that decide what a run can reach; none names a person."""
     return {
         "system": f"{platform.system()} {platform.release()}",
         "distribution": _distribution(),

@@ -1,22 +1,17 @@
 """The manifest of a run record: everything that decides its figures, and no secret.
 
-One model for runs of transactions, runs of queries and probes of storage; what a run of its kind does not have is
+One model for runs of transactions, runs of queries and probes of storage; what a kind of run lacks is
 None or empty. `manifest.json` is replaced whole with every change, and nothing else reads or writes it.
 """
 
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-import pydantic_core
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
-FILE = "manifest.json"
 
 Role = Literal["data", "wal"]
 
@@ -27,7 +22,7 @@ def _moment(text: str) -> str:
 
 
 Moment = Annotated[str, AfterValidator(_moment)]
-"""UTC, ISO 8601."""
+"""A moment in UTC, ISO 8601."""
 
 
 def now() -> Moment:
@@ -35,21 +30,21 @@ def now() -> Moment:
 
 
 class Part(BaseModel):
-    """A part of the manifest. It never changes: `changed` makes another."""
+    """A part of the manifest. It is immutable: `changed` returns another."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def changed(self, **fields: Any) -> Self:
-        """Return it with these fields replaced, checked as when it is read."""
+        """Return a copy with these fields replaced, validated as on reading."""
         return self.model_validate(dict(self) | fields)
 
     def facts(self) -> dict[str, Any]:
-        """Return names and values of all that is known, for people."""
+        """Return the names and values of all that is known, for people."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
 class Scenario(Part):
-    """The scenario as it was given; keys that nobody reads again are kept as they are."""
+    """The scenario as it was given; keys that no code reads are kept as they are."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -71,7 +66,7 @@ class Variant(Part):
 
 
 class Waited(Part):
-    """How long a step waited for a steady state after its ramp, before it was measured."""
+    """The wait of a step for a steady state, after its ramp and before it was measured."""
 
     until: Literal["steady"] = "steady"
     at_least_s: float
@@ -81,8 +76,8 @@ class Waited(Part):
 
 
 class Step(Part):
-    """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; measured is
-    `measure_s` to `end_s`. `rate`: transactions per second of an open loop, of all users together."""
+    """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; `measure_s` to
+    `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together."""
 
     name: str
     users: int
@@ -97,14 +92,16 @@ class Step(Part):
 
 
 class Follows(Part):
-    """`each` of one transaction give rise to one of another."""
+    """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other, on
+    average."""
 
     transaction: str
     each: float
 
 
 class Transaction(Part):
-    """A transaction type that may occur. `cards`: in the deck; of followers, how many come of one whole deck."""
+    """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one whole
+    deck."""
 
     name: str
     cards: int | float = 0
@@ -116,21 +113,22 @@ class Transaction(Part):
 
 
 class Opening(Part):
-    """The transaction that was executed once before the run, and what it did."""
+    """The transaction that was executed once before the run, and its result."""
 
     name: str
     done: dict[str, Any] = {}
 
 
 class Counted(Part):
-    """A number in the database that grows by one with each commit."""
+    """A number in the database that grows by one with each commit, before and after the run."""
 
     before: int
     after: int | None = None
 
 
 class Workload(Part):
-    """`scale` is in the workload's own measures; `background_sessions` execute what no virtual user starts."""
+    """The workload of a run. `scale` is in the workload's own measures; `background_sessions` execute what no virtual
+    user starts."""
 
     name: str = ""
     scale: dict[str, int | float] = {}
@@ -147,7 +145,7 @@ class Workload(Part):
 
 
 class Queries(Part):
-    """What a run of queries was asked to do. `dops`: degrees of parallelism, None as the server is set."""
+    """The plan of a run of queries. `dops`: degrees of parallelism; None is the server's own setting."""
 
     run: str
     phases: tuple[str, ...] = ()
@@ -165,7 +163,7 @@ class ConcurrentStreams(Part):
 
 
 class Server(Part):
-    """`settings` are under the server's own names."""
+    """The database server. `settings` have the server's own names."""
 
     product: str = ""
     version: str = ""
@@ -181,7 +179,7 @@ class Memory(Part):
 
 
 class Database(Part):
-    """`compressibility`: of sampled pages by LZ4, as in 2.0 to 1."""
+    """The size of the database in bytes. `compressibility`: ratio by LZ4 on sampled pages; 2.0 means 2 to 1."""
 
     bytes_before: int | None = None
     bytes_after: int | None = None
@@ -189,7 +187,7 @@ class Database(Part):
 
 
 class ServiceLevelObjective(Part):
-    """How long a read may take: by a ready-made name, or "read" for a limit of one's own."""
+    """A limit on the time of reads. `name`: a ready-made level, or "read" for a limit of the scenario's own."""
 
     name: str
     read_ms: float
@@ -198,7 +196,7 @@ class ServiceLevelObjective(Part):
 
 
 class Flash(Part):
-    """Flash of an emulated array; `cycle_s` and `move` of a tier."""
+    """The flash of an emulated array; only a tier has `cycle_s` and `move`."""
 
     size: int
     read_ms: float
@@ -210,7 +208,7 @@ class Flash(Part):
 
 
 class EmulatedArray(Part):
-    """An array whose slowness is emulated: in the server's own process, or as a block device of the system."""
+    """An array that Stallmark emulated, in the server's processes or as a block device of the system."""
 
     block_device: bool = False
     name: str | None = None
@@ -226,8 +224,8 @@ class EmulatedArray(Part):
 
 
 class Device(Part):
-    """What files lie on: a block device as the system describes it, an emulated array, or both. `why`: nothing is
-    known of it because of that."""
+    """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `why`:
+    the reason why nothing is known of it."""
 
     name: str | None = None
     model: str | None = None
@@ -239,13 +237,13 @@ class Device(Part):
 
     @property
     def emulated_in_process(self) -> EmulatedArray | None:
-        """The emulated array, unless it is a block device: then the kernel counts its I/O, as of any other."""
+        """Return the emulated array, unless it is a block device, whose I/O the kernel counts as of any other."""
         array = self.emulated_array
         return None if array is None or array.block_device else array
 
 
 class Devices(Part):
-    """None each where the server is not ours, or nobody knows."""
+    """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known."""
 
     data: Device | None = None
     wal: Device | None = None
@@ -271,7 +269,7 @@ class Array(Part):
 
 
 class HookResult(Part):
-    """What was done to the array before the variant: a command with its output, or a question with its answer."""
+    """The result of a hook before the variant: a command with its output, or a question with its answer."""
 
     command: tuple[str, ...] | None = None
     output: str = ""
@@ -281,7 +279,8 @@ class HookResult(Part):
 
 
 class Precondition(Part):
-    """A file of that size was filled, and overwritten at random in rounds until the mean write time was steady."""
+    """The preconditioning of storage: a file was filled, then overwritten at random in rounds until the mean write time
+    was steady."""
 
     size_bytes: int
     round_s: float
@@ -302,14 +301,14 @@ class AskedStep(Part):
 
 
 class ProbePlan(Part):
-    """What a probe was to measure: each step for so many seconds."""
+    """The planned steps of a probe, each of `seconds`."""
 
     seconds: float
     steps: tuple[AskedStep, ...]
 
 
 class Collector(Part):
-    """`unavailable`: why it measured nothing; `limited`: what it could not measure."""
+    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure."""
 
     title: str
     help: str = ""
@@ -319,8 +318,8 @@ class Collector(Part):
 
 
 class Condition(Part):
-    """A consistency condition after the run. `holds` is None when it was left out; `offending` counts rows, or what
-    `counted` says."""
+    """A consistency condition, checked after the run. `holds` is None when it was left out; `offending` counts rows, or
+    what `counted` names."""
 
     name: str
     statistical: bool = False
@@ -333,7 +332,7 @@ class Condition(Part):
 
 
 class Machine(Part):
-    """What the driver ran on."""
+    """The machine that the driver ran on."""
 
     system: str | None = None
     distribution: str | None = None
@@ -344,7 +343,7 @@ class Machine(Part):
 
 
 class LoadMachine(Machine):
-    """One of several machines that the load came from; its clock was compared to within `clock_within_ms`."""
+    """One load machine of several; its clock was compared to within `clock_within_ms`."""
 
     number: int
     executors: int
@@ -352,15 +351,15 @@ class LoadMachine(Machine):
 
 
 class Unheard(Part):
-    """Transactions that did not end even when cancelled, and executors that were killed before their last report."""
+    """The transactions that did not end even when cancelled, and the executors killed before their last report."""
 
     unfinished: int = 0
     silent: int = 0
 
 
 class External(Part):
-    """A file of measurements made elsewhere, and how its times were understood. `offset_s` is added to them; `span`
-    is UTC, ISO 8601; `notes` say what was left out of the file."""
+    """A file of external measurements, and how its times were understood. `offset_s` is added to them; `span` is UTC,
+    ISO 8601; `notes` name what was left out."""
 
     name: str
     file: str
@@ -375,15 +374,15 @@ class External(Part):
 
 
 class Ended(Part):
-    """No other run followed, though the next variant was to."""
+    """The reason why an experiment ended with this run although variant `before` was to follow."""
 
     before: str
     because: str
 
 
 class Manifest(Part):
-    """`sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again`: of the first variant,
-    once more at the end. `external` is by the end of the name of its table."""
+    """The manifest. `sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again` marks the
+    first variant, repeated at the end. The keys of `external` are the endings of the names of its tables."""
 
     format: Literal[2] = FORMAT
     kind: Literal["transactions", "queries", "probe"] = "transactions"
@@ -414,7 +413,7 @@ class Manifest(Part):
     precondition: Precondition | None = None
     probes: Probes = Probes()
     probe: ProbeResult | None = None
-    """Of a probe: what it was made with and on; its steps are in the tables."""
+    """The tool, device and file of a probe; its steps are in the tables."""
     probe_plan: ProbePlan | None = None
     collectors: dict[str, Collector] = {}
     conditions: tuple[Condition, ...] = ()
@@ -430,40 +429,3 @@ class Manifest(Part):
         if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
         return self
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a record's folder. Raises StallmarkError, which names the file and the key at fault."""
-    path = folder / FILE
-    try:
-        found = pydantic_core.from_json(path.read_bytes())
-    except FileNotFoundError:
-        raise StallmarkError(f"{folder} is not a run record: it has no {FILE}.") from None
-    except OSError as error:
-        raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
-    except ValueError as error:
-        raise StallmarkError(f"{path} is damaged ({error}): restore it, or leave this record out.") from None
-    format = found.get("format") if isinstance(found, dict) else None
-    if type(format) is not int:
-        raise StallmarkError(f"{path} is damaged (it has no format number): restore it, or leave this record out.")
-    if format != FORMAT:
-        older = "run the experiment again" if format < FORMAT else "update Stallmark"
-        raise StallmarkError(
-            f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
-            "Stallmark that made it."
-        )
-    try:
-        return Manifest.model_validate(found)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(map(str, first["loc"])) or "the whole"
-        raise StallmarkError(
-            f"{path} is damaged ({key}: {first['msg'].rstrip('.')}): restore it, or leave this record out."
-        ) from None
-
-
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace it whole or not at all: a reader may look at any moment."""
-    draft = folder / f"{FILE}.new"
-    draft.write_text(manifest.model_dump_json(indent=2) + "\n")
-    os.replace(draft, folder / FILE)

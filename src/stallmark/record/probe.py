@@ -1,7 +1,7 @@
-"""What a probe of raw storage found: plain values, as they are recorded and read back.
+"""The results of a probe of raw storage: plain values, as they are recorded and read back.
 
-A step is one pattern at one number of outstanding I/Os, for some seconds: a closed loop, in which a new I/O is issued
-whenever one ends.
+A step is one pattern at one number of outstanding I/Os, for some seconds. It is a closed loop, in which a new I/O is
+issued whenever one ends.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Pattern:
-    """What kind of I/O. `operation` is read or write, `order` random or sequential."""
+    """A kind of I/O. `operation` is read or write, `order` random or sequential."""
 
     name: str
     operation: str
@@ -34,7 +34,7 @@ class Pattern:
 
     @property
     def title(self) -> str:
-        """In words: 8 KiB random read."""
+        """Return the pattern in words: 8 KiB random read."""
         size = self.block_bytes
         block = f"{size // 2**20} MiB" if size % 2**20 == 0 else f"{size // 1024} KiB"
         return f"{block} {self.order} {self.operation}"
@@ -42,7 +42,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Asked:
-    """A step before it is measured."""
+    """A step of a probe before it is measured."""
 
     pattern: Pattern
     outstanding: int
@@ -52,7 +52,7 @@ class Asked:
 class ProbeStep:
     """A step as measured. Latency is from issuing an I/O to its end, in ms.
 
-    `histogram`: how many I/Os took about so many ms, shortest first. `windows`: I/Os per second over the step, with the
+    `histogram`: ms and the number of I/Os that took about as long, shortest first. `windows`: I/Os per second, with the
     end of each window in seconds since the step began; empty where the tool does not tell.
     """
 
@@ -71,17 +71,17 @@ class ProbeStep:
 
     @property
     def mb_per_s(self) -> float:
-        """10^6 bytes per second."""
+        """Return 10^6 bytes per second."""
         return self.bytes / self.seconds / 1e6
 
     @property
     def latency_ms(self) -> dict[str, float | None]:
-        """Percentiles, those the sample is too small for as None, and the longest."""
+        """Return percentiles, None where the sample is too small for one, and the longest latency, in ms."""
         found = {name: self.percentile_ms(share) for name, share in PERCENTILES.items()}
         return found | {"max": self.histogram[-1][0] if self.histogram else None}
 
     def percentile_ms(self, share: float) -> float | None:
-        """What `share` of the I/Os did not exceed; None for too small a sample."""
+        """Return the latency that `share` of the I/Os did not exceed, in ms; None for too small a sample."""
         counts = [count for _, count in self.histogram]
         size = sum(counts)
         if not size or size < round(SAMPLES_BEYOND / (1 - share), 6):
@@ -92,10 +92,11 @@ class ProbeStep:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """A probe. `how` I/O was issued ("libaio": asynchronous; "psync": a thread for each outstanding one; "diskspd").
+    """A probe. `how` names the way I/O was issued ("libaio": asynchronous; "psync": a thread for each outstanding one;
+    "diskspd").
 
-    `device` is the model of an emulated one in words, or the name of the block device, where it is known; `place` the
-    folder, file or device that was probed, `file_bytes` how much of it; `started` is UTC, ISO 8601.
+    `device` is the model of an emulated array in words, or the name of the block device, where it is known. `place` is
+    the probed folder, file or device, `file_bytes` the probed size. `started` is UTC, ISO 8601.
     """
 
     tool: str
@@ -108,7 +109,7 @@ class ProbeResult:
     steps: tuple[ProbeStep, ...]
 
     def curves(self) -> dict[Pattern, list[ProbeStep]]:
-        """The steps of each pattern, fewest outstanding first; patterns in the order they were measured."""
+        """Return the steps of each pattern, fewest outstanding first; patterns in the order they were measured."""
         by_pattern: dict[Pattern, list[ProbeStep]] = {}
         for step in self.steps:
             by_pattern.setdefault(step.pattern, []).append(step)
@@ -116,6 +117,6 @@ class ProbeResult:
 
 
 def coarser(histogram: Sequence[tuple[float, int]], digits: int = 2) -> tuple[tuple[float, int], ...]:
-    """The same counts in bins of so many significant digits: a tool's own are finer than anybody reads."""
+    """Return the same counts in bins of `digits` significant digits: a tool's own bins are finer than needed."""
     rounded = [(float(f"{ms:.{digits}g}"), count) for ms, count in sorted(histogram)]
     return tuple((ms, sum(count for _, count in bins)) for ms, bins in groupby(rounded, key=lambda bin: bin[0]))

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import Manifest, read_manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
 
 
@@ -22,7 +23,7 @@ class Record:
 
     @property
     def is_probe(self) -> bool:
-        """Of raw storage, without a database."""
+        """Tell whether this is a probe of raw storage, without a database."""
         return self.manifest.kind == "probe"
 
     @property
@@ -35,7 +36,7 @@ class Record:
         return sorted({p.stem for p in self.folder.iterdir() if p.suffix in (".parquet", ".arrows")})
 
     def table(self, name: str) -> pa.Table:
-        """One table; empty (of the known schema, if there is one) when the run never wrote it."""
+        """Return a table; empty (of the known schema, if there is one) when the run never wrote it."""
         if (path := self.folder / f"{name}.parquet").exists():
             return pq.read_table(path)
         if (path := self.folder / f"{name}.arrows").exists():
@@ -44,7 +45,7 @@ class Record:
         return _empty(name)
 
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Some columns of a table, a batch of rows at a time.
+        """Yield some columns of a table, a batch of rows at a time.
 
         Strings may come dictionary-encoded; columns that the table does not have are left out.
         """
@@ -67,9 +68,10 @@ def _empty(name: str) -> pa.Table:
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:
-    """The records in `paths`, each a run's folder or one that holds several, in the order they were run.
+    """Return the records in `paths`, each a run's folder or one that holds several, in the order they were run.
 
-    Each run once, however often it is named: by two spellings, by links to its folder, as a copy of it.
+    Each run comes once, even if named by two spellings, by links to its folder, or as a copy of it. Raise
+    StallmarkError for a path without a record.
     """
     folders: dict[Path, Path] = {}  # as it was first named, by what it resolves to
     for path in paths:
@@ -87,7 +89,8 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
 
 
 def _identity(record: Record) -> Any:
-    """Of a run, the same in every copy of its folder: no two runs of one experiment have one number and one start."""
+    """Return a key that is the same in every copy of a run's folder: no two runs of an experiment share number and
+    start."""
     made = record.manifest
     if not made.experiment or made.sequence is None:
         return record.folder.resolve()
@@ -115,11 +118,10 @@ def read_stream(path: Path) -> Iterator[pa.Table]:
 
 
 def recorded_seconds(record: Record) -> int:
-    """Whole seconds the record holds.
+    """Return the whole seconds that the record holds.
 
-    When a run is cut, its users still finish what they had begun, and the second in which it happened is
-    partial: what counts ends with the last whole second that the collectors saw, or one before the driver's
-    last.
+    When a run is cut, its users still finish what they had begun, and the second of the cut is partial. The record then
+    ends with the last whole second that the collectors saw, or one before the driver's last.
     """
     last = max(
         _latest(record, "users", "second"),
@@ -133,7 +135,7 @@ def recorded_seconds(record: Record) -> int:
 
 
 def _latest(record: Record, table: str, column: str) -> float:
-    """-1 when the table is empty."""
+    """Return the largest value of a column; -1 when the table is empty."""
     latest = -1.0
     for batch in record.batches(table, [column]):
         if batch.num_rows:

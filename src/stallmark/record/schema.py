@@ -1,7 +1,7 @@
 """The tables of a run record: their columns, with units.
 
-All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole
-second they fall in (`second`); the manifest says when that start was, in UTC.
+All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole second they
+fall in (`second`). The manifest gives that start in UTC.
 """
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ USERS = pa.schema(
         ("running", pa.float32()),  # users alive, averaged over the second
         ("busy_us", pa.int64()),  # sum of time inside calls
         ("think_us", pa.int64()),  # sum of intended think and pacing time that passed
-        ("lag_us", pa.int64()),  # sum of started − scheduled where a user was free to start: the driver's own delay
+        ("lag_us", pa.int64()),  # sum of started − scheduled where a user was free to start: the driver's delay
         ("lag_max_us", pa.int64()),
         ("cpu_us", pa.int64()),  # CPU time of the executor process
     ]
@@ -45,7 +45,7 @@ DEFERRED_QUEUE = pa.schema(
         ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
         ("late_us", pa.int64()),  # sum of started − due
         ("late_max_us", pa.int64()),
-        ("waiting", pa.int32()),  # most that were due and that no background session had taken
+        ("waiting", pa.int32()),  # most that were due at once and not yet taken by a background session
     ]
 )
 ERRORS = pa.schema(
@@ -54,16 +54,16 @@ ERRORS = pa.schema(
         ("transaction", pa.string()),
         ("error_class", pa.string()),  # ErrorClass
         ("code", pa.string()),
-        ("attempts", pa.int32()),  # calls that failed so
+        ("attempts", pa.int32()),  # failed calls of this class and code
         ("given_up", pa.int32()),  # of these, transactions that were not tried again
-        ("message", pa.string()),  # the first of the second
+        ("message", pa.string()),  # the first in this second
     ]
 )
 TRANSACTION_IO = pa.schema(
     [
         ("second", pa.int32()),  # in which they ended
         ("transaction", pa.string()),
-        ("sampled", pa.int32()),  # of those that were not given up, how many were looked at; the rest are their sums
+        ("sampled", pa.int32()),  # of those not given up, how many were sampled; the other columns are their sums
         ("reads", pa.int64()),  # I/Os of the operating system: one may bring several blocks
         ("read_bytes", pa.int64()),
         ("hits", pa.int64()),  # blocks that were in the pool
@@ -94,7 +94,7 @@ QUERIES = pa.schema(
         ("error", pa.string()),
     ]
 )
-"""Of query runs; what the server does not tell is null."""
+"""The queries of query runs; a value that the server does not report is null."""
 PROBE_STEPS = pa.schema(
     [
         ("pattern", pa.string()),  # "8k-random-read"
@@ -141,4 +141,4 @@ PROBE_TABLES: dict[str, pa.Schema] = {
     "probe_histogram": PROBE_HISTOGRAM,
     "probe_windows": PROBE_WINDOWS,
 }
-"""Of a probe of raw storage, which has no others."""
+"""The tables of a probe of raw storage, which has no others."""

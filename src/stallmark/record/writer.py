@@ -1,8 +1,9 @@
-"""Write a run record: one folder per run, `manifest.json` and one Parquet file per table; of query runs also the plans.
+"""Write a run record: one folder per run, `manifest.json` and one Parquet file per table; for query runs also the
+plans.
 
-While the run lasts every table is an Arrow stream that grows by a batch at a time, because a Parquet file cut
-short cannot be read at all. Closing the record turns the streams into Parquet; a record that was cut is read
-from its streams and loses at most the last batch.
+While the run lasts every table is an Arrow stream that grows by a batch at a time. A Parquet file cut short could not
+be read at all. Closing the record turns the streams into Parquet; a record that was cut is read from its streams and
+loses at most the last batch.
 """
 
 import os
@@ -14,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.record.manifest import Ended, Manifest, read_manifest, write_manifest
+from stallmark.record.manifest import Ended, Manifest
+from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.reader import read_stream
 from stallmark.record.schema import TABLES
 
 
 class RecordWriter:
-    """Appends to a record. Tables of collectors are added with `add_table` before their first row."""
+    """A writer that appends to a record. Tables of collectors are added with `add_table` before their first row."""
 
     def __init__(self, folder: Path, manifest: Manifest, tables: Mapping[str, pa.Schema] = TABLES):
         folder.mkdir(parents=True, exist_ok=False)
@@ -41,7 +43,11 @@ class RecordWriter:
         self._rows[name] = 0
 
     def append(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows to a table. After one that could not be written, none is: behind a torn batch it would be lost."""
+        """Add rows to a table. After rows that could not be written no others are: behind a torn batch they would be
+        lost.
+
+        Raise OSError on the first failure.
+        """
         if not rows or name in self._failed:
             return
         sink, stream = self._streams[name]
@@ -66,7 +72,7 @@ class RecordWriter:
         write_manifest(self.folder, self.manifest)
 
     def close(self, incomplete_because: str | None = None) -> None:
-        """Turn the streams into Parquet. One that cannot be turned stays as it is, and the record is incomplete."""
+        """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete."""
         for name in self._streams:
             try:
                 self._close_table(name)
@@ -96,17 +102,17 @@ class RecordWriter:
 
 
 def note_end(folder: Path, before: str, because: str) -> None:
-    """In the record of an experiment's last run: no other followed, though variant `before` was to."""
+    """Record in an experiment's last run that no other followed, though variant `before` was to, and why."""
     write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
 
 
 def folder_of(experiment: Path, number: int, variant: str) -> Path:
-    """Of an experiment's run or probe of that number, from 1: "01-hard-disks"."""
+    """Return the folder of an experiment's run or probe by its number, from 1: "01-hard-disks"."""
     return experiment / f"{number:02d}-{'-'.join(re.findall(r'[a-z0-9]+', variant.lower())) or 'variant'}"
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet's own choice, a dictionary, but for histograms: those are half as large with their bytes split."""
+    """Return Parquet's options: its default, dictionaries, but split bytes for histograms, which halves those."""
     split = [f"{name}.list.element" for name in schema.names if name.endswith("_gaps")]
     if not split:
         return {}
@@ -119,7 +125,7 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
 
 
 def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
-    """Returns the number of rows; leaves the target whole or not at all."""
+    """Convert a stream to Parquet and return the number of rows; leave the target whole or not at all."""
     draft = target.with_suffix(".parquet.new")
     count = 0
     try:

@@ -15,7 +15,7 @@ from stallmark.report.text import device, sentence
 
 @dataclass(frozen=True)
 class Column:
-    """One quantity per step. Columns of low `importance` leave a narrow terminal first (0 never leaves)."""
+    """One quantity of every step. Columns of low `importance` leave a narrow terminal last; 0 never leaves."""
 
     group: str
     title: str
@@ -30,7 +30,7 @@ class Column:
 
 
 def rate(io: IoSummary | None, name: str) -> float | None:
-    """A per-second property of `io`; None when nothing was measured, or for no time at all."""
+    """Return a per-second property of `io`; None when nothing was measured, or for no time at all."""
     return getattr(io, name) if io is not None and io.seconds > 0 else None
 
 
@@ -64,8 +64,8 @@ _QUERIES = Column(
 
 
 def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
-    """Throughput is that of the primary transaction where the workload has one; beside it what the database's size
-    stands for, and all transactions."""
+    """Return the columns of the summary table. Throughput counts the primary transaction where the workload has one.
+    Then follow the nominal rate of the database's size, and the rate of all transactions."""
     return *SETTING, *_throughput(experiment), *RESPONSE
 
 
@@ -86,7 +86,7 @@ def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
 
 
 def primary_of(experiment: ExperimentSummary) -> str | None:
-    """The transaction whose rate is the result of every step; None where it is all, or not the same."""
+    """Return the transaction whose rate is the result of every step; None where it is all of them, or steps differ."""
     found = {step.primary for step in experiment.steps}
     return found.pop() if len(found) == 1 else None
 
@@ -96,7 +96,7 @@ _UNSTEADY = {Judgement.NEVER: "never steady", Judgement.LATE: "steady late"}
 
 @dataclass(frozen=True)
 class Mark:
-    """Something a reader must know before believing a step: a word for the table, explained below it."""
+    """A caution that a reader must know before believing a step: a word for the table, explained below it."""
 
     word: str
     finding: Finding
@@ -125,5 +125,5 @@ def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
 
 
 def doubtful(experiment: ExperimentSummary) -> set[str]:
-    """Keys of the steps with a serious mark; charts draw them hollow."""
+    """Return the keys of the steps with a serious mark; charts draw them hollow."""
     return {s.key for s in experiment.steps if any(m.serious for m in marks(experiment, s))}

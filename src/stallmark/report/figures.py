@@ -1,4 +1,4 @@
-"""A figure of the report: a chart with the words and numbers that go with it; and how charts are laid out."""
+"""Figures of the report: a chart with its words and numbers, and the layout of charts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from stallmark.report.style import KeyItem, plain
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart and all that is said with it. No text in the chart is mark-up."""
+    """A chart with its words and numbers. No text in the chart is mark-up."""
 
     id: str
     title: str
     unit: str
     emulated: bool
-    summary: str  # what a reader who cannot see it would want to know
+    summary: str  # for readers who cannot see the chart
     method: str
     chart: go.Figure
     header: list[str]
@@ -44,7 +44,7 @@ def chart(height: int, **layout: Any) -> go.Figure:
 
 
 def side_by_side(widths: Sequence[float], gap: float, height: int, **layout: Any) -> tuple[go.Figure, list[float]]:
-    """Return an empty chart with plots beside each other, and where each begins; `gap` is a share of the width.
+    """Return an empty chart with plots side by side, and where each begins; `gap` is a share of the width.
 
     Faster than make_subplots, which takes 20 ms, and a report has dozens of charts.
     """
@@ -60,9 +60,9 @@ def side_by_side(widths: Sequence[float], gap: float, height: int, **layout: Any
 def stacked(
     plots: Sequence[tuple[int, int]], head: int, foot: int, left: int = 56, right: int = 14, **layout: Any
 ) -> tuple[go.Figure, list[float]]:
-    """Return an empty chart of plots below each other on one x axis, and where each begins, as a share from below.
+    """Return an empty chart of plots below each other on one x axis, and the top of each, as a share from below.
 
-    `plots` are the px left free above each, and its own height in px; the rest are the margins of the chart in px.
+    `plots` are the px left free above each and its own height in px; the other numbers are the chart's margins in px.
     """
     ends = list(accumulate(above + height for above, height in plots))
     inner = ends[-1]
@@ -91,7 +91,7 @@ def from_zero(top: float) -> list[float]:
 
 
 WIDE = 10
-"""Times the smallest value from which on a linear axis would leave it next to nothing of the height."""
+"""Ratio to the smallest value from which a linear axis would leave that next to no height."""
 
 
 def rate_axis(values: Iterable[float]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Reports as files: where one cannot go is said before the work, and what is there is replaced whole."""
+"""Reports as files: an impossible target is refused before the work, and an existing file is replaced whole."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,8 @@ from stallmark.errors import StallmarkError
 
 
 def refuse_target(target: Path, replace: bool = True) -> None:
-    """Raises StallmarkError where `target` cannot become a file. `replace`: nor may it be a device (/dev/null), which
-    an administrator would lose."""
+    """Raise StallmarkError where `target` cannot become a file. With `replace` it may not be a device (/dev/null)
+    either, which an administrator would lose."""
     if target.is_dir():
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():

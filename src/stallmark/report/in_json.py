@@ -1,4 +1,4 @@
-"""Summaries for machines (`--json`): every value of the analysis, and beside each finding its sentence."""
+"""Summaries for machines (`--json`): every value of the analysis, and with each finding its sentence."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -15,7 +15,7 @@ from stallmark.report.text import gates, sentence
 
 
 def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
-    """Return everything but the series."""
+    """Return the summary of an experiment, without its series."""
     result: dict[str, Any] = in_json(experiment)
     for run in result["runs"]:
         del run["series"]

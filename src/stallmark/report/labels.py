@@ -1,4 +1,4 @@
-"""Name steps, and place them on the axis of the experiment."""
+"""Names of steps, and their places on the axis of the experiment."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ EMULATED = "EMULATED"
 
 
 def device(step: StepSummary) -> str:
-    """Return the step's device; an emulated one always begins with the word."""
+    """Return the step's device; the name of an emulated one begins with EMULATED."""
     if step.emulated and not step.device.startswith(EMULATED):
         return f"{EMULATED} {step.device}"
     return step.device
@@ -41,13 +41,13 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
 
 
 def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
-    """Return the step's label, with the word where its device is emulated."""
+    """Return the step's label, with EMULATED where its device is."""
     return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Steps that may be drawn on common axes: those of emulated devices, or those of real ones."""
+    """Steps that may be drawn on common axes: those of emulated arrays, or those of real devices."""
 
     steps: list[StepSummary]
     emulated: bool
@@ -55,7 +55,7 @@ class Panel:
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:
-    """Emulated steps and real ones apart; a title only where they must be told apart or are emulated."""
+    """Return emulated steps and real ones apart; a title only where they must be told apart or are emulated."""
     some_emulated = any(s.emulated for s in steps)
     result = []
     for emulated in (True, False):
@@ -74,7 +74,7 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
 
 @dataclass(frozen=True)
 class Axis:
-    """The experiment's axis: numbers where the steps are numbers, else a place for each step."""
+    """The experiment's axis: numbers where the steps differ by a number, else a place for each step."""
 
     kind: str  # "pool share", "pool bytes", "users" or "category"
     title: str
@@ -103,7 +103,7 @@ class Axis:
         return self.kind != "category"
 
     def x(self, step: StepSummary) -> float:
-        """Return where the step stands on an axis of numbers."""
+        """Return the place of the step on an axis of numbers."""
         match self.kind:
             case "users":
                 return step.users

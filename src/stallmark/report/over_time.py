@@ -1,4 +1,4 @@
-"""Lines over time: the series of a run as points of a chart, and how its warm-up is shaded."""
+"""Lines over time: the series of a run as points of a chart, and the shading of its warm-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes an experiment as one HTML file that needs no network."""
+"""Write an experiment as one HTML file that needs no network."""
 
 import json
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Row:
-    """One step in the summary table. Cells are text and whether a percentile is missing for want of samples."""
+    """One step in the summary table. A cell is its text, and whether a percentile is missing for want of samples."""
 
     name: str
     device: str
@@ -59,7 +59,7 @@ def write_report(experiment: ExperimentSummary, target: Path) -> Path:
 
 
 def render(experiment: ExperimentSummary) -> str:
-    """The report as text."""
+    """Return the report as text."""
     groups = query_groups(experiment) if experiment.queries else figure_groups(experiment)
     more = _of_queries(experiment) if experiment.queries else _of_transactions(experiment)
     return page(
@@ -79,7 +79,7 @@ def render(experiment: ExperimentSummary) -> str:
 
 
 def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
-    """A template as text, with all in it that a page needs without a network."""
+    """Return a filled template, with everything in it that a page needs without a network."""
     charts = {f"chart-{figure.id}": figure.plotly for figure in figures}
     return (
         templates()
@@ -140,7 +140,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
 
 
 def headline(experiment: ExperimentSummary) -> list[str]:
-    """What was run, in a line under the title."""
+    """Return the parts of the line under the title: server, workload, load, runs, start."""
     manifest = experiment.runs[0].manifest
     runs, steps = len(experiment.runs), experiment.steps
     asked = (experiment.queries.variants if experiment.queries else None) or ()
@@ -166,14 +166,14 @@ def _load(experiment: ExperimentSummary, users: list[int]) -> str:
 
 
 def banner(experiment: ExperimentSummary) -> str | None:
-    """What is emulated, in a sentence; None when nothing is."""
+    """Return a sentence about the emulated arrays; None when nothing is emulated."""
     steps = experiment.steps
     emulated = [s for s in steps if s.emulated]
     if not (experiment.emulated or emulated):
         return None
     runs = len({s.run for s in emulated})
     names = [labels.device(s) for s in emulated]
-    if compared := experiment.queries:  # whose phases may be too short to be steps
+    if compared := experiment.queries:  # their phases may be too short to be steps
         slow = [variant for variant in compared.variants if variant.emulated]
         runs, names = sum(variant.runs for variant in slow), [variant.device for variant in slow]
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
@@ -204,7 +204,7 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
 
 
 def _settings(step: StepSummary) -> str:
-    """Users and pool in a line, for windows too narrow for their columns."""
+    """Return users and pool in one text, for windows too narrow for their columns."""
     users = f"{step.users} user{'s' * (step.users != 1)}"
     if step.buffer_pool_bytes is None:
         return users
@@ -212,7 +212,7 @@ def _settings(step: StepSummary) -> str:
 
 
 def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
-    """Every mark's sentence once, with the steps it holds for and whether one of them is emulated."""
+    """Return every mark once, with the steps it holds for and whether one of them is emulated."""
     found: dict[Mark, list[Row]] = {}
     for row in rows:
         for mark in row.marks:
@@ -228,7 +228,7 @@ def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
 
 
 def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
-    """The key that holds for every chart against the axis; none for a single variant."""
+    """Return the key for all charts against the axis; empty for a single variant."""
     emulated = {s.variant: s.emulated for s in experiment.steps}
     seen = looks(list(emulated))
     if len(seen) < 2:
@@ -250,6 +250,6 @@ def templates() -> Environment:
 
 
 def script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot end the script element it stands in."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,7 +1,7 @@
-"""How variants and charts look: one colour, mark and dash per variant, and one template for all charts.
+"""The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.
 
-All colours stand at least 3:1 against both the light and the dark page, so that drawn data need no theme; text,
-grids and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
+All colours stand at least 3:1 against both the light and the dark page, so that drawn data need no theme. Text, grids
+and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def plain(text: object, limit: int | None = None) -> str:
 
 @cache
 def template() -> go.layout.Template:
-    """Return what all charts have in common: quiet x axes, y axes with a grid, notes anchored bottom left."""
+    """Return the common style of all charts: quiet x axes, y axes with a grid, notes anchored bottom left."""
     axis = {
         "fixedrange": True,
         "automargin": True,

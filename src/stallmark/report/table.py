@@ -1,4 +1,5 @@
-"""One table for all: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and in Markdown."""
+"""The form of all tables: rows and columns as text, shown in HTML (templates/macros.html), in a terminal and in
+Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from stallmark.report.labels import EMULATED
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
 FULL = 6
-"""Columns beyond which one more leaves rather than that the first gets narrower."""
+"""Number of columns above which columns leave before the first one gets narrower."""
 
 STYLES = {
     "bad": "bold red",
@@ -40,9 +41,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """`words` are the columns that hold words; the others hold numbers and are set flush right.
+    """A table of texts. `words` are the columns that hold words; the others hold numbers and are set flush right.
 
-    Columns of high `importance` leave a narrow terminal first; 0 never leaves, and is that of columns not named.
+    Columns of high `importance` leave a narrow terminal first; 0, the default, never leaves.
     """
 
     header: list[str]
@@ -56,10 +57,10 @@ class Table:
 
 @dataclass(frozen=True)
 class InTerminal:
-    """A table in a terminal: it loses columns, never digits, as the window gets narrower, and says which.
+    """A table in a terminal: as the window gets narrower it drops columns, never digits, and names them.
 
-    `one_line` cuts names that are too long, else they are wrapped; `widths` are the least of columns, for tables that
-    stand below each other; without `header` rows stand alone.
+    `one_line` cuts names that are too long, else they are wrapped. `widths` are minimum widths, for tables that
+    stand below each other. Without `header` only the rows are shown.
     """
 
     table: Table
@@ -94,7 +95,7 @@ class InTerminal:
 def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
     """Return the columns that fit `width`, the width left for the first, and whether the numbers fit at all.
 
-    A column that may leave and of which nothing is known leaves in any case.
+    A column that may leave and holds no value leaves in any case.
     """
     shown = [at for at in range(len(table.header)) if at not in table.importance or _known(table, at)]
     longest = [_widths(table, at) for at in range(len(table.header))]
@@ -128,7 +129,7 @@ def _styled(cell: str | Cell) -> Text:
 
 
 def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
-    """Return a list in a terminal: marks, and beside each its text, wrapped."""
+    """Return a list for a terminal: marks, and next to each its text, wrapped."""
     grid = RichTable.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column()
@@ -138,7 +139,7 @@ def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
 
 
 def emulated_devices(devices: Iterable[str]) -> list[Text]:
-    """Return the line that says which devices were emulated; none where none was."""
+    """Return the line that names the emulated arrays; empty where there are none."""
     names = "; ".join(dict.fromkeys(name.removeprefix(EMULATED).strip() for name in devices))
     said = f": {names}. Service times were injected; no product was measured."
     return [Text.assemble((EMULATED, "bold yellow"), said)] if names else []
@@ -160,7 +161,7 @@ def _in_cell(cell: str | Cell) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    """Return text for Markdown. Names come from people: none of them may become mark-up."""
+    """Return text for Markdown without HTML tags and line breaks: names are chosen by people."""
     return text.replace("<", "&lt;").replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""The summary in a terminal: a table that loses columns, never digits, as the window gets narrower."""
+"""The summary in a terminal: a table that drops columns, never digits, as the window gets narrower."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from stallmark.report.text import sentence
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
-    """A renderable for any width from about 50 columns: steps, findings, marks, and what is emulated."""
+    """Return the summary for any width from about 50 columns: steps, findings, marks, and emulated arrays."""
     return query_terminal.table(experiment) if experiment.queries else _Summary(experiment)
 
 
@@ -43,7 +43,7 @@ class _Summary:
         yield Group(*parts)
 
     def _steps(self, letters: dict[tuple[str, ...], str]) -> Table:
-        """A row for each step; footnote letters in the last column."""
+        """Return a table with a row for each step, and footnote letters in the last column."""
         names, shown, steps = step_labels(self.experiment), summary(self.experiment), self.experiment.steps
         marked = [dict.fromkeys(letters[_alike(m, s)] for m in marks(self.experiment, s)) for s in steps]
         before = ["step", *(["device"] if any(s.emulated for s in steps) else [])]
@@ -62,7 +62,7 @@ class _Summary:
         return Table(header, rows, frozenset({*range(len(before)), last}), importance=importance)
 
     def _notes(self) -> dict[tuple[str, ...], list[Mark]]:
-        """All marks, those that one note stands for together."""
+        """Return all marks, grouped by the note that explains them."""
         found: dict[tuple[str, ...], list[Mark]] = {}
         for step in self.experiment.steps:
             for mark in marks(self.experiment, step):
@@ -86,7 +86,7 @@ class _Summary:
 
 
 def _alike(mark: Mark, step: StepSummary) -> tuple[str, ...]:
-    """Return what one note stands for: of a serious mark its figures, else what it is about in all repeats."""
+    """Return the key of the note that explains a mark: a serious one by its figures, others alike in all repeats."""
     if mark.serious:
         return mark.word, mark.sentence
     names = [str(fact) for fact in mark.finding.facts.values() if isinstance(fact, str)]

@@ -1,4 +1,4 @@
-"""Predictions in a terminal of any width from about 50 columns."""
+"""Predictions, in a terminal of any width from about 50 columns."""
 
 from collections.abc import Sequence
 

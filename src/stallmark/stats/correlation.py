@@ -1,10 +1,10 @@
-"""Correlation of second-to-second changes: do transactions per second fall when reads stall?
+"""The correlation of second-to-second changes: do transactions per second fall when reads stall?
 
-Levels of two series that both drift correlate whatever they are, so the changes from one second to the next
-are correlated. Differencing makes neighbouring values of a series depend on one another, and the plain Fisher
-interval would be too narrow (it misses the truth in about 11 % of independent series instead of 5 %): the
-number of pairs is reduced to an effective one by Bartlett's formula. That is why the interval is made here: the one of
-scipy.stats.pearsonr takes all pairs for independent.
+Levels of two series that both drift correlate whatever they are, so the changes from one second to the next are
+correlated. Differencing makes neighbouring values of a series depend on one another. The plain Fisher interval would
+then be too narrow: it misses the truth in about 11 % of independent series instead of 5 %. So the number of pairs is
+reduced to an effective one by Bartlett's formula. scipy.stats.pearsonr takes all pairs for independent, so its interval
+is not used.
 """
 
 import math
@@ -35,7 +35,7 @@ class Correlation:
 def correlate_changes(
     left: np.ndarray, right: np.ndarray, left_name: str, right_name: str, unit: str
 ) -> Correlation | None:
-    """Correlation of the changes of two per-second series (equal length, NaN where unknown).
+    """Return the correlation of the changes of two per-second series (equal length, NaN where unknown).
 
     None where too few pairs are known, or where one of the series never changes.
     """

@@ -1,4 +1,4 @@
-"""Dependence of one series on another, equally long: how strong it is, how late, and of what size. Pure functions.
+"""The dependence of one series on another, equally long: how strong it is, how late, and of what size. Pure functions.
 
 Everything is done on changes. Levels of two series that drift go together whatever they are; their changes do not.
 """
@@ -10,7 +10,7 @@ from stallmark.stats.thresholds import CONFIDENCE, CORRELATION_PAIRS
 
 _ALPHA = 1 - CONFIDENCE
 _REACH = 10
-"""Seconds to either side in which a lag is looked for: commits follow their I/O within a second, and collectors date
+"""Seconds to either side in which a lag is searched: commits follow their I/O within a second, and collectors date
 what they saw to a second or two."""
 _DRAWS = 400
 _BLOCKS = 500

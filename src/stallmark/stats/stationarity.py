@@ -3,7 +3,7 @@
 All take a series of equally spaced values, shape (n,), without NaN. Neighbouring seconds of a throughput resemble each
 other, and tests that take them for independent find a trend in many a steady run. So the tests are made on the means of
 batches, and their variance is raised by how far neighbouring batches still resemble each other. A wandering that
-takes longer than a tenth of the series cannot be told from a trend, and for as long as the series lasts it is one.
+takes longer than a tenth of the series cannot be told from a trend. For as long as the series lasts it is one.
 
 Neither scipy nor statsmodels has MSER-5, Mann-Kendall's or Pettitt's test. scipy.stats.theilslopes has the slope, but
 its interval takes the batches for independent; tests hold ours against it where they are.
@@ -54,7 +54,8 @@ class Batches:
 
 @dataclass(frozen=True)
 class Trend:
-    """`p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 % interval (Sen)."""
+    """The trend of a series. `p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 % interval
+    (Sen)."""
 
     p: float
     slope: float
@@ -64,7 +65,8 @@ class Trend:
 
 @dataclass(frozen=True)
 class Change:
-    """Where a level changes if it does: before value `at`. `p` of no change (Pettitt); the means on both sides."""
+    """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on both
+    sides."""
 
     at: int
     p: float
@@ -79,7 +81,7 @@ def batch_means(series: np.ndarray, length: int) -> np.ndarray:
 
 
 def batches(series: np.ndarray) -> Batches:
-    """Return about BATCHES of them. Raises ValueError for fewer than BATCHES_FEWEST values."""
+    """Return about BATCHES of them. Raise ValueError for fewer than BATCHES_FEWEST values."""
     if len(series) < BATCHES_FEWEST:
         raise ValueError(f"{len(series)} values, at least {BATCHES_FEWEST} are needed")
     length = max(1, round(len(series) / BATCHES))
@@ -92,8 +94,9 @@ def batches(series: np.ndarray) -> Batches:
 
 
 def resemblance(values: np.ndarray) -> tuple[float, float]:
-    """Return the correlation of values one and two apart, about what is looked for and would hide itself otherwise: a
-    straight line, or two where the level changes. What their parameters take from it is added again."""
+    """Return the correlation of values one and two apart, about a straight line, or two where the level changes. A
+    trend or change that is searched for would otherwise hide itself. What the parameters take from the correlation is
+    added again."""
     count = len(values)
     cut, _ = _largest_change(values)
     parts = [values] if min(cut, count - cut) < 5 else [values[:cut], values[cut:]]
@@ -114,8 +117,8 @@ def _without_line(values: np.ndarray) -> np.ndarray:
 
 def _expected(values: np.ndarray, size: float) -> float:
     """Return the correlation of an AR(1) process that inflates the variance as much as batches of `size` of these
-    values do, which are a slow AR(1) process, quick noise beside it: correlations a·φ, a·φ² … of values one, two …
-    apart."""
+    values do. The values are taken as a slow AR(1) process with quick noise. Their correlations are a·φ, a·φ² … for
+    values one, two … apart."""
     one, two = resemblance(values)
     if one < 2 / np.sqrt(len(values)):
         return 0.0
@@ -131,8 +134,8 @@ def truncation(series: np.ndarray) -> int:
     """Return how many values at the beginning to leave out: MSER-5 (White, Cobb, Spratt: A comparison of five
     steady-state truncation heuristics for simulation, WSC 2000).
 
-    The rest then has the smallest standard error of its mean. Looked for in the first half: beyond it
-    too little is left, and an answer of just half means that no steady part was found.
+    The rest then has the smallest standard error of its mean. Only the first half is searched: beyond it too little is
+    left, and an answer of just half means that no steady part was found.
     """
     means = batch_means(series, MSER_BATCH)
     count = len(means)
@@ -170,7 +173,7 @@ def trend(batched: Batches) -> Trend:
 
 
 def _pairs_variance(count: Any) -> Any:
-    """Variance of the sum of the signs of all pairs of `count` independent values, a number or an array."""
+    """Return the variance of the sum of the signs of all pairs of `count` independent values, a number or an array."""
     return count * (count - 1.0) * (2.0 * count + 5.0) / 18.0
 
 

@@ -1,4 +1,4 @@
-"""Tests of whether a series stands still: trend and change of level together, over a horizon."""
+"""The tests whether a series stands still: trend and change of level together, over a horizon."""
 
 from dataclasses import dataclass
 
@@ -57,11 +57,11 @@ class Tested:
 
 
 def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
-    """Return whether what comes next may be measured, judged by the seconds that went before, shape (n,).
+    """Return whether measuring may begin, judged by the seconds that went before, shape (n,).
 
-    Stricter than `judge`, which calls steady what it cannot show to drift: of a few seconds that would be everything.
-    Here the slope's whole interval must keep the drift over the `to_measure_s` ahead below DRIFT, so a slow
-    warm-up is waited for as long as it takes to see that it has ended.
+    It is stricter than `judge`, which calls steady what it cannot show to drift: with few seconds that would be
+    everything. Here the slope's whole interval must keep the drift over the `to_measure_s` ahead below DRIFT. So a slow
+    warm-up is waited for until it is seen to have ended.
     """
     series = filled(per_second)
     if len(series) < BATCHES_FEWEST or series.mean() <= 0:

@@ -23,7 +23,7 @@ from scipy import special
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 MOST_RUNS = 1000
-"""Where the search for a number of runs ends: nobody makes more."""
+"""The number at which the search for a number of runs ends: more are never made."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ def paired(log_a: np.ndarray, log_b: np.ndarray) -> Student:
 
 
 def welch(log_a: np.ndarray, log_b: np.ndarray) -> Student:
-    """Return the same where no run has a partner; the two may scatter differently. At least two runs each."""
+    """Return the mean of ln b − ln a where no run has a partner; the two may scatter differently. At least two runs
+    each."""
     a, b = np.asarray(log_a), np.asarray(log_b)
     n, m = a.shape[-1], b.shape[-1]
     va, vb = a.var(axis=-1, ddof=1) / n, b.var(axis=-1, ddof=1) / m
@@ -129,7 +130,8 @@ def detectable(error: float, df: float) -> float:
 
 
 def detectable_with(runs: int, spread: float) -> float:
-    """Return the same for a plan: `runs` pairs, each run scattering by `spread` (standard deviation of its ln)."""
+    """Return the smallest ratio less 1 for a plan: `runs` pairs, each run scattering by `spread` (standard deviation of
+    its ln)."""
     return detectable(spread * np.sqrt(2 / runs), runs - 1.0)
 
 

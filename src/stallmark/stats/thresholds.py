@@ -1,4 +1,4 @@
-"""Every bound the analysis judges by, in one place, each with its reason."""
+"""The thresholds by which the analysis judges, in one place, each with its reason."""
 
 # The driver. ------------------------------------------------------------------------------------------------
 
@@ -29,17 +29,16 @@ FOREIGN_IO = 0.05
 FOREIGN_FLOOR_PER_S = 10.0
 """Blocks or I/Os per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below a
 tenth of the slowest device there is, however small our own share is because the pool answers everything. Autovacuum's
-look into a database that nobody uses reads 100 blocks at once, which in a short interval is 5 per second."""
+check of an idle database reads 100 blocks at once, which in a short interval is 5 per second."""
 
 FOREIGN_BUSY = 0.05
-"""A real device less busy than this delays nobody, whoever else reads from it."""
+"""A real device less busy than this is no delay, whatever else reads from it."""
 
 LATE = 0.05
-"""Share of an emulated device's I/Os for which the real one was slower: the emulation was not what it
-says."""
+"""Share of an emulated array's I/Os for which the real device was slower: the emulation was not what it says."""
 
 ACTIVE_COUNTED = 32 << 30
-"""Bytes. An emulated device counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
+"""Bytes. An emulated array counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
 one bucket in 270 overflows, and fewer than one extent in a thousand goes uncounted; beyond, a count says too
 little."""
 
@@ -72,12 +71,12 @@ CHECKPOINT_QUIET_S = 10.0
 
 REPORT_DELAY_S = {"PostgreSQL": 0.9}
 """How late, on average, a server's counters show what its sessions did. PostgreSQL's backends hand in their
-counts at most once a second and between transactions. Measured against the emulated device, whose counters
+counts at most once a second and between transactions. Measured against the emulated array, whose counters
 are immediate: samples agree second by second when they are dated 0.8-1.0 s back (error 1/5 to 1/9 of
 undated)."""
 
 LATE_FLOOR_PER_S = 10.0
-"""I/Os per second of an emulated device below which it does not matter that some were late."""
+"""I/Os per second of an emulated array below which it does not matter that some were late."""
 
 HISTOGRAM_LOST = 0.001
 """Share of I/Os whose duration the server lost above which its histogram says nothing of the slowest."""
@@ -111,8 +110,8 @@ aborted 28 % (reference/brokerage.md): then contention is measured, and work don
 LOCKED = 0.20
 """Share of the users' time. Who waits for a lock asks the storage for nothing: at one fifth only four fifths of the
 users press on it, and without locks the throughput could be up to 1 / (1 − 0.2) = 1.25 times as high, as much as
-DEVICE_FREE lets a device count for. Not less, because on a slow device a lock's holder waits for I/O himself, and those
-behind him wait for that device too."""
+DEVICE_FREE lets a device count for. Not less, because the holder of a lock may itself wait for I/O, and those
+behind it then wait for the device too."""
 
 OVER_LIMIT = 0.10
 """Share of a type that may take longer than its limit: the limits are of 90th percentiles."""
@@ -143,7 +142,7 @@ DEVICE_QUEUES = 0.5
 services)."""
 
 DEVICE_BUSY = 0.9
-"""Busy share at which queueing is ten times the service. Used for emulated devices only: a flash device or an
+"""Busy share at which queueing is ten times the service. Used for emulated arrays only: a flash device or an
 array serves many requests at once and shows 100 % long before it is saturated, and virtual disks call
 themselves rotational."""
 
@@ -220,8 +219,8 @@ DRIFT_UNKNOWN = 0.25
 """When the interval of the drift reaches beyond this, five times what matters, there was not enough to judge by."""
 
 HEAD_ERRORS = 4.0
-"""Standard errors by which the beginning must lie off the rest to be a warm-up: MSER looks for the cut that makes it
-lie off most, and of chance alone finds two or three."""
+"""Standard errors by which the beginning must lie off the rest to be a warm-up: MSER seeks the cut that makes it
+lie off most, and by chance alone finds two or three."""
 
 HEAD_MATTERS = DRIFT / 2
 """Shift of the interval's mean by a warm-up inside it that makes figures incomparable: what a drift of DRIFT does."""
@@ -256,11 +255,11 @@ what everything per second is counted in."""
 
 LITTLE_READS = 0.25
 """How far sessions seen reading may be from what the server's counters say. Assumed: counters take in the server's own
-processes, and looks end when a session runs again, not when its I/O is done. Chosen after eight runs of one experiment
-on the embedded server; it closed in all nine fresh ones of an idle machine (benchmarks/causes.py)."""
+processes, and a sampled wait ends when the session runs again, not when its I/O is done. Chosen after eight runs of one
+experiment on the embedded server; it closed in all nine fresh ones of an idle machine (benchmarks/causes.py)."""
 
 SERVICE_ACCOUNTED = 0.25
-"""How far an emulated device's busy time may be from I/Os × service time, which counts no I/O as sequential."""
+"""How far an emulated array's busy time may be from I/Os × service time, which counts no I/O as sequential."""
 
 CPU_ACCOUNTED = 0.25
 """Share of the busy cores that need not be sessions or the driver: the kernel's work for an I/O is done while the
@@ -276,7 +275,7 @@ below one fifth it is none (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of
 
 RARE = 0.1
 """I/Os that a transaction waits for on one side, relative to the other's. Fewer than a tenth explain nine tenths of the
-change by their number alone, and so few are so rarely seen by looks at sessions that their time would be scatter."""
+change by their number alone, and so few are so rarely sampled in sessions that their time would be scatter."""
 
 READS_SAME = 0.1
 """Relative difference of reads per transaction up to which a model of one variant is tested against another: its
@@ -313,7 +312,7 @@ WARMING_ERRORS = HEAD_ERRORS
 measured interval to the second by more than WARMING of itself, as these reads decide the read time, and by more than
 WARMING_ERRORS standard errors of two shares (binomial)."""
 
-# Raw storage (probe_saturation.py, probe_drift.py) ------------------------------------------------------------
+# Raw storage (analysis/probe) ------------------------------------------------------------
 
 PROBE_GAIN = 0.25
 """More I/Os per second that twice as many outstanding ones must bring, or storage is saturated. In a closed loop

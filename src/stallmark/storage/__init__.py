@@ -1,1 +1,1 @@
-"""What lies under the database: block devices, emulated arrays, and probes of raw storage."""
+"""The storage under the database: block devices, emulated arrays, and probes of raw storage."""

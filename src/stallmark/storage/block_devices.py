@@ -1,4 +1,4 @@
-"""Which block device is behind a directory, and what the Linux kernel counts for it."""
+"""The block device behind a directory, and the Linux kernel's counters of it."""
 
 import os
 import stat
@@ -15,11 +15,11 @@ _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class NoBlockDevice(Exception):
-    """Not exactly one block device of this machine is behind a directory; the message says why."""
+    """The error that not exactly one block device of this machine is behind a directory; the message says why."""
 
 
 class InMemory(NoBlockDevice):
-    """No device at all is."""
+    """The error that a directory is in memory, with no device behind it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Cumulative since the device appeared; times in ms. Syncs are None where the kernel does not count "
-    "them."""
+    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None where the kernel does not count
+    them."""
 
     reads: int
     read_bytes: int
@@ -50,7 +50,7 @@ class DiskCounters:
 
 
 def parse_diskstats(text: str) -> dict[str, DiskCounters]:
-    """/proc/diskstats (Documentation/admin-guide/iostats.rst) by device number, "254:0".
+    """Return the counters in /proc/diskstats (Documentation/admin-guide/iostats.rst) by device number, "254:0".
 
     Kernels of 14 fields, 18 (discards) and 20 (flushes) are understood; later ones may append more.
     """
@@ -77,7 +77,7 @@ def parse_diskstats(text: str) -> dict[str, DiskCounters]:
 
 
 def read_counters(device: BlockDevice) -> DiskCounters:
-    """Raises NoBlockDevice when the device has gone."""
+    """Read the counters of a device; raise NoBlockDevice when it is gone."""
     try:
         return parse_diskstats(DISKSTATS.read_text())[device.number]
     except KeyError:
@@ -85,7 +85,7 @@ def read_counters(device: BlockDevice) -> DiskCounters:
 
 
 def device_behind(directory: Path) -> BlockDevice:
-    """The block device that holds `directory`: a partition is itself, not its disk. Raises NoBlockDevice."""
+    """Return the block device that holds `directory`: a partition is itself, not its disk. Raise NoBlockDevice."""
     directory = directory.resolve()
     number = os.stat(directory).st_dev
     if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
@@ -138,7 +138,7 @@ def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
 
 
 def _btrfs_members(name: str) -> int:
-    """How many devices share a btrfs with the device of this name; 0 when there is none."""
+    """Return how many devices share a btrfs with the device of this name; 0 when there is none."""
     for member in Path("/sys/fs/btrfs").glob(f"*/devices/{name}"):
         return len(list(member.parent.iterdir()))
     return 0
@@ -149,7 +149,7 @@ def _sys(number: int) -> Path:
 
 
 def described(number: int) -> BlockDevice:
-    """Of that device number (st_dev of what is on it, st_rdev of its node)."""
+    """Return the block device of a device number (st_dev of a file on it, st_rdev of its node)."""
     folder = _sys(number).resolve()
     is_partition = (folder / "partition").exists()
     disk = folder.parent if is_partition else folder

@@ -8,7 +8,7 @@ from stallmark.storage.block_devices import NoBlockDevice, device_behind
 
 
 def describe(folder: Path) -> Device:
-    """Describe the block device under `folder` as the system tells of it; without a name, and why, where none is."""
+    """Describe the block device under `folder` as the system reports it; without a device, say why."""
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:

@@ -1,4 +1,4 @@
-"""Find what moved with throughput within a step: read, write and log times, sessions that wait, CPU."""
+"""Associations: series that moved with throughput within a step (read, write and log times, waiting sessions, CPU)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from stallmark.analysis.cause.summary import Association, Budget, Series, Source
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, per_second_mean, summed
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.stats.correlation import correlate_changes
 from stallmark.stats.dependence import binned, elasticity, lag
@@ -34,11 +34,13 @@ class _Candidate:
 def associations(
     load: Load, io: Io, waits: WaitParts | None, interval: Interval, budget: Budget | None, cycle_ms: float | None
 ) -> list[Association]:
-    """Return those that could be computed, strongest first.
+    """Return the associations that could be computed, strongest first.
 
-    Strength is of seconds, or where there are enough of longer stretches, which scatter less; elasticity always of the
-    longer ones; the lag of seconds. `cycle_ms`: a user's time per transaction with think time, in a closed loop; there
-    a part of the time that grows by 1 % takes its share of 1 % from throughput, which is the elasticity to expect.
+    Strength is computed on stretches of ASSOCIATION_BIN_S where there are enough of them, as they scatter less; else on
+    seconds. Elasticity is always of the stretches, lag always of seconds.
+
+    `cycle_ms` is a user's time per transaction with think time, in a closed loop. There a part of the time that grows
+    by 1 % takes its share of 1 % from throughput, which is the elasticity to expect.
     """
     tps = interval.of(load.all("committed")).astype(float)
     bin_s = ASSOCIATION_BIN_S if len(tps) >= ASSOCIATION_BIN_S * ASSOCIATION_BINS else 1

@@ -1,8 +1,8 @@
-"""Tell how much of what the server calls an I/O stall was the device.
+"""The share of the server's I/O stall that the device accounts for.
 
-A backend times its I/O from asking to running again. On a busy machine it waits for a CPU in between, and
-with a page cache below there may be no device at all. The device's own counters tell: the share of the stall
-that they account for is the share of the users' I/O waits that a faster device could take away.
+A backend times its I/O from the request until it runs again. On a busy machine that includes waiting for a CPU. With a
+page cache below, no device may be involved at all. The device's own counters give its share of the stall: the share of
+the users' I/O waits that a faster device could take away.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, over
 
 
 def device_share_of_stall(io: Io, interval: Interval) -> tuple[float, float]:
-    """Shares, 0 to 1, of the stall in I/O of data files and of the log; 1 where a device's counters are not
-    known.
+    """Return the shares, 0 to 1, of the stall in I/O of data files and of the log that devices account for.
 
-    Where both lie on one device its counters do not tell them apart, and both shares are that of the sum.
+    A share is 1 where the device's counters are not known. Where both lie on one device, its counters do not tell them
+    apart, and both shares are that of the sum.
     """
     data, wal = (io.data, SERVER), (io.wal, io.wal_names)
     if io.wal_device is not None:
@@ -38,7 +38,7 @@ def _share(
 
 
 def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: Interval) -> float | None:
-    """Time in reads, writes and syncs together; None when one of the sources is not known."""
+    """Return the ms per second in reads, writes and syncs together; None when one of the sources is not known."""
     total = 0.0
     for counters, names in sources:
         delta = over(counters, interval)

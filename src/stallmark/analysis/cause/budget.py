@@ -1,8 +1,8 @@
-"""Divide a transaction's response time: reads, log, locks, CPU, client.
+"""The budget of a transaction's response time: reads, log, locks, CPU, client.
 
-By Little's law (J. D. C. Little, Operations Research 9, 1961) the mean number of sessions seen in a state is the rate
-of transactions times the time that each of them spends in it, so looks at sessions are a division of the mean response
-time; no wait has to be timed for it.
+By Little's law (J. D. C. Little, Operations Research 9, 1961) the mean number of sessions in a state is a product: the
+rate of transactions times the time each spends in it. So samples of sessions divide the mean response time, and no wait
+has to be timed.
 """
 
 import numpy as np
@@ -11,16 +11,17 @@ from stallmark.analysis.cause.attribution import device_share_of_stall
 from stallmark.analysis.cause.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 
 _SERVED = ("read", "log", "other I/O", "lock", "cpu", "rest")
 
 
 def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval) -> Budget | None:
-    """Return the budget; None where no sessions were looked at or nothing ended.
+    """Return the budget; None where no sessions were sampled or nothing ended.
 
-    `rest` are waits of no known class. What no session was seen in is the client's, between the server's answers.
+    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the server's
+    answers.
     """
     seen, looks = waits.over(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
@@ -33,7 +34,7 @@ def make_budget(load: Load, io: Io, waits: WaitParts | None, interval: Interval)
     parts = dict.fromkeys(PARTS, 0.0) | {name: seen.get(name, 0.0) * per_transaction for name in _SERVED}
     served = sum(parts.values())
     within = response_ms - queue_ms
-    if served > within:  # looks scatter: what they add up to cannot be longer than what it is part of
+    if served > within:  # samples scatter: their sum cannot exceed the whole that it is part of
         parts = {name: ms * within / served for name, ms in parts.items()}
     parts["queue"] = queue_ms
     parts["client"] = max(0.0, within - served)
@@ -66,7 +67,8 @@ def read_share(io: Io, interval: Interval) -> float | None:
 
 
 def relative_spread(load: Load, interval: Interval, batches: int = 10) -> float:
-    """Standard error of the mean rate of transactions, relative, from means of `batches` equal batches of seconds.
+    """Return the standard error of the mean rate of transactions, relative, from means of `batches` equal batches of
+    seconds.
 
     Batches of a few seconds and more hardly depend on one another where single seconds do (batch means: A. M. Law,
     Simulation Modeling and Analysis, 9.5.3). 0 with fewer seconds than batches.

@@ -1,4 +1,4 @@
-"""Is the device the bottleneck? Derived from where users spent their time, and the device's and host's load."""
+"""The verdict on the device: is it the bottleneck? It follows from the users' waits and the load of device and host."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -44,12 +44,11 @@ def device_verdict(
     wal_apart: bool,
     device_share: tuple[float, float] = (1.0, 1.0),
 ) -> Finding | None:
-    """Judge the device on which users waited most.
+    """Judge the device on which users waited most; None where too little is known to say anything.
 
-    `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated.
-    `wal_apart`: the log lies on a device of its own. `device_share`: how much of the users' waits for data
-    files and for the log was the device (`device_share_of_stall`). None where too little is known to say
-    anything.
+    `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated. `wal_apart`:
+    the log lies on a device of its own. `device_share`: the share of the users' waits for data files and for the log
+    that the device accounts for (`device_share_of_stall`).
     """
     if waits is None:
         return _without_waits(data_busy, cpu_busy)

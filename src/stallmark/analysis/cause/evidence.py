@@ -1,5 +1,4 @@
-"""Compare the figures by which a cause is judged: means over runs of A and of B, with the interval of the
-difference."""
+"""The figures by which a cause is judged: means over runs of A and of B, with the interval of the difference."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,8 +21,8 @@ def between(
     part: str | None = None,
     source: Source | None = None,
 ) -> Evidence | None:
-    """Compare a figure; None where a run does not have it. Student's t on the runs themselves, not their logarithms,
-    because parts of a response time add up and may be 0; Welch's where they are no pairs."""
+    """Compare a figure; None where a run does not have it. Student's t is on the runs themselves, not their logarithms,
+    because parts of a response time add up and may be 0. It is Welch's where they are no pairs."""
     values_a, values_b = ([value(step) for step in steps] for steps in (a, b))
     known_a, known_b = ([one for one in values if one is not None] for values in (values_a, values_b))
     if not known_a or not known_b or len(known_a) < len(values_a) or len(known_b) < len(values_b):

@@ -1,6 +1,6 @@
-"""Explain why one side of a comparison differs from the other: the change of the response time, divided into its parts.
+"""The cause of a difference between two sides: the change of the response time, divided into its parts.
 
-In a closed loop throughput is users ÷ (response time + think time), so what changed the response time changed
+In a closed loop throughput is users ÷ (response time + think time). So what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
 I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (split.py).
 """
@@ -39,7 +39,8 @@ _KINDS = {
 
 
 def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
-    """Say why B differs from A; steps of repeated runs, the n-th of each made together where `paired`."""
+    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together where
+    `paired`."""
     figures = evidence(a, b, paired)
     tests = [*tested(a, b), *tested(b, a)]
     if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
@@ -85,8 +86,8 @@ def _parts(
 
 
 def _changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> bool:
-    """Tell whether the response time changed beyond the scatter of runs or, of single runs, beyond what these differ by
-    anyway. On logarithms, as throughput is compared."""
+    """Tell whether the response time changed beyond the scatter of runs, on logarithms as throughput is compared.
+    Single runs must differ by more than such runs do anyway."""
     if min(len(a), len(b)) < 2:
         return abs(whole.change) > SAME * min(whole.a, whole.b)
     both = [np.log([found for step in side if (found := _response(step))]) for side in (a, b)]
@@ -107,7 +108,8 @@ def _verdict(share: float) -> Storage:
 
 
 def _certain(parts: Sequence[Evidence], change: float) -> bool:
-    """Tell whether the interval of one part of I/O says that it changed as the whole did. Not known of single runs."""
+    """Tell whether the interval of one part of I/O says that it changed as the whole did. True with single runs, whose
+    intervals are not known."""
     ends = [(p.low, p.high) for p in parts if p.part in STORAGE]
     return any(low is None or high is None or (low > 0 if change > 0 else high < 0) for low, high in ends)
 

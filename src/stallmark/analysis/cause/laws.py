@@ -1,8 +1,8 @@
-"""Check laws that a step's figures must obey, each with its sides measured in different ways.
+"""Laws that a step's figures must obey, each with its two sides measured in different ways.
 
-Operational analysis (P. J. Denning and J. P. Buzen, ACM Computing Surveys 10, 1978): Little's law, N = X · R, and the
-utilisation law, U = X · S, hold of any system in any interval, whatever its distributions. Where their sides differ,
-something was measured wrongly, or something took part that nobody measured.
+Operational analysis (P. J. Denning and J. P. Buzen, ACM Computing Surveys 10, 1978) holds of any system in any
+interval, whatever its distributions. Little's law is N = X · R, the utilisation law U = X · S. Where the sides differ,
+something was measured wrongly, or something took part that was not measured.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts, part_of
 from stallmark.record.manifest import EmulatedArray, Manifest, Role
 from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, LITTLE_READS, SERVICE_ACCOUNTED
@@ -23,7 +23,7 @@ from stallmark.stats.thresholds import CPU_ACCOUNTED, LAW_FLOOR_USERS, LITTLE, L
 def laws(
     manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
-    """Return those whose sides are both known."""
+    """Return the laws whose sides are both known."""
     beside = manifest.concurrent_streams
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
@@ -48,8 +48,8 @@ def _users(load: Load, interval: Interval) -> Law | None:
 
 
 def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """Compare readers; with `streams` of queries beside the users the counters hold their reads too, while sessions
-    seen are users'."""
+    """Compare readers. With concurrent `streams` of queries the counters hold their reads too, while sessions seen are
+    users'."""
     server = over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
@@ -64,7 +64,7 @@ def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: boo
 
 
 def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
-    """Compare the busy time of emulated devices, whose service times are known."""
+    """Compare the busy time of emulated arrays, whose service times are known."""
     roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
     for role, counters in roles:
         model, delta = manifest.devices.of(role).emulated_in_process, over(counters, interval)
@@ -93,8 +93,8 @@ def _asked(delta: Delta, model: EmulatedArray) -> float:
 
 
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:
-    """Return the cores busy on the server's machine, and how many of them sessions and executors account for; None
-    where the machine's are not known or nobody looked at sessions."""
+    """Return the cores busy on the server's machine, and how many of them sessions and executors account for. None
+    where the machine's cores are not known or no sessions were sampled."""
     host = over(io.host, interval)
     if host is None or host.broken or not seen:
         return None

@@ -1,4 +1,4 @@
-"""Test one side's model: what it predicts for the other side's read time, beside what that side really did."""
+"""A test of one side's model: its prediction for the other side's read time, against what that side really did."""
 
 from collections.abc import Sequence
 

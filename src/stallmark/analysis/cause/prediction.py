@@ -1,17 +1,17 @@
-"""Predict throughput for another read time: a closed model of one step, solved for throughput.
+"""The prediction of throughput for another read time: a closed model of one step, solved for throughput.
 
 Each of N users thinks for Z and then waits for a response R, so N = X (Z + R). Reads are a delay: their number per
-transaction is a matter of pool and transactions and stays, their time is what is asked about, queueing at the device
-included. The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27,
-1980; P. J. Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks
-are held for as long as transactions last, so waiting for them shrinks with the rest. Writes, log, client and what
-nothing explains stay. Of the CPU time that neither sessions nor the driver were seen to use, half is taken to be these
-transactions' (the kernel's work for their I/O) and half anybody's.
+transaction depends on pool and transactions and stays. Their time, queueing at the device included, is what is varied.
 
-The range is over what the model cannot know: whether waiting for locks shrinks or stays, whether the CPU queues or
-only limits, whether reads are as long as sessions were seen in them or as the counters say, and whose all that CPU
-time is; with twice the standard error of the step's own throughput and what such models are taken to be off by
-(MODEL_ERROR) on either side.
+The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27, 1980; P. J.
+Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks are held for
+as long as transactions last, so waiting for them shrinks with the rest. Writes, log, client and what nothing explains
+stay. Some CPU time is used by neither sessions nor the driver as seen. Half of it is taken to be these transactions'
+(the kernel's work for their I/O), half that of others.
+
+The range is over what the model cannot know. Waiting for locks shrinks or stays; the CPU queues or only limits; reads
+are as long as sessions were seen in them or as the counters say; the unseen CPU time is or is not these transactions'.
+On either side it is widened by twice the standard error of the step's own throughput, and by MODEL_ERROR.
 """
 
 import math

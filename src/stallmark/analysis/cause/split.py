@@ -1,4 +1,4 @@
-"""Split the I/O in a change: what single I/Os took longer, and what came of another number of them.
+"""The split of I/O in a change: what single I/Os took longer, and what came of another number of them.
 
 A part is number · time, and Δ(number · time) = Δnumber · mean time + Δtime · mean number. Only the second is the
 device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, another load commits more or less often.
@@ -19,7 +19,7 @@ class Split:
 
     device: Mapping[str, float]  # what single I/Os took longer or shorter
     number: Mapping[str, float]  # what came of more or fewer of them
-    unknown: float = 0.0  # of parts whose I/Os nobody counted or timed
+    unknown: float = 0.0  # of parts whose I/Os were not counted or timed
 
     @property
     def io(self) -> float:
@@ -48,8 +48,8 @@ def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Ev
 
 def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
     """Return the device's part in ms, by the number of reads per transaction, all of which somebody waits for; None
-    where that number is not known. Where one side hardly reads, looks at its sessions do not tell how long a read
-    takes, and the server's time of single reads is used."""
+    where that number is not known. Where one side hardly reads, samples of its sessions do not tell how long a read
+    takes. Then the server's time of single reads is used."""
     before, after = (_mean([step.reads_per_transaction for step in side]) for side in (a, b))
     if before is None or after is None:
         return None
@@ -59,10 +59,12 @@ def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence
 
 
 def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
-    """Return the device's part in ms, by the time of single I/Os. Their number is what was waited for ÷ that time,
-    because the server's counts take in what nobody waits for: a checkpoint writes what evictions did not, and one sync
-    of the log ends the waiting of many. No more than the part changed, and nothing where it changed the other way or
-    one side has no such I/O; None where nobody timed it."""
+    """Return the device's part in ms, by the time of single I/Os; None where they were not timed.
+
+    Their number is what was waited for ÷ that time. The server's counts take in more: a checkpoint writes what
+    evictions did not, and one sync of the log ends the waiting of many. The part is no more than the whole changed. It
+    is 0 where it changed the other way, or one side has no such I/O.
+    """
     apart = all(step.device_io and step.wal_device_io for step in (*a, *b))
     sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
     if not all(any(counted for counted, _ in side) for side in sides):
@@ -77,11 +79,11 @@ def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
 
 
 def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | None]:
-    """Return whether there was any such I/O, and how long a single one took (ms); what nobody counted is taken to have
-    been.
+    """Return whether there was any such I/O, and how long a single one took (ms). I/O that was not counted is taken to
+    have been.
 
-    Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by
-    their device, as the part is the device's, where data files and log are counted `apart`, else by the server.
+    Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by their device, as the
+    part is the device's, where data files and log are counted `apart`, else by the server.
     """
     if name == "log":
         log = step.wal_device_io if apart else step.wal_io

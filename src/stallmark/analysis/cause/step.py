@@ -1,4 +1,4 @@
-"""Put together everything that one step tells about causes."""
+"""The analysis of causes of one step, put together."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from stallmark.analysis.cause.summary import Budget, Demands, NoteKind, Source, 
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.manifest import Manifest
@@ -75,8 +75,8 @@ def _demands(
     budget: Budget,
     cycle_ms: float,
 ) -> Demands | None:
-    """Return the demands; None where no reads were counted. Parts of the budget, which is of all transactions, are
-    taken to be the same shares of those that users start."""
+    """Return the demands; None where no reads were counted. The budget is of all transactions: its parts are taken to
+    be the same shares of those that users start."""
     counted, source = step.device_io, Source.DEVICE
     if counted is None or not counted.read_ms:
         counted, source = step.data_io, Source.SERVER
@@ -110,7 +110,8 @@ def _demands(
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Return those of the server's machine: all cores' time is so many seconds per second; else as the server tells."""
+    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
+    them."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))

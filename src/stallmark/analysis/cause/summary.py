@@ -130,7 +130,7 @@ class Budget:
     response_ms: float  # scheduled to ended, mean of all types
     transactions: int  # committed or rolled back
     parts_ms: dict[str, float]
-    looks: int  # sessions looked at, one by one
+    looks: int  # sessions sampled, one by one
     device_known: bool  # whether the device's own counters divide I/O from waiting for a CPU after it
 
     @property
@@ -240,7 +240,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class StepCause:
-    """Everything that one step tells about causes. `notes` say why something is None."""
+    """The analysis of causes of one step. `notes` say why something is None."""
 
     budget: Budget | None
     laws: list[Law] = field(default_factory=list)
@@ -285,7 +285,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Tested:
-    """One side's prediction for the other, beside what that other really did: TPS, means over runs."""
+    """One side's prediction for the other, against what the other really did: TPS, means over runs."""
 
     model_of: str  # variant
     variant: str

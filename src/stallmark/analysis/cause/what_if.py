@@ -1,5 +1,7 @@
-"""Predict throughput for other read times, for every variant of some runs; and how good such predictions were where
-variants with other read times were really run."""
+"""Predictions of throughput for other read times, for every variant of some runs.
+
+They are tested where variants with other read times were really run.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +42,7 @@ class WhatIfs:
 
 
 def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
-    """Predict throughput for read times. Raises StallmarkError where no step was measured."""
+    """Predict throughput for read times. Raise StallmarkError where no step was measured."""
     same = [point.steps for point in points(steps)]
     known = [some for some in same if len(_demands(some)) == len(some)]
     left_out = list(_left_out([step for some in same if some not in known for step in some]))

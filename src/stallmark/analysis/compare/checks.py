@@ -1,4 +1,4 @@
-"""Check whether two sides may be compared at all. Every check says what was found, whether it holds or not."""
+"""Checks whether two sides may be compared. Every check says what was found, whether it holds or not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -190,7 +190,8 @@ def _again(side: Side, step: tuple[str, int], what: Metric) -> Check:
 
 @dataclass(frozen=True)
 class _Drift:
-    """How far A′ is off A in a metric, as a share. `p` is None of one run each: nothing tells drift from scatter."""
+    """The distance of A′ from A in a metric, as a share. `p` is None with one run each: nothing tells drift from
+    scatter."""
 
     metric: str
     off: float

@@ -1,4 +1,4 @@
-"""Compare metrics of steps: ratios with their intervals."""
+"""The metrics that comparisons are made by, and their ratios with intervals."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ Value = Callable[[StepSummary], float | None]
 
 @dataclass(frozen=True)
 class Metric:
-    """`better` is None for what explains and is no aim in itself."""
+    """A metric of a step. `better` is None for what explains and is no aim in itself."""
 
     key: str
     title: str
@@ -48,7 +48,7 @@ METRICS = (
 
 
 def metric(key: str) -> Metric:
-    """Return the metric of a key; raises KeyError for an unknown one."""
+    """Return the metric of a key. Raise KeyError for an unknown one."""
     return {one.key: one for one in METRICS}[key]
 
 

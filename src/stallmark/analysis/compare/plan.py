@@ -1,4 +1,4 @@
-"""Say how many runs a wanted difference needs, from the spread of runs already made."""
+"""The number of runs that a wanted difference needs, from the spread of runs already made."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 
 @dataclass(frozen=True)
 class RunsPlan:
-    """`spread` is the standard deviation of ln of the primary metric of single runs, pooled within variants and steps;
-    its interval (χ², CONFIDENCE) says how roughly it is known. Runs are of each variant; None: more than anyone makes.
-    `left_out` says how many of the runs given tell nothing about it, and why; None where all do.
-    """
+    """A plan of the number of runs of each variant; None: more than MOST_RUNS. `spread` is the standard deviation of ln
+    of the primary metric of single runs, pooled within variants and steps. Its interval (χ², CONFIDENCE) says how
+    roughly it is known. `left_out` says how many of the runs given tell nothing about it, and why; None where all
+    do."""
 
     primary: str
     unit: str
@@ -43,8 +43,8 @@ class RunsPlan:
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
-    """Plan the number of runs. Raises StallmarkError where no variant ran twice, the metric is missing or zero, or
-    no run counts."""
+    """Plan the number of runs. Raise StallmarkError where no variant ran twice, the metric is missing or zero, or no
+    run counts."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("A plan is for runs of transactions: these are runs of queries.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]

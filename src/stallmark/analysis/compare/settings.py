@@ -1,4 +1,5 @@
-"""Tell what two runs were made with: what differs by intent, and what must not differ if they are to be compared.
+"""The settings that two runs were made with: those that differ by intent, and those that must not differ in a
+comparison.
 
 By intent differs what a variant declares (its buffer pool, its devices), and where the data lie: storage is what is
 compared. Everything else that decides a figure must be the same.

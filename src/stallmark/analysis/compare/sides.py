@@ -1,4 +1,4 @@
-"""Divide runs into the sides of a comparison: which of them are pairs, and in what order they were made."""
+"""The sides of a comparison: which runs are pairs, and in what order they were made."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ def steps_of(runs: Iterable[RunSummary], step: tuple[str, int]) -> list[StepSumm
 
 @dataclass(frozen=True)
 class Side:
-    """Runs of one variant, by the time they were started. `again` are those of A′: the first variant, at the end."""
+    """The runs of one variant, in the order in which they were started. `again` are those of A′: the first variant, at
+    the end."""
 
     name: str
     runs: tuple[RunSummary, ...]
@@ -67,7 +68,7 @@ class Pairing:
 def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Side]:
     """Return the sides in the order of their first run: by variant where there are several, else by experiment.
 
-    Raises StallmarkError where that gives fewer than two.
+    Raise StallmarkError where that gives fewer than two.
     """
     runs = sorted(runs, key=lambda run: (run.started, run.folder))
     variants = list(dict.fromkeys(map(variant, runs)))
@@ -90,7 +91,7 @@ def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Si
 def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
     """Pair every side with the baseline; between experiments, variants with the same variant of the first one.
 
-    Raises StallmarkError for a baseline that is no side.
+    Raise StallmarkError for a baseline that is no side.
     """
     if baseline is not None and baseline not in {side.name for side in found}:
         names = ", ".join(repr(side.name) for side in found)

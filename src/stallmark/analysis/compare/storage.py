@@ -1,4 +1,4 @@
-"""Check whether two sides may be compared as far as the storage tells: emulated or real, and whether it drifted."""
+"""Checks whether two sides may be compared, as far as storage tells: emulated or real, and whether it drifted."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check
 
 
 def _one_kind(steps: Sequence[StepSummary]) -> Check:
-    """Check that all devices are emulated, or none: that a slowed-down device does better or worse says nothing."""
+    """Check that all devices are emulated, or none: that an emulated array does better or worse says nothing."""
     on = {role: sum(role in step.emulated_roles for step in steps) for role in ("data", "wal")}
     mixed = next((role for role, some in on.items() if 0 < some < len(steps)), None)
     reason = invalid(ReasonKind.DEVICES_DIFFER, role=mixed) if mixed else None
@@ -50,7 +50,7 @@ def _undrifted(sides: Sequence[Side]) -> Iterator[Check]:
 def drifts(runs: Sequence[RunSummary]) -> list[tuple[tuple[str, ...], Drift]]:
     """Compare probes of one variant's runs: before with after, and each run's beginning with that of the one before.
 
-    Returns the run that lies between two probes, or the two runs whose beginnings were compared, with what came out.
+    Return the run that lies between two probes, or the two runs whose beginnings were compared, with the drift.
     """
     probed = [(run, probes) for run in runs if (probes := probes_of(run))]
     named = name_of if len(set(map(experiment, runs))) > 1 else lambda run: run.folder
@@ -72,7 +72,7 @@ def _most_dram(*runs: RunSummary) -> int | None:
 
 
 def warming_up(runs: Sequence[RunSummary]) -> bool:
-    """Tell whether flash answered ever more of the reads in one of them."""
+    """Tell whether the share of reads that flash answered was still rising in one of the runs."""
     return any(step.flash_warming for run in runs for step in run.steps)
 
 
@@ -83,7 +83,7 @@ def probes_of(run: RunSummary) -> dict[str, ProbeResult]:
 
 
 def mixed_up(run: RunSummary) -> Finding | None:
-    """Return a finding where its probes say nothing about it: one of the two was on an emulated device."""
+    """Return a finding where a run's probes say nothing about it: one of the two was on an emulated array."""
     emulated = is_data_emulated(run.manifest)
     if all(one.emulated == emulated for one in probes_of(run).values()):
         return None

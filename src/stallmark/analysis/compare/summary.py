@@ -192,7 +192,7 @@ class PairComparison:
 
 @dataclass(frozen=True)
 class ComparisonSummary:
-    """All pairs of a comparison. `primary` is the metric that the scenario declared before anything ran."""
+    """The pairs of a comparison. `primary` is the metric that the scenario declared before anything ran."""
 
     primary: str
     baseline: str

@@ -1,6 +1,6 @@
-"""Compare sides over runs: a verdict for each pair, with its evidence (design.md, 9).
+"""The verdicts on pairs of sides over runs, with their evidence (design.md, 9).
 
-The verdict is on one metric, which the scenario declares before anything runs; where several pairs are judged at once,
+A verdict is on one metric, which the scenario declares before anything runs. Where several pairs are judged at once,
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.
 """
 
@@ -68,7 +68,7 @@ once a second and neighbouring seconds share their fate (M. Conway, Management S
 def compare_runs(
     runs: Sequence[RunSummary], between: Between | None = None, baseline: str | None = None
 ) -> ComparisonSummary:
-    """Compare runs. Raises StallmarkError where there are no two sides, or no step that two of them have in common."""
+    """Compare runs. Raise StallmarkError where there are no two sides, or no step that two of them have in common."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]
@@ -114,7 +114,7 @@ def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
 def declared_metric(runs: Sequence[RunSummary]) -> Metric:
     """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
 
-    Raises StallmarkError for one that only a later version knows.
+    Raise StallmarkError for one that only a later version knows.
     """
     key = declared(runs[0])
     if key not in PRIMARIES:

@@ -1,1 +1,1 @@
-"""Probes of raw storage: saturation, drift, and what the database had of it."""
+"""Probes of raw storage: saturation, drift, and the share of it that a database achieved."""

@@ -1,4 +1,4 @@
-"""What a database achieved of its storage: its reads beside those of a raw probe with as many outstanding."""
+"""A comparison of a database's reads with those of a probe at as many outstanding I/Os."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Achieved:
 
 @dataclass(frozen=True)
 class Beside:
-    """`raw_iops` and `raw_ms` are the probe's at the database's own number of outstanding reads, between those that
-    were measured; None where it has none such, or is of another device. `share`: reads per second of raw ones;
-    `caution`: why raw storage may be slower than that."""
+    """A database's reads against a probe's. `raw_iops` and `raw_ms` are the probe's at the database's own number of
+    outstanding reads, interpolated. They are None where the probe has no such number, or is of another device. `share`:
+    reads per second ÷ raw ones; `caution`: why raw storage may be slower than the probe says."""
 
     pattern: Pattern | None
     reads_per_s: float
@@ -47,14 +47,15 @@ class Beside:
 
 
 def achieved_of(io: IoSummary | None) -> Achieved | None:
-    """Return what was read of the data files. None where nothing was, or it is not known how long it took."""
+    """Return the reads of the data files; None where nothing was read, or the time of reads is not known."""
     if io is None or not io.reads or io.read_ms is None or io.seconds <= 0:
         return None
     return Achieved(io.reads / io.seconds, io.read_bytes / io.seconds / 1e6, io.read_ms, io.read_bytes / io.reads)
 
 
 def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
-    """Set a step's reads beside what raw storage gave before its run; None where nothing was probed or read."""
+    """Return a step's reads against those of the probe before its run. None where nothing was probed, or reads and
+    their time are not known."""
     probed, achieved = manifest.probes.before, achieved_of(io)
     if not probed or achieved is None:
         return None
@@ -63,8 +64,8 @@ def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
 
 
 def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> Beside:
-    """Random reads of the block size nearest to the database's own. `emulated`: the database ran on such a device;
-    `dram_bytes`: the array's, where that is known."""
+    """Compare reads with random reads of the block size nearest to the database's own. `emulated`: the database ran on
+    an emulated array; `dram_bytes`: the array's memory, where known."""
     own = {"reads_per_s": achieved.reads_per_s, "read_ms": achieved.read_ms}
 
     def found(pattern: Pattern | None, raw: tuple[float, float] | None, finding: Finding) -> Beside:
@@ -92,9 +93,10 @@ def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes
 
 
 def _at(steps: Sequence[ProbeStep], outstanding: float) -> tuple[float, float] | None:
-    """I/Os per second and ms of each at a number of outstanding ones, straight between neighbours on logarithmic axes.
+    """Return I/Os per second and ms per I/O at a number of outstanding I/Os, interpolated on logarithmic axes.
 
-    With less than one outstanding on average every I/O is alone, and takes as long as one alone; None beyond the last.
+    With less than one outstanding on average, every I/O takes as long as one alone. None beyond the last step, and
+    below the first unless that had one outstanding.
     """
     first, last = steps[0], steps[-1]
     if outstanding > last.outstanding or outstanding <= 0:

@@ -1,10 +1,11 @@
-"""Is raw storage the same after as before? Two probes, step by step.
+"""A comparison of two probes, step by step: is raw storage the same after as before?
 
 The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
-is Student's, of each part against the same part of the other probe: a cache warms under both alike, and that is no
-scatter. It has Bonferroni's correction for the number of steps. Wholly outside the tolerance (PROBE_DRIFT): drifted;
-wholly inside: the same; anything else cannot be told. Nor can it where the array's memory may have answered for what is
-behind it.
+is Student's, with Bonferroni's correction for the number of steps. Each part is paired with the same part of the other
+probe: a cache warms under both alike, which is no scatter.
+
+Wholly outside the tolerance (PROBE_DRIFT) is drifted, wholly inside is the same, anything else cannot be told. Nor can
+it be told where the array's memory may have answered in place of its disks.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ class Drift:
 
 
 def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None) -> Drift:
-    """What two probes say of what lies between them. `dram_bytes`: the array's, where that is known."""
+    """Compare two probes to judge what lies between them. `dram_bytes`: the array's memory, where known."""
     if why := _differ(before, after):
         return Drift(UNKNOWN, why, ())
     second = {(step.pattern, step.outstanding): step for step in after.steps}
@@ -77,7 +78,7 @@ def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None
 
 
 def _differ(before: ProbeResult, after: ProbeResult) -> Finding | None:
-    """Return why the two are no probes of one thing."""
+    """Return why the two probes are not of one thing; None where they are."""
     if before.emulated != after.emulated:
         return caution(ProbeKind.MIXED_DEVICES, emulated_before=before.emulated)
     if before.how != after.how:
@@ -116,8 +117,8 @@ def _verdict(low: float | None, high: float | None) -> DriftVerdict:
 
 
 def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of PROBE_BATCHES parts of each, as equally long as they can be, of the windows that both have; of fewer
-    where there are fewer windows, or where nothing would have ended in one."""
+    """Return the rates of PROBE_BATCHES parts of each probe, over the windows that both have, as equally long as
+    possible. There are fewer parts with fewer windows, or where no I/O would have ended in one."""
     first, second = dict(before.windows), dict(after.windows)
     common = sorted(first.keys() & second.keys())
 
@@ -133,7 +134,7 @@ def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarra
 
 
 def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
-    """How far the logarithm of the ratio may be off; None for too few parts."""
+    """Return half the width of the interval of the ratio, as a logarithm; None for too few parts."""
     if len(before) < 2:
         return None
     low, high = paired(np.log(before), np.log(after)).interval(confidence)

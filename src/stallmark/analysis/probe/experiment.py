@@ -1,4 +1,4 @@
-"""Reads probes of raw storage back from their records, and sums up those of one experiment."""
+"""The probes of an experiment: read from their records, and summed up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 @dataclass(frozen=True)
 class ProbeRun:
-    """One probe. `variant` is what the scenario calls it, or the place that was probed."""
+    """A probe. `variant` is the scenario's name for it, or the place that was probed."""
 
     folder: str
     variant: str
@@ -28,7 +28,7 @@ class ProbeRun:
 
 @dataclass(frozen=True)
 class ProbeExperiment:
-    """Everything the report of probes shows."""
+    """The summary of an experiment of probes, with everything that the report shows."""
 
     scenario: str
     title: str
@@ -41,12 +41,12 @@ class ProbeExperiment:
 
     @property
     def patterns(self) -> list[Pattern]:
-        """In the order they were measured."""
+        """Return the patterns in the order in which they were measured."""
         return list(dict.fromkeys(step.pattern for run in self.runs for step in run.result.steps))
 
 
 def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
-    """Raises StallmarkError when a record is none of a probe."""
+    """Summarise probes. Raise StallmarkError when a record is not that of a probe."""
     if others := [record for record in records if not record.is_probe]:
         raise StallmarkError(
             f"{others[0].folder} is a run on a database, and others are probes of raw storage: make a report of each "
@@ -99,7 +99,7 @@ def _name(manifest: Manifest, found: ProbeResult) -> str:
 
 
 def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
-    """Several of one name by when they were made, and where that is the same, by their folders."""
+    """Make the names of probes unique: add the time to equal names and, where that is equal too, the folder."""
     for more in (lambda run: run.result.started.replace("T", " ")[:16], lambda run: run.folder):
         taken = Counter(run.variant for run in runs)
         runs = [replace(run, variant=f"{run.variant}, {more(run)}") if taken[run.variant] > 1 else run for run in runs]
@@ -116,7 +116,7 @@ def _findings(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
-    """For every random pattern, at the most outstanding I/Os that all have."""
+    """Compare each probe with the first, for every random pattern, at the most outstanding I/Os that all have."""
     for pattern in [p for p in runs[0].result.curves() if p.random]:
         curves = [{step.outstanding: step for step in run.result.curves().get(pattern, [])} for run in runs]
         common = set.intersection(*(set(curve) for curve in curves))

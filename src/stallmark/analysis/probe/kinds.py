@@ -1,4 +1,4 @@
-"""What probes of raw storage show, as kinds of findings."""
+"""The kinds of findings on probes of raw storage."""
 
 from enum import StrEnum
 
@@ -32,7 +32,7 @@ class ProbeKind(Kind):
     SAME = "storage_as_before"
     DRIFTED = "storage_drifted"
     DRIFT_UNKNOWN = "drift_cannot_be_told"
-    # Beside a database.
+    # Against a database.
     OTHER_DEVICE = "probed_on_other_device"
     NO_RANDOM_READS = "no_random_reads_probed"
     BEYOND_PROBE = "more_outstanding_than_probed"
@@ -41,7 +41,7 @@ class ProbeKind(Kind):
 
 
 class Differs(StrEnum):
-    """In what two probes differ."""
+    """The properties in which two probes may differ."""
 
     PROGRAM = "program"
     FILE_SIZE = "file size"

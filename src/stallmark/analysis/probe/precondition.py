@@ -1,4 +1,4 @@
-"""Were writes steady at the end of preconditioning?"""
+"""The test whether writes were steady at the end of preconditioning."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from stallmark.stats.thresholds import STEADY_ROUNDS, STEADY_ROUNDS_RANGE, STEAD
 
 
 def steady(rounds_ms: Sequence[float]) -> bool:
-    """Of the mean write latencies of rounds, the last few (STEADY_ROUNDS): neither their range nor what a straight line
-    through them rises by is large beside their mean."""
+    """Return whether the mean write latencies (ms) of the last STEADY_ROUNDS rounds are steady. Their range, and the
+    rise of a straight line through them, must be small against their mean. False with fewer rounds."""
     last = np.asarray(rounds_ms[-STEADY_ROUNDS:], dtype=float)
     if len(last) < STEADY_ROUNDS or last.mean() <= 0:
         return False

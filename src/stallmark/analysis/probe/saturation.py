@@ -1,8 +1,8 @@
-"""Where a pattern saturates, whether it collapses beyond, and whether it is steady: from its steps alone.
+"""The saturation of a pattern, its collapse beyond that, and its stability, judged from its steps alone.
 
-A step keeps n I/Os outstanding, of which x end per second after r on average: n = x·r (Little). So three things can
-happen as n grows: x grows with it; x stays and r grows in proportion, the storage is saturated; x falls, or some I/Os
-take far longer than their share, it collapses.
+A step keeps n I/Os outstanding, of which x end per second after r on average: n = x·r (Little). As n grows, three
+things can happen. x grows with it. Or x stays and r grows in proportion: the storage is saturated. Or x falls, or some
+I/Os take far longer than their share: it collapses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,11 @@ from stallmark.stats.thresholds import (
 
 @dataclass(frozen=True)
 class Saturation:
-    """Of one pattern. Outstanding I/Os throughout.
+    """The saturation of one pattern. Numbers are outstanding I/Os.
 
-    `knee`: from which on no doubling brings PROBE_GAIN; None where the last step still did, or there is one step only.
-    `collapse`: the first that collapsed, with the reason; `unstable`: those with slumps within the step;
-    `limited`: those for which the program that issues I/O was too slow, and which are left out of the others.
+    `knee`: the number from which on no doubling brings PROBE_GAIN. It is None where the last step still did, or with
+    one step. `collapse`: the first that collapsed, with the reason. `unstable`: those with slumps within the step.
+    `limited`: those for which the program that issues I/O was too slow; they are left out of the others.
     """
 
     pattern: Pattern
@@ -45,7 +45,7 @@ class Saturation:
 
 
 def saturations(probe: ProbeResult) -> list[Saturation]:
-    """Of every pattern that was measured."""
+    """Return the saturation of every pattern that was measured."""
     return [saturation(pattern, steps) for pattern, steps in probe.curves().items()]
 
 
@@ -71,7 +71,7 @@ def _titles(found: Sequence[Saturation]) -> list[str]:
 
 
 def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
-    """`steps` of the pattern, fewest outstanding first."""
+    """Return the saturation of a pattern from its `steps`, fewest outstanding I/Os first."""
     limited = tuple(step.outstanding for step in steps if not sustained(step))
     judged = [step for step in steps if step.outstanding not in limited]
     knee = _knee(judged)
@@ -91,13 +91,13 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
 
 
 def sustained(step: ProbeStep) -> bool:
-    """As many I/Os were under way as were asked for."""
+    """Tell whether as many I/Os were under way as were asked for, within PROBE_SUSTAINED."""
     return step.iops * step.mean_ms / 1000 >= PROBE_SUSTAINED * step.outstanding
 
 
 def is_unstable(step: ProbeStep) -> bool:
-    """I/Os per second slump again and again within the step. Windows of few I/Os are put together, until each has as
-    many as it takes."""
+    """Tell whether I/Os per second slump repeatedly within the step. Short windows are put together until each has
+    PROBE_WINDOW_IOS I/Os."""
     if len(step.windows) < 2:
         return False
     length = step.windows[1][0] - step.windows[0][0]
@@ -111,7 +111,7 @@ def is_unstable(step: ProbeStep) -> bool:
 
 
 def _knee(steps: Sequence[ProbeStep]) -> ProbeStep | None:
-    """The first step beyond which nothing is gained; the last one has nothing beyond it."""
+    """Return the first step beyond which nothing is gained; None without one. The last step has nothing beyond it."""
     for number_, step in enumerate(steps[:-1], 1):
         if all(later.iops < step.iops * _worth(later.outstanding / step.outstanding) for later in steps[number_:]):
             return step
@@ -119,7 +119,7 @@ def _knee(steps: Sequence[ProbeStep]) -> ProbeStep | None:
 
 
 def _worth(more: float) -> float:
-    """The rate, as a multiple, that so many times the outstanding I/Os must bring."""
+    """Return the factor by which the rate must grow with `more` times the outstanding I/Os."""
     return float((1 + PROBE_GAIN) ** log2(more))
 
 
@@ -161,6 +161,6 @@ def _marks(unstable: Sequence[int], limited: Sequence[int]) -> dict[str, Any]:
 
 
 def _rate(step: ProbeStep) -> dict[str, Any]:
-    """Return how a step did; of a sequential pattern bytes tell more than I/Os."""
+    """Return the figures of a step: I/Os per second, or for a sequential pattern MB per second."""
     rate = {"iops": step.iops} if step.pattern.random else {"mb_per_s": step.mb_per_s}
     return {"outstanding": step.outstanding, "mean_ms": step.mean_ms, **rate}

@@ -1,5 +1,5 @@
-"""Compare the variants of an experiment of queries with the first one: run times, plans, and what parallelism
-brings."""
+"""A comparison of variants of an experiment of queries with the first: run times, plans, and the gain of
+parallelism."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence

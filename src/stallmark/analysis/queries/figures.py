@@ -14,7 +14,7 @@ QUERIES = 22
 
 def power(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
     """Return queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries
-    alone), times the scale factor. Raises ValueError for other than 22 queries."""
+    alone), times the scale factor. Raise ValueError for other than 22 queries."""
     if len(queries_s) != QUERIES:
         raise ValueError(f"{len(queries_s)} queries, not {QUERIES}")
     counted = counted_s(queries_s)

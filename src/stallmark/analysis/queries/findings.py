@@ -1,4 +1,4 @@
-"""Conclude what runs of queries show, most important first."""
+"""The conclusions from runs of queries, most important first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

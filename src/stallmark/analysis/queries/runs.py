@@ -1,4 +1,4 @@
-"""Read what one run of queries did from its record."""
+"""The queries of one run, read from its record."""
 
 import json
 from collections.abc import Mapping, Sequence

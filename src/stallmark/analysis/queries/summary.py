@@ -86,7 +86,7 @@ class QueryRunSummary:
 
 @dataclass(frozen=True)
 class QueryBeside:
-    """One of the queries that ended beside users: how often, and the geometric mean of its times."""
+    """A query of concurrent streams: how often it ended, and the geometric mean of its times."""
 
     name: str
     done: int
@@ -95,7 +95,7 @@ class QueryBeside:
 
 @dataclass(frozen=True)
 class QueriesBeside:
-    """The work of streams of queries beside the users of a step, within its measured interval."""
+    """The work of concurrent streams of queries within the measured interval of a step."""
 
     streams: int
     done: int
@@ -133,7 +133,7 @@ class QueryCell:
 
 @dataclass(frozen=True)
 class QueryVariant:
-    """All runs of one variant. Figures are the lowest of its repeats, as TPC-H counts."""
+    """The runs of one variant. Figures are the lowest of its repeats, as TPC-H counts."""
 
     name: str
     emulated: bool

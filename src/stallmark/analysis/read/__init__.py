@@ -1,1 +1,1 @@
-"""From the tables of a record to figures: counters, load, latency, waits, devices."""
+"""The reading of records: from their tables to figures on counters, load, latency, waits and devices."""

@@ -1,9 +1,10 @@
-"""How much of the data was active, beside the DRAM and the flash that could hold it, and what flash did.
+"""The active set, compared with the DRAM and the flash that could hold it, and the use of flash.
 
-Active is what the server read from its storage or wrote to it, counted in extents: each different one once, however
-often it was touched. Emulated devices count them. Of a real array nobody does, and all that is known is a bound: no
-more than the bytes that were moved, and no more than the database. What fits into an array's DRAM never waits for its
-disks, and what fits into flash shows that flash is fast, which nobody had doubted.
+Active is what the server read from its storage or wrote to it, counted in extents. Each extent counts once, however
+often it was touched. Emulated arrays count them. Of a real array only a bound is known: no more than the bytes moved,
+and no more than the database.
+
+What fits into an array's DRAM never waits for its disks. What fits into flash shows only that flash is fast.
 """
 
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
 
 
 def _counted(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.ndarray | None:
-    """Bytes, of as many extents; None where nobody counted them, or not all of them."""
+    """Return the bytes of so many extents; None where they were not counted, or not all of them."""
     if extents is None or extent_bytes is None or not len(extents) or not len(extent_bytes):
         return None
     found: np.ndarray = extents * extent_bytes[-1]
@@ -55,7 +56,7 @@ def _counted(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.
 
 
 def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
-    """None without flash, or where nobody counts what it does."""
+    """Return the use of flash in an interval; None without flash, or where its use is not counted."""
     device, flash = over(io.data_device, interval), flash_of(record.manifest)
     if not flash or device is None or device.broken or "flash_reads" not in device.values:
         return None
@@ -84,7 +85,7 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
 
 
 class _Answered(NamedTuple):
-    """Reads of a part of an interval, and the share that flash answered."""
+    """The reads of a part of an interval, and the share that flash answered."""
 
     reads: float
     share: float | None
@@ -106,14 +107,15 @@ def _warming(first: _Answered, second: _Answered) -> bool:
 
 
 class ActiveOverTime(NamedTuple):
-    """Bytes at the end of each second of a run, shape (seconds,), NaN before anything is known; None: not known."""
+    """The active set in bytes at the end of each second of a run, shape (seconds,). NaN before anything is known; None:
+    not known."""
 
-    run: np.ndarray | None  # since the beginning: counted, or where nobody counts at most so much
+    run: np.ndarray | None  # since the beginning: counted, or a bound where it is not counted
     minute: np.ndarray | None  # in the last full minute, counted
 
 
 def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
-    """The active set as it grows."""
+    """Return the active set at the end of each second of a run, as it grows."""
     gauges = _all_gauges(record) if is_data_emulated(record.manifest) else {}
     ends = np.arange(1, seconds + 1)
     unknown = (None, None)
@@ -129,14 +131,15 @@ def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
 
 
 def _held(t: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The last value that was known by then; NaN before the first."""
+    """Return the last value known at each time; NaN before the first."""
     last = np.searchsorted(t, at, side="right") - 1
     found: np.ndarray = np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
     return found
 
 
 def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
-    """No more than was read and written since the first sample is active, and no more than the database."""
+    """Return a bound on the active set at each second: the bytes read and written since the first sample, and no more
+    than the database. None where they are not known."""
     if io.data is None or not len(io.data.t) or io.data.breaks.any():
         return None
     totals = [total for name in _MOVED if (total := io.data.totals.get(name)) is not None]
@@ -148,7 +151,8 @@ def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
 
 
 def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
-    """Moved from the first sample on, warm-up included: a cache has seen that as well."""
+    """Return a bound on the active set in bytes, warm-up included, because a cache has seen that as well; None where
+    nothing is known."""
     bounds = [] if not database else [database]
     begun = io.data.over(0.0, interval.end) if io.data else None
     if begun is not None and not begun.broken:
@@ -158,7 +162,7 @@ def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
 
 
 def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
-    """Yield the worse of the two, that it fits into DRAM, without the other."""
+    """Yield a caution where the active set fits into DRAM or else, which is less bad, into flash."""
     if not (active := found.known_bytes):
         return
     facts = {"active_bytes": active, "at_most": found.counted_bytes is None}
@@ -170,7 +174,7 @@ def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
-    """Values of the data device's samples within the interval, those that are known."""
+    """Return the known values of the data device's samples within the interval, by column."""
     found = {}
     for column, (t, values) in _all_gauges(record).items():
         within = values[(t >= interval.begin) & (t <= interval.end)]
@@ -180,7 +184,7 @@ def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
 
 
 def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Times and values of the data device's samples, those that are known."""
+    """Return the times and the known values of the data device's samples, by column."""
     t = numbers(record, "device", "t")
     if t is None or not len(t):
         return {}

@@ -1,4 +1,4 @@
-"""What the analysis says of active data and of flash: plain values, as the report and `--json` show them."""
+"""The values that the analysis returns on the active set and on flash, as the report and `--json` show them."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,13 @@ from stallmark.analysis.finding import Finding
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Bytes; None: not known. Of the time from the beginning of the run to the end of a step's measured interval."""
+    """The active set in bytes, from the beginning of the run to the end of a step's measured interval. None: not
+    known."""
 
     counted_bytes: int | None  # different extents that were read or written
     minute_bytes: int | None  # the same, in a minute: the median over the measured interval's full minutes
     extent_bytes: int | None
-    at_most_bytes: int | None  # where nobody counted: what was moved, or the database
+    at_most_bytes: int | None  # where not counted: the bytes moved, or the database
     dram_bytes: int | None
     flash_bytes: int | None
     database_bytes: int | None
@@ -20,13 +21,13 @@ class ActiveSet:
 
     @property
     def known_bytes(self) -> int | None:
-        """At most so much, certainly."""
+        """Return the bytes counted, or else the bound; None where neither is known."""
         return self.at_most_bytes if self.counted_bytes is None else self.counted_bytes
 
 
 @dataclass(frozen=True)
 class FlashUse:
-    """What a device's flash did in a step's measured interval."""
+    """The use of a device's flash in the measured interval of a step."""
 
     kind: str  # "cache" or "tier"
     size_bytes: int

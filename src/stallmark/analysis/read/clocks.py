@@ -1,4 +1,4 @@
-"""Did the server's clock run evenly beside ours while a step was measured?"""
+"""A check of the server's clock: did it run evenly with ours while a step was measured?"""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,11 +18,11 @@ SAMPLES = 5
 
 
 def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[int, Finding]:
-    """Return by index of the interval what is wrong with the clock in it; nothing where there is no server time.
+    """Return what is wrong with the clock, by index of the interval; nothing where there is no server time.
 
-    Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A clock that
-    jumps by more than CLOCK_JUMP_S tells of a machine that stood still or was moved, and then the rates of these
-    seconds are no rates. One late sample is none: medians of SAMPLES are held together.
+    Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A jump by more
+    than CLOCK_JUMP_S means that a machine stood still or was moved. Then the rates of these seconds are no rates. One
+    late sample is no jump: medians of SAMPLES are compared.
     """
     if (found := _clocks(record)) is None:
         return {}

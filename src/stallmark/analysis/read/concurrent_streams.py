@@ -1,4 +1,4 @@
-"""Streams of queries beside users: what they did in each measured interval, from the record."""
+"""Concurrent streams of queries: their work in each measured interval, from the record."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +13,8 @@ from stallmark.record.reader import Record
 
 
 def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) -> list[StepSummary]:
-    """The steps of a run, with what its streams did beside its users. Then nobody can tell whose the physical reads of
-    the data files were, and none are given per transaction."""
+    """Return the steps of a run with the work of its concurrent streams. Physical reads are then not given per
+    transaction, as they cannot be told from those of the streams."""
     asked = record.manifest.concurrent_streams
     if asked is None or not asked.streams:
         return [step for step, _ in steps]
@@ -26,7 +26,7 @@ def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) 
 
 
 def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> QueriesBeside:
-    """Those that ended within it count as its own, as transactions do."""
+    """Sum up the queries that ended within an interval: they count as its own, as transactions do."""
     ended = [one for one in executions if interval.begin <= one.started_s + one.seconds < interval.end]
     done = [one for one in ended if not one.failed]
     names = sorted({one.query for one in done}, key=in_order)

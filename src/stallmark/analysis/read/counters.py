@@ -1,13 +1,12 @@
 """Deltas of raw cumulative counters.
 
-A table of counters has one row per sample and entity. Differences are taken between an entity's neighbouring
-samples and then summed over entities, so an entity that restarts is seen even where the sum does not fall. A
-counter that falls and an epoch that changes are a **break**: what was counted between those two samples is
-unknown and never guessed.
+A table of counters has one row per sample and entity. Differences are taken between an entity's neighbouring samples
+and then summed over entities. So an entity that restarts is seen even where the sum does not fall. A counter that falls
+and an epoch that changes are a **break**: the count between those two samples is unknown and never guessed.
 
-Samples do not fall on the ends of a measured interval or on whole seconds. Between two samples the count is
-taken to grow evenly (linear interpolation of the cumulative total); nothing is extrapolated beyond the first
-and the last sample, `Delta.seconds` says what was covered instead.
+Samples do not fall on the ends of a measured interval or on whole seconds. Between two samples the count is taken to
+grow evenly (linear interpolation of the cumulative total). Nothing is extrapolated beyond the first and the last
+sample: `Delta.seconds` says what was covered instead.
 """
 
 from collections.abc import Sequence
@@ -23,8 +22,8 @@ from stallmark.stats.thresholds import GAP_S, ROUNDING
 
 @dataclass(frozen=True)
 class Delta:
-    """What the counters rose by from `begin` to `end` (s since run start); `broken` when a break fell inside,
-    then values are a part only.
+    """The rise of counters from `begin` to `end` (s since run start). `broken`: a break fell inside, and values are
+    only a part.
 
     A counter is missing from `values` where the source has none.
     """
@@ -45,7 +44,7 @@ class Delta:
         return self.values.get(name)
 
     def mean(self, total: str, count: str) -> float | None:
-        """Volume-weighted mean Δtotal / Δcount; None where nothing was counted."""
+        """Return the volume-weighted mean Δtotal / Δcount; None where nothing was counted."""
         if not self.values.get(count) or total not in self.values:
             return None
         return self.values[total] / self.values[count]
@@ -53,9 +52,9 @@ class Delta:
 
 @dataclass(frozen=True)
 class Counters:
-    """Totals since the first sample, summed over entities.
+    """The totals of counters since the first sample, summed over entities.
 
-    `t` (n) is the samples' time in seconds since run start, `totals` maps a counter to its total at each (n),
+    `t` (n) is the time of the samples in seconds since run start. `totals` maps a counter to its total at each (n).
     `breaks` (n − 1) tells between which samples the count was lost.
     """
 
@@ -65,7 +64,7 @@ class Counters:
     entities: list[str] = field(default_factory=list)
 
     def over(self, begin: float, end: float) -> Delta | None:
-        """Rise from `begin` to `end` (s), or over the part of it that was sampled; None when nothing was."""
+        """Return the rise from `begin` to `end` (s), or over the part of it that was sampled; None when nothing was."""
         if not len(self.t):
             return None
         begin, end = max(begin, float(self.t[0])), min(end, float(self.t[-1]))
@@ -78,7 +77,7 @@ class Counters:
         return Delta(begin, end, bool(np.any(self.breaks & inside)), values)
 
     def per_second(self, seconds: int) -> dict[str, np.ndarray]:
-        """Rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart or
+        """Return the rise within each of the whole seconds 0 … seconds − 1; NaN where samples are too far apart or
         lost."""
         if len(self.t) < 2:
             return {name: np.full(seconds, np.nan) for name in self.totals}
@@ -105,10 +104,10 @@ def read_counters(
     entity: str = "entity",
     delay_s: float = 0.0,
 ) -> dict[str, Counters]:
-    """Counters of a table by the value of its column `group` (all under "" without one).
+    """Return the counters of a table by the value of its column `group`; all are under "" without one.
 
-    `entity` is the column that names a row. Samples are dated `delay_s` back, because they show what had
-    happened by then. Memory stays near 60 bytes a row: columns are read one after another.
+    `entity` is the column that names a row. Samples are dated back by `delay_s`, because they show what had happened by
+    then. Memory stays near 60 bytes a row: columns are read one after another.
     """
     t = numbers(record, table, "t")
     if t is None or not len(t):
@@ -141,7 +140,7 @@ def read_counters(
 
 
 def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
-    """A break lasts to the sample that showed it; those that follow are dated back into it."""
+    """Return breaks that last to the sample that showed them: later samples are dated back into the break."""
     lasting = breaks.copy()
     for gap in np.flatnonzero(breaks):
         lasting[gap : np.searchsorted(t - delay_s, t[gap + 1])] = True
@@ -149,7 +148,7 @@ def _lasting(breaks: np.ndarray, t: np.ndarray, delay_s: float) -> np.ndarray:
 
 
 class _Differences:
-    """Between an entity's neighbouring samples, for the rows of one group."""
+    """The differences between an entity's neighbouring samples, for the rows of one group."""
 
     def __init__(self, t: np.ndarray, entities: np.ndarray, epochs: np.ndarray, rows: np.ndarray):
         self.seen = np.unique(entities[rows])
@@ -172,7 +171,7 @@ class _Differences:
         self.breaks[self.at[rows] - 1] = True
 
     def total(self, column: np.ndarray) -> np.ndarray | None:
-        """Cumulative sum over entities since the first sample; None when the source has no such counter."""
+        """Return the cumulative sum over entities since the first sample; None when the source has no such counter."""
         values = column[self.rows]
         empty = np.isnan(values)
         if empty.all():
@@ -187,7 +186,7 @@ class _Differences:
 
 
 def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
-    """A column as float64, NaN for null; None when the table has no such column."""
+    """Return a column as float64, NaN for null; None when the table has no such column."""
     parts = []
     for batch in record.batches(table, [column]):
         if not batch.num_columns:
@@ -197,7 +196,7 @@ def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
 
 
 def codes(record: Record, table: str, column: str | None, rows: int) -> tuple[np.ndarray, list[str]]:
-    """A text column as small integers and the texts they stand for; all 0 and no text without the column."""
+    """Return a text column as small integers, and the texts they stand for; all 0 and no text without the column."""
     known: dict[str, int] = {}
     parts = []
     for batch in record.batches(table, [column] if column else []):

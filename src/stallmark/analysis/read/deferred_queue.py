@@ -1,4 +1,4 @@
-"""How far behind were those who execute what no virtual user starts: the market's and the timers' transactions."""
+"""The lateness of the deferred queue: how far background sessions were behind."""
 
 from dataclasses import dataclass
 
@@ -12,23 +12,23 @@ _SUMS = ("taken", "late_us", "waiting")
 
 @dataclass(frozen=True)
 class Lateness:
-    """Over one interval; `waiting` are means over its first and its last third."""
+    """The lateness over one interval. `waiting` are mean lengths of the queue over its first and its last third."""
 
     mean_s: float  # started − due
     worst_s: float
-    per_second: float  # that were taken up
+    per_second: float  # transactions taken up
     waiting_first: float
     waiting_last: float
 
 
 @dataclass(frozen=True)
 class DeferredQueue:
-    """Per second, summed over the executors; `late_max_us` is the most of any."""
+    """The deferred queue per second, summed over the executors; `late_max_us` is the largest of any."""
 
     columns: dict[str, np.ndarray]
 
     def lateness(self, interval: Interval) -> Lateness | None:
-        """None where nothing came to be done."""
+        """Return the lateness over an interval; None where nothing was taken up or waiting."""
         of = {name: interval.of(values) for name, values in self.columns.items()}
         taken, third = of["taken"].sum(), max(1, interval.seconds // 3)
         waiting = of["waiting"]

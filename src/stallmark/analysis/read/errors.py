@@ -10,14 +10,14 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS
 
 CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
-"""Error classes by which a server ends one of several transactions that are in each other's way."""
+"""Error classes by which a server ends one of several transactions that conflict."""
 
 
 class Key(NamedTuple):
@@ -35,10 +35,10 @@ class Errors:
     given_up: dict[Key, np.ndarray] = field(default_factory=dict)
     messages: dict[Key, str] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
-    """By transaction, over the whole run: those of which nobody knows whether the server has committed them."""
+    """By transaction, over the whole run: the number of unknown outcome, committed by the server or not."""
 
     def summaries(self, interval: Interval) -> list[ErrorSummary]:
-        """By transaction, class and code; most frequent first."""
+        """Return the errors by transaction, class and code; most frequent first."""
         found = []
         for key, per_second in self.attempts.items():
             attempts, given_up = interval.of(per_second), interval.of(self.given_up[key])
@@ -57,7 +57,7 @@ class Errors:
         return sorted(found, key=lambda one: (-one.attempts, one.transaction, one.error_class, one.code))
 
     def aborted(self, transaction: str) -> np.ndarray:
-        """Calls per second that the server ended because of other transactions."""
+        """Return the calls per second that the server ended because of other transactions."""
         return self._sum(
             self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
         )
@@ -87,7 +87,7 @@ class Errors:
 
 
 def read_errors(record: Record, seconds: int) -> Errors:
-    """One pass over the table. What failed after the last whole second counts for `unknown` only."""
+    """Read the errors in one pass over the table. Those after the last whole second count for `unknown` only."""
     errors = Errors(seconds)
     columns = ["second", "transaction", "error_class", "code", "attempts", "given_up", "message"]
     for batch in record.batches("errors", columns):

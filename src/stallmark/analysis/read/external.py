@@ -1,8 +1,8 @@
-"""Measurements made elsewhere, set beside the throughput of the run they were attached to.
+"""External measurements, compared with the throughput of the run they were attached to.
 
-Another tool samples at its own interval and by its own clock. Throughput is therefore taken over exactly the
-intervals between its samples, and never the other way round. Where the two clocks lie apart, the changes of both
-agree better at another offset: that is said as a hint, and nothing is shifted.
+Another tool samples at its own interval and by its own clock. Throughput is therefore taken over exactly the intervals
+between its samples, and never the other way round. Where the two clocks lie apart, the changes of both agree better at
+another offset: that is given as a hint, and nothing is shifted.
 """
 
 import math
@@ -36,7 +36,8 @@ _GAP = 1.5  # intervals: what lies further apart had samples missing between
 
 
 def read_foreign(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ForeignSummary]:
-    """What was attached to a run, in the order it was. `tps` are commits per second since the run started."""
+    """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the run
+    started."""
     return [
         _summarise(entry, _counters(record.table(f"external_{slug}")), tps, intervals)
         for slug, entry in record.manifest.external.items()
@@ -84,7 +85,7 @@ def _summarise_counter(
 def correlate(
     counter: Sampled, every: float, tps: np.ndarray, intervals: Sequence[Interval], lag: float = 0.0
 ) -> Correlation | None:
-    """Correlation of a counter's changes with those of TPS, when its clock is moved by `lag` seconds.
+    """Return the correlation of a counter's changes with those of TPS, with its clock moved by `lag` seconds.
 
     n counts pairs of neighbouring samples whose intervals both lie within one measured interval.
     """
@@ -103,13 +104,14 @@ def correlate(
 
 
 def _widths(t: np.ndarray, every: float) -> np.ndarray:
-    """What each sample covers: back to the one before it, unless some are missing between."""
+    """Return the seconds that each sample covers: back to the one before it, or `every` where some are missing
+    between."""
     apart = np.diff(t, prepend=t[:1] - every)
     return np.where((apart > 0) & (apart <= _GAP * every), apart, every)
 
 
 def _step(begin: np.ndarray, end: np.ndarray, intervals: Sequence[Interval]) -> np.ndarray:
-    """In which measured interval each sample lies wholly; -1 for none."""
+    """Return the index of the measured interval in which each sample lies wholly; -1 for none."""
     result = np.full(len(end), -1)
     for interval in intervals:
         result[(begin >= interval.begin - 1e-6) & (end <= interval.end + 1e-6)] = interval.index
@@ -122,7 +124,7 @@ def _mean(counter: Sampled, every: float, intervals: Sequence[Interval]) -> floa
 
 
 def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals: Sequence[Interval]) -> Finding | None:
-    """Return the offset at which a counter's changes agree with TPS clearly better than as it is."""
+    """Return a hint where a counter's changes agree with TPS clearly better at another offset; None otherwise."""
     every = entry.interval_s
     best: tuple[float, int, Correlation, Correlation | None, str] | None = None
     for one in chosen:
@@ -162,7 +164,7 @@ def _within(counter: Sampled, seconds: int) -> Sampled:
 
 
 def _counters(rows: pa.Table) -> list[Sampled]:
-    """The counters of a table in the order of their names; none of one that is missing."""
+    """Return the counters of a table in the order of their names; none of an empty table."""
     if not rows.num_rows:
         return []
     rows = rows.sort_by([(name, "ascending") for name in ("source", "counter", "instance", "unit", "t")])

@@ -1,4 +1,4 @@
-"""What counters of other tools say of storage, told from their names: Perfmon's, sysstat's, and arrays' own."""
+"""The kinds of counters of other tools, told from their names: those of Perfmon, sysstat and arrays."""
 
 import re
 from collections.abc import Sequence
@@ -62,7 +62,8 @@ class Sampled:
 
 
 def kind_of(counter: str) -> str:
-    """What a counter says: one of KINDS, "latency", or of "read" or "write" alone; empty where it is not known."""
+    """Return the kind of a counter: one of KINDS, or "latency", "read IOPS", "write throughput" and the like. Empty
+    where it is not known."""
     if _NOT.search(counter):
         return ""
     quantity = next((name for name, pattern in _QUANTITIES if pattern.search(counter)), "")
@@ -73,7 +74,7 @@ def kind_of(counter: str) -> str:
 
 
 def choose(counters: Sequence[Sampled]) -> list[tuple[str, Sampled]]:
-    """At most one counter of each kind, of the instance that did most I/O, in the units they are drawn in."""
+    """Return at most one counter of each kind, of the instance that did most I/O, in the units they are drawn in."""
     by_kind: dict[str, list[Sampled]] = {}
     for counter in counters:
         by_kind.setdefault(kind_of(counter.counter), []).append(counter)
@@ -89,7 +90,7 @@ def choose(counters: Sequence[Sampled]) -> list[tuple[str, Sampled]]:
 
 
 def _busiest(by_kind: dict[str, list[Sampled]]) -> tuple[str, str] | None:
-    """The source and instance with most I/O; sums over all instances only where there is nothing else."""
+    """Return the source and instance with most I/O; sums over all instances only where there is nothing else."""
     amounts: dict[tuple[str, str], float] = {}
     for kind, parts in _OTHERWISE.items():
         for counter in (counter for one in (kind, *parts) for counter in by_kind.get(one, [])):

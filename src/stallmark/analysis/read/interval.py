@@ -1,7 +1,7 @@
-"""Which seconds of a run are measured.
+"""The seconds of a run that are measured.
 
-Counts of the driver and of the wait sampler are kept per whole second, so a measured interval is the whole
-seconds inside [measure_s, end_s). Everything else (counters, CPU) is taken over exactly these seconds.
+Counts of the driver and of the wait sampler are kept per whole second. So a measured interval is the whole seconds
+inside [measure_s, end_s). Everything else (counters, CPU) is taken over exactly these seconds.
 """
 
 import math
@@ -30,7 +30,7 @@ class Cycles:
 
 @dataclass(frozen=True)
 class Interval:
-    """Seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
+    """The seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
 
     index: int
     begin: int
@@ -48,7 +48,7 @@ class Interval:
 
 
 def measured_intervals(manifest: Manifest, recorded: int, cut: bool) -> list[Interval]:
-    """The intervals of the steps that were reached. A step without one whole measured second is left out.
+    """Return the intervals of the steps that were reached. A step without one whole measured second is left out.
 
     `recorded` is the number of whole seconds there are, `cut` whether the run ended early.
     """

@@ -1,4 +1,4 @@
-"""From counters to I/O summaries: of the server's files and of the devices below them."""
+"""I/O summaries from counters: of the files of the server, and of the devices below them."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ _DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions"
 
 @dataclass(frozen=True)
 class Names:
-    """What a source calls the counters of an `IoSummary`; several are added up."""
+    """The names by which a source has the counters of an `IoSummary`; several are added up."""
 
     reads: tuple[str, ...]
     read_bytes: tuple[str, ...]
@@ -100,7 +100,7 @@ def over(counters: Counters | None, interval: Interval) -> Delta | None:
 
 
 def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:
-    """I/O in an interval; None where it was not measured or the counters began again inside it."""
+    """Summarise the I/O in an interval; None where it was not measured or the counters began again inside it."""
     delta = over(counters, interval)
     if counters is None or delta is None or delta.broken:
         return None
@@ -131,7 +131,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
 
 
 def per_second_mean(stall: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Δstall / Δcount per second; NaN in seconds without at least one I/O."""
+    """Return Δstall / Δcount per second; NaN in seconds without at least one I/O."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(count >= 1, stall / count, np.nan)
 

@@ -1,7 +1,7 @@
-"""How long single I/Os took, from the histograms that SQL Server keeps on request.
+"""The latency of single I/Os, from the histograms that SQL Server keeps on request.
 
-Their durations are whole numbers of a unit that Microsoft does not document. What the file counters say of the same
-I/Os tells milliseconds from microseconds; where they agree with neither, no percentile is given.
+Their durations are whole numbers of a unit that Microsoft does not document. The file counters of the same I/Os tell
+milliseconds from microseconds; where they agree with neither, no percentile is given.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,8 @@ NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
 
 @dataclass(frozen=True)
 class Histogram:
-    """What was counted up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `ios` (n, v);
-    `slots` (n) durations there was room for, `dropped` (n) events lost, `epochs` (n) numbers of the epochs."""
+    """The counts up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `ios` (n, v). `slots`
+    (n): durations there was room for; `dropped` (n): events lost; `epochs` (n): numbers of the epochs."""
 
     t: np.ndarray
     durations: np.ndarray
@@ -35,7 +35,8 @@ class Histogram:
     epochs: np.ndarray
 
     def over(self, interval: Interval) -> "Counted | None":
-        """Over what was sampled of the interval; None where too little was, or counting began again inside.
+        """Return the counts over the sampled part of an interval; None where that is too short, or counting began again
+        inside.
 
         Counts grow evenly between two samples.
         """
@@ -65,7 +66,7 @@ class Counted:
 
 
 def read_io_latency(record: Record) -> dict[str, Histogram]:
-    """By operation, "read" or "log write"; empty where it was not asked for."""
+    """Read the histograms by operation, "read" or "log write"; empty where they were not asked for."""
     columns = {name: numbers(record, TABLE, name) for name in ("t", "duration", "ios", "slots", "dropped")}
     known = {name: values for name, values in columns.items() if values is not None}
     if len(known) < len(columns) or not len(known["t"]):
@@ -81,7 +82,7 @@ def read_io_latency(record: Record) -> dict[str, Histogram]:
 def summarise_io_latency(
     histograms: Mapping[str, Histogram], interval: Interval, data: IoSummary | None, wal: IoSummary | None
 ) -> list[IoLatencySummary]:
-    """What was counted in the interval; `data` and `wal` are what the file counters say of it."""
+    """Summarise the histograms over an interval; `data` and `wal` are the file counters over it."""
     found = []
     for operation, histogram in sorted(histograms.items(), reverse=True):  # reads first
         counted = histogram.over(interval)
@@ -123,7 +124,7 @@ def _histogram(rows: Mapping[str, np.ndarray]) -> Histogram:
 
 
 def _at(t: np.ndarray, counts: np.ndarray, second: float) -> np.ndarray:
-    """Every column of `counts` (n, v), linear between the samples."""
+    """Return every column of `counts` (n, v) at a second, linear between the samples."""
     after = min(int(np.searchsorted(t, second)), len(t) - 1)
     before = max(after - 1, 0)
     part = (second - t[before]) / (t[after] - t[before]) if after > before else 0.0
@@ -132,15 +133,15 @@ def _at(t: np.ndarray, counts: np.ndarray, second: float) -> np.ndarray:
 
 
 def _by_files(operation: str, data: IoSummary | None, wal: IoSummary | None) -> tuple[float, float | None]:
-    """How many such I/Os a second the file counters count, and their mean in ms."""
+    """Return the I/Os of an operation per second by the file counters, and their mean in ms."""
     if operation == "read":
         return (data.reads / data.seconds, data.read_ms) if data else (0.0, None)
     return (wal.writes / wal.seconds, wal.write_ms) if wal else (0.0, None)
 
 
 def _unit_ms(mean: float, by_files_ms: float | None) -> float | None:
-    """Which unit makes of the mean duration what the files' counters say: a factor of 5, and 1 ms, is granted, as
-    their stalls hold scheduling and are whole milliseconds."""
+    """Return the unit (ms) with which the mean duration agrees with the file counters; None where none does. A factor
+    of 5, and 1 ms, is granted: stalls include scheduling and are whole milliseconds."""
     if by_files_ms is None:
         return None
     for unit_ms in (1.0, 0.001):

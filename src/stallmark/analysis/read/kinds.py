@@ -1,10 +1,10 @@
-"""What is found while a record is read, as kinds of findings."""
+"""The kinds of findings made while a record is read."""
 
 from stallmark.analysis.finding import Kind
 
 
 class ReadKind(Kind):
-    """What is wrong with what was recorded, or follows from it at once."""
+    """Faults of what was recorded, and findings that follow from it at once."""
 
     HISTOGRAM_FULL = "histogram_full"
     HISTOGRAM_LOST_EVENTS = "histogram_lost_events"

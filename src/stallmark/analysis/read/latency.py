@@ -1,4 +1,4 @@
-"""Merged latency histograms, and percentiles the sample is large enough for."""
+"""Merged latency histograms, and percentiles for which the sample is large enough."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 
 @dataclass
 class Latencies:
-    """Merged counts of one histogram layout."""
+    """The merged counts of one histogram layout."""
 
     counts: np.ndarray
 
@@ -27,14 +27,14 @@ class Latencies:
         return int(self.counts.sum())
 
     def merge(self, gaps: pa.ListArray, counts: pa.ListArray) -> None:
-        """Add the histograms in two columns of a record. Raises ValueError when one is damaged."""
+        """Add the histograms in two columns of a record. Raise ValueError when one is damaged."""
         self.counts += hdr.total(gaps, counts)
 
     def add(self, other: "Latencies") -> None:
         self.counts += other.counts
 
     def percentile_ms(self, share: float) -> float | None:
-        """The latency that `share` of all transactions did not exceed; None for too small a sample."""
+        """Return the latency that `share` of all transactions did not exceed; None for too small a sample."""
         size = self.size
         # Rounded before it is compared: 1 − 0.9 is a little less than 0.1 in binary.
         if size < round(SAMPLES_BEYOND / (1 - share), 6):
@@ -43,7 +43,8 @@ class Latencies:
         return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
     def share_over(self, limit_ms: float) -> float | None:
-        """Of those that took longer than the limit, as far as the histogram's digits tell; None when there are none."""
+        """Return the share that took longer than the limit, to the precision of the histogram; None when it is
+        empty."""
         within = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right"))
         return float(self.counts[within:].sum() / self.size) if self.size else None
 

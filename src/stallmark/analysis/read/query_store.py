@@ -1,4 +1,4 @@
-"""What Query Store says of each procedure's statements, where it was asked for.
+"""The counts of Query Store on each procedure's statements, where it was asked for.
 
 Unlike the plan cache it keeps the counts of a plan that was evicted. It counts statements, not calls of procedures.
 """
@@ -25,7 +25,7 @@ class QueryStore:
     waits: Mapping[str, Counters] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[QueryStoreSummary]:
-        """Procedures whose statements were executed, those that read most first."""
+        """Return the procedures whose statements were executed, those that read most first."""
         found = []
         for name, counters in self.statements.items():
             delta = over(counters, interval)

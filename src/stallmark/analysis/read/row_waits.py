@@ -1,7 +1,7 @@
-"""Which tables' rows were waited for: how many sessions waited for each, on average over a measured interval.
+"""Waits for rows by table: the mean number of sessions that waited for each, over a measured interval.
 
-PostgreSQL's locks are looked at ten times a second, SQL Server sums up its waits by index; both give a mean number of
-sessions that wait, samples / polls there and Δ wait / Δ time here.
+PostgreSQL's locks are sampled ten times a second, and the mean is samples / polls. SQL Server sums up its waits by
+index, and the mean is Δ wait / Δ time.
 """
 
 from collections import Counter
@@ -26,13 +26,13 @@ _SUMMED = [
 
 @dataclass(frozen=True)
 class RowWaits:
-    """Of one run: summed waits by table, or sessions seen waiting: {second: {table: mean number}}."""
+    """The waits for rows of one run: sums by table, or sessions seen waiting, {second: {table: mean number}}."""
 
     summed: Mapping[str, Counters] = field(default_factory=dict)
     seen: Mapping[int, Counter[str]] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[RowWait] | None:
-        """The tables for whose rows most sessions waited; None where nobody looked."""
+        """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
         if self.summed:
             found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
             waits = [one for one in found if one]
@@ -48,7 +48,7 @@ class RowWaits:
 
 
 def _from(table: str, delta: Delta | None) -> RowWait | None:
-    """None where its counters began again or nobody waited."""
+    """Return the waits for one table; None where its counters began again or no session waited."""
     if delta is None or delta.broken:
         return None
 

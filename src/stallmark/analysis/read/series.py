@@ -1,4 +1,4 @@
-"""Per-second lines of one run for the charts."""
+"""The lines of one run for the charts, second by second."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,15 +7,15 @@ import numpy as np
 
 from stallmark.analysis.read.active_set import ActiveOverTime
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.summary import Series
 
 
 def make_series(
     load: Load, io: Io, active: ActiveOverTime, primary: str | None = None, until: int | None = None
 ) -> Series:
-    """Means are of the second's I/Os or transactions; NaN where there were none or where nothing was
-    measured. `until`: the second at which the load ends; after it users stop one by one."""
+    """Return the lines of a run. Means are of the second's I/Os or transactions; NaN where there were none or nothing
+    was measured. `until`: the second at which the load ends; after it users stop one by one."""
     seconds = load.seconds
     unknown = np.full(seconds, np.nan)
     rise = io.data.per_second(seconds) if io.data else {}

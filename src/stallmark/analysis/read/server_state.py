@@ -1,4 +1,4 @@
-"""How SQL Server stood in a measured interval: its pool and memory, its log, tempdb, what was pending."""
+"""The state of SQL Server in a measured interval: its pool and memory, its log, tempdb, pending I/O."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Line = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class StateViews:
-    """The looks of one run; empty where the server has no such view. Performance counters by object and name."""
+    """The samples of one run; empty where the server has no such view. Performance counters are by object and name."""
 
     counters: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     log_used: Line | None = None
@@ -42,7 +42,7 @@ class StateViews:
     contents: pa.Table | None = None
 
     def summary(self, interval: Interval) -> ServerState | None:
-        """None where none of it was measured."""
+        """Return the state over an interval; None where none of it was measured."""
         reads = self._rate(interval, POOL, "Page reads/sec")
         ahead = self._rate(interval, POOL, "Readahead pages/sec")
         flushes = self._rate(interval, LOG, "Log Flushes/sec")
@@ -77,14 +77,14 @@ class StateViews:
         return None if state == ServerState() else state
 
     def checkpoint_pages(self) -> Line | None:
-        """Pages that checkpoints of all databases wrote since the server started."""
+        """Return the pages that checkpoints of all databases wrote since the server started, by sample."""
         return self.counters.get((POOL, "Checkpoint pages/sec"))
 
     def _values(self, interval: Interval, thing: str, counter: str) -> np.ndarray:
         return _inside(self.counters.get((thing, counter)), interval)
 
     def _rate(self, interval: Interval, thing: str, counter: str) -> float | None:
-        """Rise per second over what was sampled of the interval; None where it began again."""
+        """Return the rise per second over the sampled part of the interval; None where the counter began again."""
         line = self.counters.get((thing, counter))
         if line is None or len(line[0]) < 2:
             return None
@@ -97,7 +97,7 @@ class StateViews:
         return float((last - first) / (end - begin))
 
     def _contents(self, interval: Interval) -> list[PoolContent]:
-        """What the last look in the interval found, by database and kind of page, most pages first."""
+        """Return the last sample of the buffer pool in the interval, by database and kind of page, most pages first."""
         if self.contents is None:
             return []
         times = self.contents["t"].to_numpy()
@@ -143,7 +143,8 @@ def read_state_views(record: Record) -> StateViews:
 
 
 def _cpu_busy(record: Record) -> Line:
-    """The server notes the minute before; where it does not know what is idle, its own part is the least there was."""
+    """Return the busy share of the machine's CPUs by minute. The server notes the minute before; where idle time is not
+    known, its own share is the lower bound."""
     notes = _rows(record, "cpu", "t", "age_s", "process_percent", "idle_percent")
     return _line(
         [
@@ -157,7 +158,8 @@ def _cpu_busy(record: Record) -> Line:
 
 
 def _read_counters(record: Record) -> dict[tuple[str, str], Line]:
-    """Of all databases only ours: the query asks for no other but tempdb."""
+    """Read the performance counters of the server and of our database. The query asks for tempdb too, which is left
+    out."""
     parts: dict[tuple[str, str], list[Line]] = {}
     for batch in record.batches("performance", ["t", "object", "counter", "instance", "value"]):
         if batch.num_columns < 5:
@@ -176,7 +178,7 @@ def _read_counters(record: Record) -> dict[tuple[str, str], Line]:
 
 
 def _rows(record: Record, table: str, *columns: str) -> Iterator[dict]:
-    """Nothing where another server's table has the name and other columns."""
+    """Yield the rows of a table; nothing where another server's table has the name and other columns."""
     for batch in record.batches(table, columns):
         if batch.num_columns == len(columns):
             yield from batch.to_pylist()

@@ -1,4 +1,4 @@
-"""What the server and its devices counted over one measured interval: parts of a step's summary (summary.py)."""
+"""The counts of the server and its devices over one measured interval: parts of a step's summary (summary.py)."""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class IoSummary:
 
     @property
     def mb_per_s(self) -> float:
-        """10^6 bytes per second, reads and writes."""
+        """Return 10^6 bytes per second, reads and writes."""
         return (self.read_bytes + self.write_bytes) / self.seconds / 1e6
 
 
@@ -50,14 +50,14 @@ class FileSummary:
 
 @dataclass(frozen=True)
 class ServerWait:
-    """What all tasks of the server waited for, over the measured interval; `wait_ms` includes `signal_ms`."""
+    """A wait type of the server, over all its tasks and the measured interval; `wait_ms` includes `signal_ms`."""
 
     wait_type: str
     wait_class: str  # of WAIT_CLASSES
     seconds: float
     waits: int
     wait_ms: float
-    signal_ms: float  # of it, waiting for a CPU after what was waited for had come
+    signal_ms: float  # of it, waiting for a CPU after the resource was available
 
     @property
     def resource_ms(self) -> float:
@@ -79,11 +79,11 @@ class ProcedureSummary:
 
 @dataclass(frozen=True)
 class TransactionReads:
-    """What one transaction of a type read on average. `reads` are physical: I/Os that its session asked for where
-    sessions were looked at (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
+    """The reads of a transaction of one type, on average. `reads` are physical: I/Os of its session where sessions were
+    sampled (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
 
     transaction: str
-    counted: int  # transactions that were looked at, or that ended
+    counted: int  # transactions that were sampled, or that ended
     sampled: bool
     reads: float
     read_bytes: float
@@ -106,7 +106,7 @@ class RowWait:
 
 @dataclass(frozen=True)
 class IoLatencySummary:
-    """How long single I/Os of our database took over the measured interval, where the server kept histograms."""
+    """The latency of single I/Os of our database over the measured interval, where the server kept histograms."""
 
     operation: str  # "read" (data files), "log write"
     ios: int
@@ -132,7 +132,7 @@ class QueryStoreSummary:
 
 @dataclass(frozen=True)
 class PoolContent:
-    """Pages of one kind in the buffer pool, as a look in the measured interval found them."""
+    """Pages of one kind in the buffer pool, by a sample in the measured interval."""
 
     database: str
     page_type: str
@@ -143,7 +143,7 @@ class PoolContent:
 
 @dataclass(frozen=True)
 class ServerState:
-    """How the server stood in the measured interval. Rates are per second; pages are of 8 KiB."""
+    """The state of the server in the measured interval. Rates are per second; pages are of 8 KiB."""
 
     page_life_s: float | None = None  # the least seen
     page_reads_per_s: float | None = None
@@ -159,14 +159,15 @@ class ServerState:
     log_used_share: float | None = None  # the most seen
     log_kept_by: str | None = None  # what most often kept the log from being reused
     tempdb_used_bytes: int | None = None  # the most seen
-    pending_ios: float | None = None  # mean of the looks
-    runnable_tasks: float | None = None  # waiting for a CPU; mean of the looks
+    pending_ios: float | None = None  # mean of the samples
+    runnable_tasks: float | None = None  # waiting for a CPU; mean of the samples
     cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
     contents: list[PoolContent] = field(default_factory=list)
 
     @property
     def hit_share(self) -> float | None:
-        """Of page requests answered by the pool, whoever's; a page that is read ahead counts as read."""
+        """Return the share of page requests that the pool answered, other databases' included; a page that is read
+        ahead counts as read."""
         if not self.page_lookups_per_s or self.page_reads_per_s is None:
             return None
         return max(0.0, 1 - self.page_reads_per_s / self.page_lookups_per_s)

@@ -1,6 +1,6 @@
-"""What a server that counts by file, wait type and procedure tells beyond the sums: SQL Server does.
+"""The views of a server that counts by file, wait type and procedure, as SQL Server does.
 
-Of a wait type or a procedure, what was counted before it was first seen is not known and left out.
+The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, over, summarise_io
 from stallmark.analysis.read.io_latency import Histogram, read_io_latency
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
 from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.record.reader import Record
 
 TOP_WAITS = 10
@@ -42,7 +42,7 @@ class ServerViews:
     row_waits: RowWaits = field(default_factory=RowWaits)
 
     def file_summaries(self, interval: Interval) -> list[FileSummary]:
-        """Our own files and those in which something was read or written, ours first."""
+        """Return our own files and those in which something was read or written, ours first."""
         found = []
         for name, counters in self.files.items():
             io = summarise_io(counters, interval, SERVER, "server")
@@ -55,7 +55,7 @@ class ServerViews:
         return sorted(found, key=lambda file: (order.index(file.kind), file.name))
 
     def top_waits(self, interval: Interval) -> list[ServerWait]:
-        """Those in which the most time was spent beyond waiting for a CPU; without what is benign."""
+        """Return the waits with most time beyond waiting for a CPU, without benign ones."""
         found = []
         for name, kind in self.wait_classes.items():
             delta = over(self.waits[name], interval)
@@ -66,7 +66,7 @@ class ServerViews:
         return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:
-        """Procedures that were executed, those that read most first."""
+        """Return the procedures that were executed, those that read most first."""
         found = []
         for name, counters in self.procedures.items():
             delta = over(counters, interval)
@@ -107,14 +107,16 @@ def read_server_views(record: Record) -> ServerViews:
 
 
 def transaction_of(procedure: str, transactions: Sequence[str]) -> str | None:
-    """The transaction type that calls a procedure: "trade_order" calls brokerage.trade_order_frame1."""
+    """Return the transaction type that calls a procedure: "trade_order" calls brokerage.trade_order_frame1. None
+    without one."""
     bare = procedure.rpartition(".")[2]
     fitting = [name for name in transactions if bare == name or bare.startswith(f"{name}_")]
     return max(fitting, key=len, default=None)
 
 
 def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
-    """Executions the plan cache kept count of, of those transactions that came to an end."""
+    """Return the executions that the plan cache counted per transaction that ended; None where no such transaction
+    ended."""
     transaction = transaction_of(procedure, list(load.counts))
     if transaction is None:
         return None
@@ -123,7 +125,7 @@ def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
 
 
 def ended_between(load: Load, transaction: str, delta: Delta) -> float:
-    """Committed or rolled back in the time that a delta covers, taken evenly within seconds."""
+    """Return the transactions committed or rolled back in the time that a delta covers, taken evenly within seconds."""
     counts = load.counts[transaction]
     ended = np.concatenate([[0], np.cumsum(counts["committed"] + counts["rolled_back"])])
     begin, end = np.interp([delta.begin, delta.end], np.arange(len(ended)), ended)
@@ -140,7 +142,8 @@ def _growths(record: Record) -> dict[str, np.ndarray]:
 
 
 def _pairs(record: Record, table: str, key: str, value: str, *needed: str) -> dict[str, str]:
-    """What a column says for each value of another, as text; empty when the table lacks one of the columns."""
+    """Return the value in one column for each value of another, as text; empty when the table lacks one of the
+    columns."""
     found: dict[str, str] = {}
     for batch in record.batches(table, [key, value, *needed]):
         if batch.num_columns < 2 + len(needed):

@@ -1,20 +1,20 @@
-"""What each type of transaction read, where somebody can tell: the sessions of those that were looked at, or SQL
-Server's plan cache, by the procedures that a transaction calls."""
+"""The reads of each type of transaction, where they are known: from its sampled sessions, or from SQL Server's plan
+cache by the procedures that it calls."""
 
 import math
 from dataclasses import replace
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import over
-from stallmark.analysis.read.load import Load
 from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.read.server_views import ServerViews, ended_between, transaction_of
+from stallmark.analysis.read.throughput import Load
 
 PAGE_BYTES = 8192  # of SQL Server
 
 
 def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
-    """In no order; empty where nobody can tell."""
+    """Return the reads by type, in no order; empty where they are not known."""
     found = _looked_at(load, interval) or _by_procedure(views, load, interval)
     read = [one.reads * float(interval.of(load.ended(one.transaction)).sum()) for one in found]
     total = sum(read)
@@ -33,8 +33,8 @@ def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:
 
 
 def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
-    """Over all procedures that a transaction calls, for each that ended. A plan that left the cache took its counts
-    along: what it lacks is lacking here too."""
+    """Return the reads of all procedures that a transaction calls, per transaction that ended. Counts of plans that
+    left the cache are missing here too."""
     sums: dict[str, list[float]] = {}
     for procedure, counters in views.procedures.items():
         transaction = transaction_of(procedure, list(load.counts))

@@ -1,6 +1,6 @@
-"""What sessions were seen doing, as parts of a transaction's time and second by second.
+"""The waits of sampled sessions as parts of a transaction's time, second by second.
 
-The classes of `waits` put every I/O of files together; here reads are told from other I/O by the event's name, because
+The classes of `waits` put every I/O of files together. Here reads are told from other I/O by the event's name, because
 it is reads that a device's read time and a buffer pool change.
 """
 
@@ -14,20 +14,20 @@ from stallmark.record.reader import Record
 
 _OF_CLASS = {"lock": "lock", "wal": "log", "cpu": "cpu", "client": "client"}
 _READS = ("DATAFILEREAD", "DATAFILEPREFETCH", "IO:AIO", "BUFFERIO", "PAGEIOLATCH")
-"""PostgreSQL's reads of data files (asynchronous ones are all reads, and who waits for BufferIO waits for another
-session's read of the same block), SQL Server's of pages."""
+"""PostgreSQL's reads of data files, and SQL Server's of pages. Asynchronous I/O of PostgreSQL is all reads, and a wait
+for BufferIO is one for another session's read of the same block."""
 
 
 @dataclass(frozen=True)
 class WaitParts:
-    """`users[part]` is the mean number of sessions seen in it per second, NaN in seconds in which nobody looked;
-    `looks` the number of sessions seen per second. Parts as in cause_summary.PARTS."""
+    """The sessions sampled in each part. `users[part]` is their mean number per second, NaN in seconds without a
+    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/cause/summary.py."""
 
     users: dict[str, np.ndarray]
     looks: np.ndarray
 
     def over(self, interval: Interval) -> tuple[dict[str, float], int]:
-        """Mean number of sessions by part, and how many were looked at. Empty where nobody looked."""
+        """Return the mean number of sessions by part, and how many were sampled. Empty where none was."""
         looks = int(interval.of(self.looks).sum())
         if not looks:
             return {}, 0
@@ -35,7 +35,8 @@ class WaitParts:
 
 
 def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
-    """None where no sessions were looked at. Looks are divided by the polls of their second, as in waits.py."""
+    """Read the parts; None where no sessions were sampled. Samples are divided by the polls of their second, as in
+    waits.py."""
     second = numbers(record, "waits", "second")
     if second is None or not len(second):
         return None
@@ -61,7 +62,7 @@ def read_wait_parts(record: Record, seconds: int) -> WaitParts | None:
 
 
 def part_of(wait_class: str, event: str) -> str:
-    """The part of cause_summary.PARTS that a wait belongs to."""
+    """Return the part, of PARTS of analysis/cause/summary.py, that a wait belongs to."""
     if wait_class == "io":
         name = event.upper()
         return "read" if any(known in name for known in _READS) else "other I/O"

@@ -1,4 +1,4 @@
-"""What the users waited for, from samples of their sessions."""
+"""The waits of users, from samples of their sessions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,17 @@ TOP = 8
 
 @dataclass(frozen=True)
 class Waits:
-    """Sessions seen in (wait class, event), summed over `seconds`; a share is one of all sessions' time."""
+    """Sessions seen in (wait class, event), summed over `seconds`; a share is one of the time of all sessions."""
 
     seen: Mapping[tuple[str, str], float]
     seconds: int
 
     def of(self, sessions: float) -> "Waits":
-        """Of so many sessions in the mean, where more are connected: the others have nothing to do, and look as if
-        they waited for their client. (A background session is idle until there is an order to attend to.)"""
+        """Return the waits of a mean of `sessions` busy sessions, where more are connected.
+
+        The others have nothing to do and seem to wait for their client, so they are taken out of that class. A
+        background session is idle until a transaction is due.
+        """
         idle = sum(self.seen.values()) - sessions * self.seconds
         client = sum(seen for (name, _), seen in self.seen.items() if name == "client")
         if idle <= 0 or not client or not sessions:
@@ -32,7 +35,7 @@ class Waits:
         return Waits({key: seen * (left if key[0] == "client" else 1) for key, seen in self.seen.items()}, self.seconds)
 
     def shares(self) -> dict[str, float]:
-        """Every wait class, sum 1."""
+        """Return the share of every wait class; they sum to 1."""
         shares = self._shares(lambda key: key[0])
         return {name: shares.get(name, 0.0) for name in WAIT_CLASSES}
 
@@ -49,10 +52,10 @@ class Waits:
 
 
 def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Waits]:
-    """Waits by the number of the interval, where any were sampled; one pass over the table.
+    """Return the waits by the number of the interval, where any were sampled; one pass over the table.
 
-    Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds
-    must not weigh less for it.
+    Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds must not
+    weigh less for it.
     """
     sums: dict[int, Counter[tuple[str, str]]] = {}
     looked: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""What a run says of its workload: which transactions there are, who starts them, and which of them is the result."""
+"""The workload of a run: its transactions, what starts them, and which of them is the result."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from stallmark.record.manifest import Counted, Manifest, Transaction, Unheard
 
 @dataclass(frozen=True)
 class TransactionType:
-    """`source` is "users", "followers" or "timer"; with `follows`, `each` of these give rise to one
-    of that one."""
+    """A type of transaction. `source` is "users", "followers" or "timer". With `follows`, `each` of these come of one
+    of that type."""
 
     name: str
     cards: int | float
@@ -21,7 +21,7 @@ class TransactionType:
 
 @dataclass(frozen=True)
 class Workload:
-    """As the manifest has it."""
+    """The workload as the manifest has it."""
 
     kinds: tuple[TransactionType, ...] = ()
     primary: str | None = None
@@ -30,12 +30,12 @@ class Workload:
     unheard: Unheard = field(default_factory=Unheard)
 
     def of_users(self) -> list[TransactionType]:
-        """What the deck holds."""
+        """Return the types that the deck holds."""
         return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
 
     @property
     def attended(self) -> frozenset[str]:
-        """What no virtual user starts."""
+        """Return the names of the transactions that no virtual user starts."""
         return frozenset(kind.name for kind in self.kinds if kind.source != "users")
 
     def deck_share(self, kind: TransactionType) -> float | None:
@@ -46,7 +46,7 @@ class Workload:
         return next((kind for kind in self.kinds if kind.name == name), TransactionType(name, 0, "users", None))
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """As in the deck, then as they follow; what it does not know comes last."""
+        """Return names in the order of the manifest, unknown ones last."""
         known = [kind.name for kind in self.kinds]
         return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 

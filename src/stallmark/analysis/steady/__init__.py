@@ -1,1 +1,1 @@
-"""Steady state: was the load steady while it was measured?"""
+"""Steady state: the judgement whether the load was steady while it was measured."""

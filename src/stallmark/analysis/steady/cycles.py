@@ -1,9 +1,9 @@
-"""Checkpoint cycles: a server writes most of its pages in them, so an interval of two and a half cycles measured
-another load than one of three (design.md, 9).
+"""Checkpoint cycles of a measured interval.
 
-Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them, from one checkpoint to the
-same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). When that was
-is known to the sampling second of its counter, and so are the ends of what is measured.
+A server writes most of its pages in checkpoints, so two and a half cycles are another load than three (design.md, 9).
+Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them. A cycle is from one checkpoint
+to the same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). That
+point is known to the sampling interval of its counter, and so are the ends of what is measured.
 """
 
 import math
@@ -28,7 +28,8 @@ class CycleKind(Kind):
 
 @dataclass(frozen=True)
 class Marks:
-    """When checkpoints were seen, in seconds since the run started, rising; sampled every `resolution_s`."""
+    """The times at which checkpoints were seen, in seconds since the run started, rising; sampled every
+    `resolution_s`."""
 
     t: np.ndarray
     shown_by: str
@@ -36,7 +37,8 @@ class Marks:
 
 
 def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
-    """The part of the interval that the figures are taken over; all of it where there are too few whole cycles."""
+    """Return the interval that figures are taken over: the whole cycles, or all of it where these are too few or cover
+    too little of it."""
     if marks is None:
         return interval
     seen = marks.t[(marks.t > interval.begin) & (marks.t <= interval.end)]
@@ -70,15 +72,17 @@ def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float
 
 
 def checkpoint_marks(io: Io, views: ServerViews) -> Marks | None:
-    """When the server ended or, where it counts there, began its checkpoints, as far as its counters tell; None where
-    they do not."""
+    """Return the times at which checkpoints ended or, where the server counts there, began. None where its counters do
+    not tell."""
     return marks_of_counter(io.checkpoints) or marks_of_writes(views.state.checkpoint_pages())
 
 
 def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
-    """From a count of checkpoints (PostgreSQL): of those that did something where it is known (`done`, since 18,
-    counted at their end), else of all (`timed` and `requested`, counted at their beginning); under a load
-    that writes they all do something. None where nothing was counted, or the count began again."""
+    """Return the marks from a count of checkpoints (PostgreSQL).
+
+    `done` (since 18) counts at their end those that did something. Else `timed` and `requested` count all at their
+    beginning; under a load that writes, all do something. None where nothing was counted, or the count began again.
+    """
     if checkpoints is None or len(checkpoints.t) < 2 or np.any(checkpoints.breaks):
         return None
     totals = checkpoints.totals
@@ -93,10 +97,13 @@ def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
 
 
 def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
-    """From a cumulative count of pages that checkpoints wrote (SQL Server), which has no count of checkpoints: each
-    burst of writes is one, and a cycle lasts from the end of a burst to the end of the next. With indirect
-    checkpoints pages are written all the time: then there are no bursts, and no cycles to be whole. None where
-    nothing was counted, or the count began again."""
+    """Return the marks from a cumulative count of pages that checkpoints wrote (SQL Server, which does not count
+    checkpoints).
+
+    Each burst of writes is one checkpoint, and a cycle lasts from the end of a burst to the end of the next. Indirect
+    checkpoints write all the time: then there are no bursts and no whole cycles. None where nothing was counted, or the
+    count began again.
+    """
     if line is None or len(line[0]) < 3 or np.any(np.diff(line[1]) < 0):
         return None
     t, total = line
@@ -107,13 +114,13 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
 
 
 def _run_ends(writes: np.ndarray) -> Sequence[int]:
-    """Indices of the last sample of each burst; one that the record ends in has no end."""
+    """Return the indices of the last sample of each burst; a burst in which the record ends has no end."""
     ends: list[int] = np.flatnonzero(writes[:-1] & ~writes[1:]).tolist()
     return ends
 
 
 def _quiet_after(t: np.ndarray, writes: np.ndarray, last: int) -> float:
-    """Seconds from a burst's last sample to the next burst's first, or to the end of the record."""
+    """Return the seconds from a burst's last sample to the next burst's first, or to the end of the record."""
     later = np.flatnonzero(writes[last + 1 :])
     begins = last + 1 + int(later[0]) if len(later) else len(writes)
     return float(t[begins] - t[last + 1])

@@ -1,8 +1,8 @@
-"""Was the server in a steady state while it was measured? Judged on the throughput of each second (design.md, 9).
+"""The judgement whether the server was in a steady state while it was measured (design.md, 9).
 
-Where transactions arrive at a rate of their own the throughput is that rate whatever the server does, so there it is
-the mean latency. "Never became steady" is a result and not a fault: a cache that warms for hours, a device whose spare
-room runs out, a queue without end.
+It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server
+does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that warms for
+hours, a device whose spare room runs out, a queue without end.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ class Judgement(StrEnum):
 
 
 class Rate(StrEnum):
-    """What is judged."""
+    """The series that is judged."""
 
     TPS = "TPS"
     LATENCY = "mean latency"
 
 
 class SteadyKind(Kind):
-    """What was found of the steadiness of an interval."""
+    """The kinds of findings on the steadiness of an interval."""
 
     TOO_FEW_SECONDS = "too_few_seconds"
     NOTHING_DONE = "nothing_done"
@@ -47,7 +47,7 @@ class SteadyKind(Kind):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Whether one measured interval was steady. Shares are of the mean of the interval; what was not judged is None.
+    """The steadiness of one measured interval. Shares are of the mean of the interval; what was not judged is None.
 
     `drift` is Sen's slope over the whole interval with its 95 % interval, `slope_per_h` the same per hour.
     """
@@ -77,7 +77,8 @@ class Steadiness:
 
     @property
     def p(self) -> float:
-        """Of no trend and no change, both tests together; 0 for a warm-up inside, which other means show."""
+        """Return the p-value of no trend and no change, both tests together; 0 for a warm-up inside, which is shown by
+        other means."""
         if self.verdict == Judgement.LATE:
             return 0.0
         known = [one for one in (self.trend_p, self.change_p) if one is not None]
@@ -85,13 +86,13 @@ class Steadiness:
 
     @property
     def incomparable(self) -> bool:
-        """The figures are not those of a steady state, by more than what is tolerated."""
+        """Tell whether the figures are off those of a steady state by more than is tolerated."""
         late = self.verdict == Judgement.LATE and abs(self.warm_up_shift) > HEAD_MATTERS
         return self.verdict == Judgement.NEVER or late
 
 
 def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
-    """The verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
+    """Return the verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
     series = filled(per_second)
     seconds = len(series)
     if seconds < BATCHES_FEWEST:
@@ -132,11 +133,11 @@ def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
 
 
 def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
-    """Of several runs those whose figures are not a steady state's, by more than chance among so many.
+    """Return the runs whose figures are not those of a steady state, by more than chance among so many.
 
-    Each verdict alone is wrong once in twenty steady runs, so of six steady runs one often would be. Beyond chance is
-    one whose own p-value says so among so many (Bonferroni), and all, where so many at once are too many (binomial):
-    of six steady runs two would be in one set of thirty.
+    Each verdict alone is wrong in one of twenty steady runs, so among six steady runs one often would be. A single run
+    is beyond chance where its own p-value says so among so many (Bonferroni). All are where so many at once are too
+    many (binomial): of six steady runs two would be in one set of thirty.
     """
     found, level = [one for one in judged if one.incomparable], 2 * UNSTEADY_P
     if found and special.bdtrc(len(found) - 1, len(judged), level) < level:
@@ -162,7 +163,8 @@ def _verdict(series: np.ndarray, whole: Tested, head: int, of: Rate) -> tuple[Ju
 
 
 def _warm_up(series: np.ndarray, truncated: int) -> int:
-    """The truncation, if what it leaves out lies off the rest by more than chance and more than matters; else 0.
+    """Return the truncation in seconds, if what it leaves out lies off the rest by more than chance and by more than
+    matters; else 0.
 
     A truncation of half means that MSER found no steady part, not that the first half is a warm-up.
     """
@@ -179,11 +181,11 @@ def _warm_up(series: np.ndarray, truncated: int) -> int:
 
 
 def _rest_is_steady(series: np.ndarray, head: int) -> bool:
-    """Whether what follows would not drift over an interval as long as the whole, and there is enough of it."""
+    """Tell whether the rest would not drift over an interval as long as the whole, and is long enough to tell."""
     rest = tests_over(series[head:], len(series))
     return not rest.unsteady and not rest.unknown
 
 
 def _shift(series: np.ndarray, head: int) -> float:
-    """By how much of the mean without the first `head` seconds the mean with them differs from it."""
+    """Return the change of the mean by the first `head` seconds, as a share of the mean without them."""
     return float(series.mean() / series[head:].mean() - 1) if head else 0.0

@@ -1,9 +1,9 @@
-"""How far the mix may be from the deck by chance alone.
+"""The deviation of the mix from the deck by chance alone.
 
-Each executor deals from a shuffled deck of its own, without replacement. A measured interval is a window over what was
-dealt: it begins and ends somewhere within a deck. Whole decks inside it have exactly their shares; of a part of m cards
-of a deck of N, the number of one type is hypergeometric, with variance m · p (1 − p) · (N − m) / (N − 1). Where in the
-deck the window begins is not known: the variance is the mean over all places, each as likely.
+Each executor deals from a shuffled deck of its own, without replacement. A measured interval is a window over the cards
+dealt, which begins and ends somewhere within a deck. Whole decks inside it have exactly their shares. Of a part of m
+cards of a deck of N, the number of one type is hypergeometric. Its variance is m · p (1 − p) · (N − m) / (N − 1). The
+window's place in the deck is not known: the variance is the mean over all places, each as likely.
 """
 
 import math
@@ -12,7 +12,8 @@ import numpy as np
 
 
 def variance(dealt: float, deck: int, share: float, executors: int) -> float:
-    """Of the number of cards of one type (`share` of the `deck`'s cards) among those `dealt` by all executors alike."""
+    """Return the variance of the number of cards of one type (`share` of the `deck`'s cards) among those `dealt`. All
+    executors are taken to deal alike."""
     each = round(dealt / executors)
     if deck < 2 or not each:
         return 0.0
@@ -26,11 +27,12 @@ def variance(dealt: float, deck: int, share: float, executors: int) -> float:
 def deviation(
     dealt: float, deck: int, share: float, executors: int, under_way: float, others_under_way: float
 ) -> float:
-    """Standard deviation of how many of one type ended within an interval, against its share of all that did.
+    """Return the standard deviation of the number of one type that ended within an interval, against its share of all
+    that did.
 
-    What ended in it is what was dealt in it, and those under way (on average) when it began, without those when it
-    ended: taken as two Poisson numbers, an upper bound, for no more are under way than there are users. Those of other
-    types count because they change of how many the share is taken.
+    Those that ended are those dealt, plus those under way when it began, less those under way when it ended. The latter
+    two are taken as Poisson numbers: an upper bound, as no more are under way than there are users. Other types count
+    because they change the total that the share is taken of.
     """
     ends = 2 * ((1 - share) ** 2 * under_way + share**2 * others_under_way)
     return math.sqrt(variance(dealt, deck, share, executors) + ends)

@@ -1,20 +1,20 @@
-"""Was the driver the bottleneck? Then the figures say what the driver can do, and nothing about the server."""
+"""The judgement whether the driver was the bottleneck. Then the figures say nothing about the server."""
 
 from collections.abc import Iterator
 
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_MS, LAG_SHARE, LITTLE
 
 
 def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Finding]:
-    """Yield by what the driver held the load back in this interval; nothing when it did not.
+    """Yield the ways in which the driver held the load back in this interval; nothing when it did not.
 
-    In a closed loop every moment of a user is think time or inside a call, the rest is the driver's overhead.
-    In an open loop idle users wait for arrivals, so only the start delay of those who were free counts.
-    `machine` of a finding is the number of the load machine, 0 where there was one only.
+    In a closed loop every moment of a user is think time or inside a call; the rest is the driver's overhead. In an
+    open loop idle users wait for arrivals, so only the start delay of free users counts. `machine` of a finding is the
+    number of the load machine, 0 where there was only one.
     """
     for machine, executors in sorted(load.executors.items()):
         running = float(interval.of(load.user_sum("running", machine)).sum()) * 1e6
@@ -34,7 +34,7 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Find
 
 
 def little_gap(load: Load, interval: Interval) -> Finding | None:
-    """Return by how much users ≈ TPS × (latency + think time) does not close in a closed loop; None when it does."""
+    """Return by how much users ≈ TPS × (latency + think time) does not close in a closed loop; None when it closes."""
     users = float(interval.of(load.user_sum("running")).mean())
     if not users:
         return None

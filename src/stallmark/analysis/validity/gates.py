@@ -1,7 +1,7 @@
-"""Validity gates: what must hold for a step's figures to stand for the load that the workload means.
+"""Validity gates: conditions under which a step's figures stand for the load that the workload means.
 
-Each is a pure function and gives None where it does not apply. All but the limits of the 90th percentile void a step:
-to take longer than a limit is what a slow variant is found to do, and it can still be compared.
+Each is a pure function and returns None where it does not apply. All but the limits of the 90th percentile void a step:
+a slow variant may well exceed a limit, and can still be compared.
 """
 
 import math
@@ -29,9 +29,10 @@ from stallmark.stats.thresholds import (
 
 
 def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:
-    """`done` counts the transactions that ended in the interval, failed ones apart; `under_way` is how many of each
-    there were on average; both by name. Judges the type that is furthest from its share of the deck, for what is
-    allowed.
+    """Judge the mix: the type that is furthest from its share of the deck, relative to the deviation allowed.
+
+    `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
+    each under way. Both are by name.
     """
     kinds = workload.of_users()
     total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(int(kind.cards) for kind in kinds)
@@ -60,7 +61,7 @@ def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, flo
 
 @dataclass(frozen=True)
 class Following:
-    """How many `followers` came, in an interval and before it, and how many transactions that give rise to them."""
+    """The number of `followers` that came, in an interval and before it, and of transactions that give rise to them."""
 
     kind: TransactionType
     sources: int  # that ended in the interval
@@ -75,24 +76,24 @@ class Following:
 
     @property
     def under_way(self) -> tuple[float, float]:
-        """Followers that were still to come when the interval began, and when it ended."""
+        """Return the followers that were still to come when the interval began, and when it ended."""
         begin = self.kind.each * self.sources_before - self.followers_before
         return max(0.0, begin), max(0.0, begin + self.due - self.followers)
 
     def deviation(self, executors: int) -> float:
-        """Standard deviation of how many come in an interval, of those due.
+        """Return the standard deviation of the number of followers that come in an interval.
 
         Those under way at its ends are two Poisson numbers; several sources of one follower count each for its part.
-        Sources that roll back give rise to none, and there are as many as chance has it (Poisson). Where several make
-        one, each executor keeps a part of one at each end (uniform, variance 1/12).
+        Sources that roll back give rise to none, and their number is Poisson too. Where several sources make one
+        follower, each executor keeps a part of one at each end (uniform, variance 1/12).
         """
         part = min(1.0, self.kind.each)
         return math.sqrt(part * sum(self.under_way) + part**2 * self.rolled_back + executors / 6)
 
 
 def followers(found: Sequence[Following], executors: int, seconds: float) -> Gate | None:
-    """What the market brings against what users have ordered, in an interval of so many seconds. Judges the type that
-    is furthest from it."""
+    """Judge the transactions of the market against those that users ordered, in an interval of `seconds`. The type that
+    is furthest off decides."""
     found = [one for one in found if one.due]
     if not found:
         return None
@@ -124,7 +125,8 @@ def followers(found: Sequence[Following], executors: int, seconds: float) -> Gat
 
 
 def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """Calls that the server ended because of others, tried again or given up, for each transaction that ended."""
+    """Judge the calls that the server ended because of other transactions, tried again or given up, per transaction
+    that ended."""
     ended = sum(one.ended for one in transactions)
     if not ended:
         return None
@@ -148,7 +150,8 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
 
 
 def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """The share of each type that took longer than its limit. Ten at least must have, to fail one of a small sample."""
+    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small sample
+    fails."""
     judged = [
         (one, one.over_limit)
         for one in transactions
@@ -174,7 +177,8 @@ def limits(workload: Workload, transactions: Sequence[TransactionSummary]) -> Ga
 
 
 def lag(late: Lateness | None) -> Gate | None:
-    """The queue of what is due grows when at the end it is longer than what comes within the lateness allowed."""
+    """Judge the lateness of the deferred queue. The queue grows when at its end it is longer than what comes within the
+    lateness allowed."""
     if late is None:
         return None
     growth = late.waiting_last - late.waiting_first
@@ -195,7 +199,7 @@ def lag(late: Lateness | None) -> Gate | None:
 
 
 def conditions(checked: Sequence[Condition]) -> Gate | None:
-    """The consistency of the data after the run; those that were left out do not count."""
+    """Judge the consistency of the data after the run; conditions that were left out do not count."""
     judged = [one for one in checked if one.holds is not None]
     if not judged:
         return None
@@ -213,9 +217,12 @@ def conditions(checked: Sequence[Condition]) -> Gate | None:
 def completed(
     counted: Mapping[str, Counted], committed: Mapping[str, int], unknown: Mapping[str, int], unheard: Unheard
 ) -> Gate | None:
-    """What the database counts of a transaction against what the driver saw committed over the whole run, where some
-    may have an unknown outcome: the connection was lost while they were being committed, or they did not end
-    ("unfinished" of `unheard`). Not judged where "silent" executors were killed before their last report."""
+    """Judge the number of transactions that the database counted against those that the driver saw committed, over the
+    whole run.
+
+    Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
+    `unheard`). Not judged where "silent" executors were killed before their last report.
+    """
     for name, numbers in counted.items():
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
         silent = unheard.silent

@@ -1,4 +1,4 @@
-"""What makes a step invalid."""
+"""The reasons why a step is invalid."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
 from stallmark.record.reader import Record
@@ -14,7 +14,7 @@ from stallmark.stats.thresholds import FAILED, FOREIGN_BUSY, FOREIGN_FLOOR_PER_S
 
 
 def invalid_findings(load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool) -> Iterator[Finding]:
-    """Yield why the figures of an interval must not be compared; nothing when they may."""
+    """Yield the reasons why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     for which, counters in (
@@ -35,16 +35,17 @@ def invalid_findings(load: Load, io: Io, interval: Interval, arrivals: str, driv
 
 
 def storage_errors(record: Record) -> Iterator[Finding]:
-    """Yield what the server's error log told of its storage: no figure of such a run stands for anything."""
+    """Yield the storage errors in the server's error log: no figure of such a run can be relied upon."""
     for batch in record.batches("error_log", ["number", "text"]):
         for row in batch.to_pylist():
             yield invalid(ValidityKind.STORAGE_ERROR, text=row["text"], error=row["number"])
 
 
 def foreign_share(io: Io, interval: Interval) -> float | None:
-    """Share of I/O that was not ours: the largest of other databases' blocks read, the bytes read and written
-    in other databases' files, and, on a real data device, other programs' bytes read. None where none of them
-    is known, or where it was so little that it delays nobody.
+    """Return the share of foreign I/O: the largest of three shares, None where none is known or matters.
+
+    They are other databases' blocks read, bytes read and written in other databases' files, and, on a real data device,
+    bytes read by other programs. A share above the limit is left out where the I/O is so little that it delays nobody.
     """
     shares = _of_databases(io, interval), _of_files(io, interval), _of_device(io, interval)
     return max((share for share in shares if share is not None), default=None)
@@ -60,7 +61,8 @@ def _of_databases(io: Io, interval: Interval) -> float | None:
 
 
 def _of_files(io: Io, interval: Interval) -> float | None:
-    """Bytes of other databases' files, where the server counts by file; tempdb is taken to be ours."""
+    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to be
+    ours."""
     foreign = over(io.foreign, interval)
     ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
     if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
@@ -76,7 +78,8 @@ def _bytes_per_second(delta: Delta) -> float:
 
 
 def _of_device(io: Io, interval: Interval) -> float | None:
-    """Bytes read from a real device beyond the server's own; an emulated one serves nobody else."""
+    """Return the share of bytes read from a real device beyond the server's own. An emulated array serves the server
+    alone."""
     server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None

@@ -1,4 +1,4 @@
-"""The validity gates of each step of a run (gates.py), from what its record holds."""
+"""The validity gates of each step of a run (gates.py), from its record."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from stallmark.analysis.read.deferred_queue import DeferredQueue
 from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load import Load
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
@@ -17,7 +17,7 @@ from stallmark.record.manifest import Condition
 
 @dataclass(frozen=True)
 class Validity:
-    """What of one run its gates are judged by."""
+    """The parts of a run that its gates are judged by."""
 
     workload: Workload
     load: Load
@@ -28,8 +28,8 @@ class Validity:
     def judge(
         self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
     ) -> list[Gate]:
-        """Of the step measured in `interval`; those of the whole run are in each. A workload without a primary
-        transaction is not held against contention: the bank's branches are in each other's way by design."""
+        """Return the gates of the step measured in `interval`; those on the whole run are in every step. A workload
+        without a primary transaction has no gate on contention: the bank's branches are contended by design."""
         executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
         contended = self.workload.primary is not None
         found = [
@@ -57,7 +57,8 @@ class Validity:
         return gates.followers(found, executors, interval.seconds)
 
     def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
-        """Followers that were given up have come as well; sources that were have not given rise to any."""
+        """Count followers and sources. Followers that were given up count as come; sources that were given up do not
+        count."""
         source = self.load.counts.get(kind.follows or "")
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
         came = self.load.ended(kind.name)

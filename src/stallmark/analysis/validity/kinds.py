@@ -1,4 +1,4 @@
-"""What the validity of a step is judged by, as kinds of findings."""
+"""The kinds of findings on the validity of a step."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Kind
 
 
 class ValidityKind(Kind):
-    """Why the figures of a step must not be compared, or say less than they seem to."""
+    """Reasons why the figures of a step must not be compared, or say less than they seem to."""
 
     RUN_INCOMPLETE = "run_incomplete"
     ENDED_EARLY = "ended_early"
@@ -35,7 +35,7 @@ class GateKind(Kind):
 
 
 class ServiceLevelKind(Kind):
-    """What was found of a service level, and why it is not of a percentile."""
+    """The kinds of findings on a service level, and reasons why it is not judged on a percentile."""
 
     READS_TAKE = "reads_take"
     READS_NOT_KNOWN = "reads_not_known"
@@ -46,7 +46,7 @@ class ServiceLevelKind(Kind):
 
 
 class Counted(StrEnum):
-    """Whose counters they are."""
+    """The source of counters."""
 
     DATA_FILES = "data files"
     LOG = "log"

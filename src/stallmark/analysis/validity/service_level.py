@@ -1,7 +1,7 @@
-"""Service levels: how long a read may take, and whether the reads of a step took no longer.
+"""Service levels: a limit on the time of reads, and whether the reads of a step met it.
 
-Judged on the percentile where the server kept a histogram of single reads, else on their mean: a mean above the limit
-does not meet it, but one within it does not show that 95 % of the reads are, so that outcome is "mean only".
+They are judged on the percentile where the server kept a histogram of single reads, else on the mean. A mean above the
+limit does not meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 
 class ReadSource(StrEnum):
-    """Who timed the reads."""
+    """The source of the times of reads."""
 
     HISTOGRAM = "the server's histogram of single reads"
     FILE_COUNTERS = "the server's counters of its data files"
@@ -31,7 +31,7 @@ class ReadSource(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """What reads may take, in milliseconds, and what is better still."""
+    """A limit on the time of reads in milliseconds, and the time that is better still."""
 
     read_ms: float
     ideal_ms: float | None = None
@@ -48,7 +48,7 @@ MEAN_ONLY = "mean only"
 
 @dataclass(frozen=True)
 class ServiceLevel:
-    """One step against its service level. `figure_ms` is of reads of the data files, of `reads` of them."""
+    """One step against its service level. `figure_ms` is over `reads` reads of the data files."""
 
     name: str  # "oltp" …, or "read" for a limit of one's own
     percentile: str
@@ -64,7 +64,7 @@ class ServiceLevel:
 
 
 def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
-    """A service level as the manifest has it: a ready-made one by its name, or a limit of one's own."""
+    """Return a service level for the manifest: a ready-made one by its name, or a limit of one's own."""
     limit = READY_MADE[name] if name else Limit(read_ms or 0.0)
     return ServiceLevelObjective(
         name=name or "read", read_ms=limit.read_ms, ideal_ms=limit.ideal_ms, percentile=percentile
@@ -74,7 +74,7 @@ def declared(name: str | None, read_ms: float | None, percentile: str) -> Servic
 def judge_reads(
     asked: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
 ) -> ServiceLevel | None:
-    """None where the scenario sets no service level."""
+    """Judge the reads of a step; None where the scenario sets no service level."""
     if asked is None:
         return None
     percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
@@ -121,7 +121,7 @@ def _outcome(figure: str, figure_ms: float | None, limit_ms: float) -> Outcome:
 def _figure(
     percentile: str, kept: IoLatencySummary | None, data: IoSummary | None
 ) -> tuple[str, float | None, int, ReadSource, Finding | None]:
-    """(which, ms, of how many reads, whose, why it is no percentile)."""
+    """Return the figure that is judged, its ms, the number of reads, their source, and why it is no percentile."""
     why = info(ServiceLevelKind.NO_HISTOGRAM)
     if kept is not None:
         if (ms := kept.latency_ms.get(percentile)) is not None:

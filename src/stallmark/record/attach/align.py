@@ -1,4 +1,4 @@
-"""When a file's samples were, in UTC: its time zone, its order of day and month, its clock's offset."""
+"""The times of a file's samples in UTC, from its time zone, its order of day and month, and its clock's offset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from stallmark.record.attach.measurements import Measurements, Wanted
 from stallmark.record.attach.times import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
 
 STEP_BACK_S = 60.0
-"""A clock that is corrected goes back by less; one that is set, or leaves summer time, by more."""
+"""Seconds: a clock that is corrected goes back by less; one that is set, or leaves summer time, by more."""
 
 MARGIN_S = 60.0
-"""Samples so long before and after a run are kept with it: to find out how far two clocks lie apart."""
+"""Seconds before and after a run whose samples are kept with it, to find out how far two clocks lie apart."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """Seconds since 1970-01-01 UTC."""
+    """A span of time, in seconds since 1970-01-01 UTC."""
 
     begin: float
     end: float
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Clock:
-    """How the times of a file were understood; both are shown wherever a figure of it is."""
+    """The time zone and offset by which a file's times were understood; both are shown wherever its figures are."""
 
     zone: str  # "Europe/Berlin, as given"
     offset_s: float  # added to its times
@@ -44,7 +44,8 @@ class Clock:
 
 @dataclass(frozen=True)
 class Aligned:
-    """`utc` are the instants of the file's times, NaN for those left out, and `interval_s` lies between them."""
+    """A file's samples in time. `utc` holds their instants, NaN for those left out; `interval_s` is the time between
+    two."""
 
     clock: Clock
     utc: np.ndarray
@@ -53,9 +54,9 @@ class Aligned:
 
 
 def align(measured: Measurements, wanted: Wanted, zone: str | None, offset_s: float, runs: Sequence[Span]) -> Aligned:
-    """Find out when the samples were; at least one of the `runs` must lie in their span.
+    """Find out when the samples were taken; at least one of the `runs` must lie in their span.
 
-    Raises StallmarkError, a sentence, for times that do not say when they were.
+    Raise StallmarkError for times that cannot be understood or do not fit.
     """
     readings = read_times(measured.stamps)
     found, refused = [], []
@@ -103,7 +104,7 @@ def _understand(
 
 
 def _zone(reading: Reading, measured: Measurements, wanted: Wanted, asked: str | None) -> tuple[tzinfo | None, str]:
-    """The zone of local times, and how it is known."""
+    """Return the zone of local times, and how it is known; raise StallmarkError where it is not."""
     own = not is_local(reading) or measured.zone_said == "UTC"
     if own and asked:
         raise StallmarkError(f"The times of {wanted.file} say their own offset: leave --timezone out.")
@@ -122,7 +123,7 @@ def _zone(reading: Reading, measured: Measurements, wanted: Wanted, asked: str |
 
 
 def _refuse_ambiguous(when: Instants, wanted: Wanted, zone: str, offset_s: float, runs: Sequence[Span]) -> None:
-    """Only what may fall into a run matters: a log of a whole night has such an hour without harm."""
+    """Raise StallmarkError for an ambiguous local time that may fall into a run; elsewhere it does no harm."""
     for run in runs:
         begin, end = run.begin - offset_s - MARGIN_S, run.end - offset_s + MARGIN_S
         inside = when.ambiguous & (when.early <= end) & (when.late >= begin)

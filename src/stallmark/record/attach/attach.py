@@ -1,7 +1,7 @@
-"""Puts measurements made elsewhere into a run record that is closed.
+"""Put external measurements into a closed run record.
 
-A table `external_<slug>` holds one row per value, t on the run's own clock; the manifest says under "external" what
-they are and how their times were understood.
+A table `external_<slug>` holds one row per value, t on the run's own clock. The manifest's `external` describes the
+tables and how their times were understood.
 """
 
 import os
@@ -19,7 +19,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach import formats
 from stallmark.record.attach.align import MARGIN_S, Aligned, Span, align
 from stallmark.record.attach.measurements import Measurements, Wanted
-from stallmark.record.manifest import External, write_manifest
+from stallmark.record.manifest import External
+from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
 
 SCHEMA = pa.schema(
@@ -36,7 +37,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for, beside the file and its counters."""
+    """The options of an attachment, without the file and its counters."""
 
     name: str | None = None  # [default: the host the file names, else the file's name]
     format: str | None = None
@@ -47,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Attached:
-    """One run's share: its folder's name, and the entry in its manifest."""
+    """The part of a file that belongs to one run: the run's folder name, and the entry in its manifest."""
 
     run: str
     entry: External
@@ -56,7 +57,7 @@ class Attached:
 def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[Attached]:
     """Attach a file to those of the records that it overlaps; they must be closed.
 
-    Raises StallmarkError, a sentence, before anything is written.
+    Raise StallmarkError before anything is written.
     """
     format, measured = formats.read(wanted, request.format)
     name = request.name or measured.host or wanted.file.stem
@@ -109,9 +110,9 @@ def _span(record: Record) -> Span:
 
 
 def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[str, Any], Span, int] | None:
-    """The rows of one run and a little around it; from when to when, and how many times, were sampled within.
+    """Return the rows of one run with a margin around it, the span of the samples within the run, and their number.
 
-    None where no sample lies in the run.
+    Return None where no sample lies in the run.
     """
     inside = (aligned.utc >= run.begin) & (aligned.utc <= run.end)
     if not inside.any():
@@ -138,7 +139,7 @@ def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[st
 
 
 def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
-    """The table first and whole, then the manifest, whole: a reader may look at any moment."""
+    """Write the table first and whole, then the manifest, whole: a record may be read at any moment."""
     attached = record.manifest.external
     slug = next((slug for slug, other in attached.items() if other.name == name), None) or _slug(name, attached)
     target = record.folder / f"external_{slug}.parquet"
@@ -154,7 +155,7 @@ def _write(record: Record, name: str, entry: External, rows: pa.Table) -> None:
 
 
 def _slug(name: str, taken: Collection[str]) -> str:
-    """A file name of it; two names may come to the same."""
+    """Return a file name made from `name`, numbered where another name gives the same."""
     plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "measurements"
     number = 1
     slug = plain

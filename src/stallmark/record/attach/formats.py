@@ -1,4 +1,4 @@
-"""Which formats there are, and how one is told from another by its first characters."""
+"""The formats of external measurements, recognised by their first characters."""
 
 import codecs
 import re
@@ -19,9 +19,9 @@ _SAR = re.compile(r'"timestamp"\s*:\s*\{|"sysdata-version"|"file-date"')
 
 
 def read(wanted: Wanted, format: str | None = None) -> tuple[str, Measurements]:
-    """The file's format, guessed by content without one, and what it holds.
+    """Return the file's format, guessed by content where none is given, and its measurements.
 
-    Raises StallmarkError for a file that cannot be read, OSError for one that cannot be opened.
+    Raise StallmarkError for a file that cannot be read, OSError for one that cannot be opened.
     """
     text = _text(wanted.file)
     if not text.strip():
@@ -44,7 +44,7 @@ def guess(text: str, file: Path) -> str:
 
 
 def _text(file: Path) -> str:
-    """Windows writes UTF-16 where PowerShell redirects, and its own code page elsewhere."""
+    """Return the file as text: PowerShell redirects as UTF-16, other Windows tools write their own code page."""
     content = file.read_bytes()
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"

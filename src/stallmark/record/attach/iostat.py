@@ -1,10 +1,11 @@
-"""Linux' devices as `iostat -x -t -o JSON` writes them.
+"""Linux devices as `iostat -x -t -o JSON` reports them.
 
-Times are local ones of the machine, in the style of its locale, or ISO 8601 with S_TIME_FORMAT=ISO; the offset is
-only in the latter. The first report covers all the time since the machine was started, unless -y leaves it out; the
-file does not say which, so the first is never taken. A kB is 1,024 bytes. A time stands at the end of its interval.
-Two faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), and wMB/s is wrong in the JSON of some
-versions (issue 264): leave -m out.
+Times are local ones of the machine, in the style of its locale, or ISO 8601 with S_TIME_FORMAT=ISO; the offset is only
+in the latter. The first report covers all the time since the machine was started, unless -y leaves it out. The file
+does not say which, so the first is never taken. A kB is 1,024 bytes. A time stands at the end of its interval. Two
+faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), and wMB/s is wrong in the JSON of some
+versions (issue 264).
+Leave -m out.
 """
 
 from stallmark.errors import StallmarkError

@@ -1,4 +1,4 @@
-"""What every format is read into: series of one counter each, over the times as the file writes them."""
+"""The common form of all formats: series of one counter each, over the times as the file writes them."""
 
 import fnmatch
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _NAMED = 6  # counters named in a refusal
 
 @dataclass(frozen=True)
 class Series:
-    """One counter of one instance. `at` are places in the file's times, `values` what was measured there."""
+    """One counter of one instance. `at` are positions in the file's times, `values` the values measured there."""
 
     counter: str  # "PhysicalDisk Avg. Disk sec/Read", "r_await"
     instance: str  # "0 C:", "nvme0n1"; empty where the counter has none
@@ -27,7 +27,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Measurements:
-    """A file that was read. `zone` is the one the file names; its times may also carry their own offset."""
+    """The content of a file. `zone` is the one that the file names; its times may also carry their own offset."""
 
     stamps: Sequence[str]  # in the order of the file
     series: list[Series]
@@ -39,14 +39,14 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of a file is asked for: counters by pattern (all without one), and the column that holds the times."""
+    """The request to a file: counters by pattern (all if there is none), and the column that holds the times."""
 
     file: Path
     counters: tuple[str, ...] = ()
     time_column: str | None = None
 
     def has(self, name: str) -> bool:
-        """`name` contains one of the patterns; `*` and `?` stand for any text and any character."""
+        """Tell whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
         return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
 
     def refuse_nothing(self, found: Sequence[Series], names: Iterable[str]) -> None:

@@ -1,12 +1,12 @@
-r"""Windows' performance counters as text: Performance Monitor, `relog -f csv`, `typeperf`, VMware's `esxtop -b`.
+r"""Windows performance counters as text: Performance Monitor, `relog -f csv`, `typeperf`, VMware's `esxtop -b`.
 
     "(PDH-CSV 4.0) (W. Europe Standard Time)(-60)","\\SQL01\PhysicalDisk(0 D:)\Avg. Disk sec/Read",…
     "11/21/2025 11:00:15.166","0.004311",…
 
-The last parentheses hold the minutes that UTC is ahead of the local times (UTC = local + bias). They hold for the
-whole file: nothing in it says when summer time began or ended, and files were seen with the bias of the other
-season. `typeperf` names no zone, and a zone whose name has an apostrophe cuts the header short. A value that could
-not be taken is a blank. A time stands at the end of what a rate or a mean covers.
+The last parentheses hold the minutes that UTC is ahead of the local times (UTC = local + bias). They hold for the whole
+file: nothing in it says when summer time began or ended. Some files have the bias of the other season. `typeperf` names
+no zone, and a zone whose name has an apostrophe cuts the header short. A value that could not be taken is a blank. A
+time stands at the end of what a rate or a mean covers.
 """
 
 import csv
@@ -24,7 +24,7 @@ from stallmark.record.attach.measurements import Measurements, Series, Wanted
 HEAD = re.compile(r'"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d+)\)")
 _PATH = re.compile(r"\\\\(?P<host>[^\\]+)\\(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)")
-_UNITS = (  # of a counter's name, the first that fits
+_UNITS = (  # by a counter's name; the first match counts
     (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
     (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
     (re.compile(r"/sec$", re.I), "1/s"),
@@ -34,7 +34,8 @@ _UNITS = (  # of a counter's name, the first that fits
 
 
 def read(text: str, wanted: Wanted) -> Measurements:
-    """The counters asked for. Raises StallmarkError for a file without samples or with values that are none."""
+    """Return the counters asked for; raise StallmarkError for a file without samples or with values that are no
+    numbers."""
     text = text.lstrip("\r\n")
     delimiter = "\t" if text.lstrip('"').startswith("(PDH-TSV") else ","
     rows = csv.reader(io.StringIO(text[: 1 << 24]), delimiter=delimiter)

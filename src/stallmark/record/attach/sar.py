@@ -1,7 +1,7 @@
-"""sar's files as `sadf -j` writes them, with any of sar's activities (`sadf -j file -- -d`).
+"""Files of sar as `sadf -j` writes them, with any of its activities (`sadf -j file -- -d`).
 
-Times are UTC unless sadf was run with -T or -t; newer versions name the zone ("tz"), older ones say whether it is
-UTC ("utc": 1). A kB is 1,024 bytes. A time stands at the end of its interval.
+Times are UTC unless sadf was run with -T or -t. Newer versions name the zone ("tz"), older ones say whether it is UTC
+("utc": 1). A kB is 1,024 bytes. A time stands at the end of its interval.
 """
 
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ def read(text: str, wanted: Wanted) -> Measurements:
 
 
 def _flat(node: dict[str, Any], *path: str) -> Iterator[tuple[str, str, float]]:
-    """Counter, instance and value of everything that is a number. Of objects in an array the first member names
-    the instance: {"disk-device": "sda", "tps": …}."""
+    """Yield counter, instance and value of every number. In an array the first member of each object names the
+    instance: {"disk-device": "sda", "tps": …}."""
     for key, value in node.items():
         if key == "timestamp":
             continue

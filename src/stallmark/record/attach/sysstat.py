@@ -1,8 +1,7 @@
 """The JSON that iostat and sadf share: one host, and an array of samples.
 
-It is read sample by sample, because what is there may be no JSON as a whole: older versions begin the array with a
-comma when the first report is left out (sysstat issues 163 and 222), and a file ends anywhere when its writer was
-killed (issue 253).
+It is read sample by sample, because the whole may be invalid JSON. Older versions begin the array with a comma when the
+first report is left out (sysstat issues 163 and 222). A file ends anywhere when its writer was killed (issue 253).
 """
 
 import json
@@ -25,7 +24,7 @@ def host(text: str) -> str:
 
 
 def samples(text: str, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """The objects of "statistics", those that are whole. Raises StallmarkError when there is no such array."""
+    """Yield the complete objects of "statistics"; raise StallmarkError when there is no such array."""
     array = _ARRAY.search(text)
     if array is None:
         raise StallmarkError(f"{wanted.file} cannot be read as sysstat's JSON: it has no statistics.")

@@ -1,11 +1,12 @@
-"""Any CSV with a column of times: what storage arrays and monitoring systems export.
+"""CSV with a column of times, as storage arrays and monitoring systems export it.
 
     Volume ID,Time,Interval (s),Read IO Rate (IO/s),…,Read Response Time (ms),…
     00102832,2014:10:26T06:10:07.000000,602,0.028,…
 
-Commas, semicolons, tabs or bars; lines before the header; date and time in one column or two; one row per time, or
-one per time and instance (a volume, a port). Units are taken from the names of the columns, and where there are none,
-none is claimed. A time is taken as the end of its interval; an array that stamps the beginning is off by one.
+Cells are separated by commas, semicolons, tabs or bars; lines may precede the header. Date and time are in one column
+or two. There is one row per time, or one per time and instance (a volume, a port). Units are taken from the names of
+the columns, and where there are none, none is claimed. A time is taken as the end of its interval; an array that stamps
+the beginning is off by one.
 """
 
 import csv
@@ -23,14 +24,14 @@ from stallmark.errors import StallmarkError
 from stallmark.record.attach.measurements import Measurements, Series, Wanted
 from stallmark.record.attach.times import is_epoch, is_time
 
-_LINES = 60  # in which the header must lie
+_LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none"])
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
-_UNITS = (  # of what stands in brackets, or of the whole name
+_UNITS = (  # by the text in brackets
     (re.compile(r"ms|msec|milli ?sec(onds?)?", re.I), "ms"),
     (re.compile(r"[uµμ]s|usec|micro ?sec(onds?)?", re.I), "us"),
     (re.compile(r"s|sec(onds?)?", re.I), "s"),
@@ -82,7 +83,7 @@ def read(text: str, wanted: Wanted) -> Measurements:
 
 
 def _layout(lines: list[str], wanted: Wanted) -> _Layout:
-    """Where the header is: the first line whose successor has a time in a column."""
+    """Find the header: the first line whose successor has a time in a column. Raise StallmarkError without one."""
     seen: list[str] = []
     for delimiter in ",;\t|":
         rows = [_split(line, delimiter) for line in lines[:_LINES]]
@@ -117,7 +118,7 @@ def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple
 
 
 def _cells(lines: list[str], layout: _Layout, wanted: Wanted) -> pa.Table:
-    """All cells as text, one column per place of the header."""
+    """Return all cells as text, one column per place of the header."""
     names = [str(column) for column in range(len(layout.header))]
     try:
         return pa.csv.read_csv(
@@ -137,7 +138,7 @@ def _stamps(table: pa.Table, layout: _Layout) -> np.ndarray:
 
 
 def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
-    """The columns that hold numbers, NaN where a cell is empty, and those that hold anything else."""
+    """Return the columns of numbers, NaN where a cell is empty, and the positions of columns with anything else."""
     numbers, texts = {}, []
     for column in range(len(layout.header)):
         if column in layout.times:
@@ -156,8 +157,11 @@ def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray]
 
 
 def _instance_column(table: pa.Table, layout: _Layout, texts: list[int], at: np.ndarray, wanted: Wanted) -> int | None:
-    """The first column that tells rows of one time apart, one of text before one of numbers; None where every
-    time has one row."""
+    """Return the first column that tells rows of one time apart, text before numbers; None where every time has one
+    row.
+
+    Raise StallmarkError where no column does.
+    """
     if len(np.unique(at)) == len(at):
         return None
     others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]

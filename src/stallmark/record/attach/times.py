@@ -36,7 +36,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Instants:
-    """Seconds since 1970-01-01 UTC. The two differ where a local time occurred twice."""
+    """Instants in seconds since 1970-01-01 UTC. `early` and `late` differ where a local time occurred twice."""
 
     early: np.ndarray
     late: np.ndarray
@@ -47,19 +47,19 @@ class Instants:
 
 
 def is_time(text: str) -> bool:
-    """Whether a cell reads as a date with a time; numbers that may count seconds are not asked."""
+    """Tell whether a cell is a date with a time; numbers that may count seconds do not qualify."""
     return _STAMP.fullmatch(text.strip()) is not None
 
 
 def is_epoch(text: str) -> bool:
-    """Whether a cell may count seconds since 1970, or milli-, micro- or nanoseconds."""
+    """Tell whether a cell may count seconds since 1970, or milli-, micro- or nanoseconds."""
     return _EPOCH.fullmatch(text.strip()) is not None
 
 
 def read_times(stamps: Sequence[str]) -> list[Reading]:
-    """Every way to read the times that reads all of them; 04/03/2025 alone can be read in two.
+    """Return every way to read the times that can read all of them; 04/03/2025 alone can be read in two.
 
-    Raises StallmarkError naming the first time that cannot be read.
+    Raise StallmarkError, which names the first time that cannot be read.
     """
     readings: list[Reading] = []
     unread = stamps[0] if stamps else ""
@@ -124,7 +124,7 @@ def _fixed(text: str) -> tzinfo:
 
 
 def find_zone(name: str) -> tzinfo:
-    """The zone of that name: Europe/Berlin, UTC, +01:00."""
+    """Return the zone of that name: Europe/Berlin, UTC, +01:00. Raise StallmarkError for an unknown one."""
     if name.upper() in ("Z", "UTC", "GMT"):
         return UTC
     try:
@@ -138,9 +138,9 @@ def find_zone(name: str) -> tzinfo:
 
 
 def instants(moments: Sequence[datetime], zone: tzinfo | None) -> Instants:
-    """When the moments were. Those without an offset of their own are taken as local times of `zone`.
+    """Return the instants of the moments; those without an offset of their own are local times of `zone`.
 
-    Raises StallmarkError for a local time that the zone's clocks never showed.
+    Raise StallmarkError for a local time that the zone's clocks never showed.
     """
     early, late = np.empty(len(moments)), np.empty(len(moments))
     for place, moment in enumerate(moments):
@@ -164,5 +164,5 @@ def is_local(reading: Reading) -> bool:
 
 
 def write_utc(seconds: float) -> str:
-    """For people: 2025-11-21 10:00:00."""
+    """Return the time for people: 2025-11-21 10:00:00."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"

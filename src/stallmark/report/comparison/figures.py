@@ -56,7 +56,7 @@ BARS = (
 
 @dataclass(frozen=True)
 class Group:
-    """The steps that make one bar: all runs of a side with the same number of users."""
+    """The steps behind one bar: all runs of a side with the same number of users."""
 
     side: str
     label: str
@@ -83,7 +83,7 @@ def bar_figures(experiment: ExperimentSummary, found: ComparisonSummary) -> list
 
 
 def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], seen: dict[str, Look]) -> Figure:
-    """Two charts side by side: the height is the geometric mean of runs, a point is a run."""
+    """Return two charts side by side: the height is the geometric mean of runs, a point is a run."""
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
     for place, left, bar in zip(places(len(bars)), lefts, bars, strict=True):
@@ -147,7 +147,7 @@ def _with(known: Sequence[float | None], one: Group) -> list[tuple[float, str]]:
 
 
 def _beside(number: int, runs: int) -> float:
-    """Where a run's mark stands in its bar, so that equal ones do not hide each other."""
+    """Return the offset of a run's mark from the middle of its bar, so that equal marks do not hide each other."""
     return 0.0 if runs < 2 else (number / (runs - 1) - 0.5) * 0.4
 
 
@@ -155,7 +155,8 @@ LINES = (("tps", "transactions per second"), ("read_ms", "read time, ms per read
 
 
 def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure | None:
-    """Every side in a column of its own, all of its runs over one another, on common scales."""
+    """Return a chart with a column for each side, its runs drawn over one another, on common scales; None without
+    series."""
     runs = {name_of(run): run for run in experiment.runs if len(run.series.second)}
     shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in found.sides]
     shown = [(name, some) for name, some in shown if some]
@@ -174,7 +175,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         horizontal_spacing=0.06 / (columns + 0.06 * (columns - 1)),
         vertical_spacing=BETWEEN / inner,
     )
-    made.update_xaxes(visible=False).update_yaxes(visible=False)  # of the places that no side takes
+    made.update_xaxes(visible=False).update_yaxes(visible=False)  # for places that no side takes
     for number, (name, some) in enumerate(shown):
         for row, (series, title) in enumerate(LINES):
             place = {"row": number // columns * len(LINES) + row + 1, "col": number % columns + 1}
@@ -223,7 +224,7 @@ def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, ind
 
 
 def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
-    """Every figure and every type of transaction as B ÷ A, with its interval."""
+    """Return a chart of every figure and every type of transaction as B ÷ A, with its interval."""
     lines = [(one.name, one) for one in (pair.primary, *pair.others)]
     lines += [
         (f"{spoken(types.transaction)}, {what}", one)
@@ -297,7 +298,7 @@ def _ratio_row(name: str, one: Ratio) -> list[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios in reach; closer together where the reach is small."""
+    """Return round ratios within the range; closer together where the range is small."""
     fine = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.4, 1.6, 2]
     coarse = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]
     chosen = fine if low > 0.45 and high < 2.2 else coarse
@@ -311,7 +312,7 @@ def _known(value: float | None) -> float | None:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Geometric; arithmetic where one is 0; None where nothing is known."""
+    """Return the geometric mean; the arithmetic one where a value is 0; None where no value is known."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -327,7 +328,7 @@ def _seconds(run: RunSummary) -> float:
 
 
 def _top(runs: Sequence[RunSummary], line: str) -> float:
-    """The highest point drawn, outliers of single seconds left out: they would press everything else flat."""
+    """Return the top of the axis, without single outlying seconds, which would press everything else flat."""
     tops = []
     for run in runs:
         values = run.series.line(line)[run.series.second >= measuring_began(run)]

@@ -10,7 +10,7 @@ from stallmark.report.text import sentence
 
 
 def summary_for_a_ticket(found: ComparisonSummary) -> str:
-    """Verdicts, figures and what stands behind them; no line ends with a break."""
+    """Return verdicts, figures and the evidence behind them; no line ends with a break."""
     lines = ["## " + plain_markdown(f"Stallmark: {_title(found)}"), ""]
     for pair in found.pairs:
         lines += [*_pair(pair), ""]

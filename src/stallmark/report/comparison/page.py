@@ -1,4 +1,4 @@
-"""Write a comparison as one HTML file that needs no network: the verdict first, then what it stands on."""
+"""Write a comparison as one HTML file that needs no network: the verdict first, then its evidence."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ def checks(pair: PairComparison) -> Table:
 
 
 def figures(pair: PairComparison) -> Table:
-    """Return every figure of both sides, and how B's stands to A's; in narrow terminals without its p."""
+    """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
     rows: list[Sequence[str | Cell]] = [
         [Cell(text, "main" if one is pair.primary else "quiet" if one.shown is False else "") for text in _cells(one)]
         for one in (pair.primary, *pair.others)
@@ -70,7 +70,7 @@ def transactions(pair: PairComparison) -> Table:
 
 
 def intent(found: ComparisonSummary) -> Table:
-    """Return what every side was made with, where variants may differ."""
+    """Return how every side was configured, where variants may differ."""
     return Table(
         header=["side", "made with"],
         rows=[

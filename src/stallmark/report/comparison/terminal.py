@@ -1,4 +1,4 @@
-"""A comparison, and a plan of runs, in a terminal of any width from about 50 columns."""
+"""A comparison, or a plan of runs, in a terminal of any width from about 50 columns."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -59,7 +59,7 @@ def _pair(pair: PairComparison) -> list[RenderableType]:
 
 
 def planned(plan: RunsPlan) -> RenderableType:
-    """Return what N runs can show, and how many a wanted difference needs."""
+    """Return the differences that N runs can show, and how many runs a wanted difference needs."""
     wanted = f"{plan.difference * 100:g} %"
     spread = f"{amount(plan.spread)} %"
     known = f"{amount(plan.spread_low)} to {amount(plan.spread_high)} %"

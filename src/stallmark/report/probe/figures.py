@@ -1,4 +1,4 @@
-"""Charts of probes of raw storage: rate and latency over outstanding I/Os, and how latencies are spread."""
+"""Charts of probes of raw storage: rate and latency over outstanding I/Os, and the distribution of latencies."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from stallmark.report.figures import Figure, chart, from_zero, highest, note
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 
 BINS_PER_DECADE = 8
-"""Of a histogram as drawn: fewer hide two humps (hits and misses), more are noise."""
+"""Bins of a drawn histogram: fewer hide two humps (hits and misses), more are noise."""
 
 _FAR_APART = 5.0
-"""Tops of curves further apart than this would leave the lower one a line on the ground."""
+"""Ratio of the tops of curves beyond which the lower one would be a line on the ground."""
 
 Value = Callable[[ProbeStep], float | None]
 
 
 def key(experiment: ProbeExperiment) -> list[KeyItem]:
-    """For all charts; none for a single probe."""
+    """Return the key for all charts; empty for a single probe."""
     seen = _looks(experiment)
     if len(experiment.runs) < 2:
         return []
@@ -35,7 +35,7 @@ def key(experiment: ProbeExperiment) -> list[KeyItem]:
 
 
 def figures(experiment: ProbeExperiment) -> dict[str, list[Figure]]:
-    """By pattern's title: rate, latency and histogram."""
+    """Return the figures by the pattern's title: rate, latency and histograms."""
     return {
         pattern.title: [_rate(experiment, pattern), _latency(experiment, pattern), *_histograms(experiment, pattern)]
         for pattern in experiment.patterns
@@ -94,7 +94,7 @@ def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
 
 
 def _histograms(experiment: ProbeExperiment, pattern: Pattern) -> list[Figure]:
-    """One a probe: all steps of the pattern, the fewer outstanding the fainter."""
+    """Return one histogram per probe: all steps of the pattern, paler the fewer I/Os were outstanding."""
     return [
         _histogram(experiment, number, run, pattern, curve)
         for number, (run, curve) in enumerate(_curves(experiment, pattern), 1)
@@ -149,7 +149,7 @@ def _histogram(
 
 
 def _binned(step: ProbeStep) -> dict[int, float]:
-    """Share of the I/Os by bin, a power of 10^(1/BINS_PER_DECADE) ms."""
+    """Return the share of the I/Os by bin; a bin spans a factor of 10^(1/BINS_PER_DECADE) in ms."""
     shares: dict[int, float] = {}
     size = sum(count for _, count in step.histogram) or 1
     for ms, count in step.histogram:
@@ -184,7 +184,7 @@ def _line(
 
 
 def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[go.Scatter]:
-    """Where the pattern saturates, and where it collapses."""
+    """Return marks where the pattern saturates, and where it collapses."""
     found = next(one for one in run.saturations if one.pattern == pattern)
     return [
         go.Scatter(

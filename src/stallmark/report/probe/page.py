@@ -1,4 +1,4 @@
-"""Writes probes of raw storage as one HTML file that needs no network."""
+"""Write probes of raw storage as one HTML file that needs no network."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
 
 
 def render_probes(experiment: ProbeExperiment) -> str:
-    """The report as text."""
+    """Return the report as text."""
     groups = probe_charts.figures(experiment)
     return page(
         "probe_report.html",
@@ -41,7 +41,7 @@ def _headline(experiment: ProbeExperiment) -> list[str]:
 
 
 def _banner(experiment: ProbeExperiment) -> str | None:
-    """What is emulated, in a sentence; None when nothing is."""
+    """Return a sentence about the emulated arrays; None when nothing is emulated."""
     emulated = [run for run in experiment.runs if run.result.emulated]
     if not emulated:
         return None

@@ -1,4 +1,4 @@
-"""Tables of probes of raw storage: of a probe's own report, and of runs that were probed before and after."""
+"""Tables of probes of raw storage: for a report on probes, and for runs that were probed before and after."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
 
 def storage(experiment: ProbeExperiment) -> Table:
-    """What was probed, with what."""
+    """Return the probed storage, with place, file and tool."""
     rows: list[Sequence[str | Cell]] = [
         [
             _named(run),
@@ -33,7 +33,7 @@ def storage(experiment: ProbeExperiment) -> Table:
 
 
 def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
-    """What each probe of several patterns shows of one; what one of a single pattern shows is among the findings."""
+    """Return the sentences on one pattern, for probes of several; those of a single pattern are among the findings."""
     return [
         f"{run.variant}: {sentence(found.finding)}" if len(experiment.runs) > 1 else sentence(found.finding)
         for run in experiment.runs
@@ -43,7 +43,7 @@ def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
 
 
 def steps(run: ProbeRun) -> Table:
-    """Every figure of one probe."""
+    """Return every figure of one probe."""
     rows: list[Sequence[str | Cell]] = [
         [
             step.pattern.title,
@@ -63,7 +63,7 @@ def steps(run: ProbeRun) -> Table:
 
 
 def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
-    """What the probes were made from."""
+    """Return the facts about the machines that the probes were made from."""
     found: dict[str, list[str]] = {}
     for run in experiment.runs:
         for name, value in run.manifest.machine.facts().items():
@@ -73,7 +73,7 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
 
 
 def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
-    """Probes before and after, step by step. Names are of the run between two probes, or of both runs."""
+    """Return probes before and after, step by step. Names are of the run between two probes, or of both runs."""
     rows: list[Sequence[str | Cell]] = []
     labelled = [(during(names), drift) for names, drift in drifts]
     for label, drift in labelled:
@@ -117,7 +117,7 @@ def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
 
 
 def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
-    """What databases achieved beside what raw storage gives at as many outstanding reads."""
+    """Return the reads of databases next to those of raw storage with as many outstanding."""
     rows: list[Sequence[str | Cell]] = [
         [
             label,

@@ -1,4 +1,4 @@
-"""Probes of raw storage in a terminal of 80 columns: every step, and what follows from them."""
+"""Probes of raw storage in a terminal of 80 columns: every step, and the findings."""
 
 from collections.abc import Sequence
 
@@ -21,11 +21,11 @@ _COLUMNS = (
     *((name, 6) for name in _PERCENTILES),
     ("I/Os", 9),
 )
-"""With the widths that their figures need, so that the tables of all patterns stand one below the other: 79 in all."""
+"""Columns with the widths of their figures, so that the tables of all patterns are aligned: 79 in all."""
 
 
 def probe_table(experiment: ProbeExperiment) -> RenderableType:
-    """A renderable: what does not fit is wrapped, and no digit is lost."""
+    """Return the figures for a terminal; text that does not fit is wrapped, and no digit is lost."""
     parts: list[RenderableType] = [Text(experiment.title, style="bold"), Text(experiment.answers, style="dim")]
     for run in experiment.runs:
         parts += [Text(""), _title(run), _steps(run)]
@@ -47,13 +47,13 @@ def _title(run: ProbeRun) -> Text:
 
 
 def _steps(run: ProbeRun) -> RenderableType:
-    """The pattern stands in a line of its own: in a column it would take a third of the width."""
+    """Return the tables of one probe. The pattern has a line of its own: a column would take a third of the width."""
     parts: list[RenderableType] = []
     sentences = {found.pattern: sentence(found.finding) for found in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         curve = InTerminal(_curve(steps), widths=[width for _, width in _COLUMNS], header=number == 0)
         parts += [Text(pattern.title, style="italic"), curve]
-        if len(sentences) > 1:  # of one, it is among the findings
+        if len(sentences) > 1:  # a single one is among the findings
             parts.append(Text(sentences[pattern], style="dim"))
     return Group(*parts)
 

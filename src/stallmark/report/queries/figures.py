@@ -1,4 +1,4 @@
-"""Charts of runs of queries: bars for all queries, variant beside variant, and a curve for each over parallelism."""
+"""Charts of runs of queries: bars by query and variant, and a curve over parallelism for each query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Value = Callable[[QueryCell], float | None]
 
 
 def bars(experiment: ExperimentSummary) -> list[Figure]:
-    """Run time relative to the baseline where there are variants to hold against it, and what lies behind it."""
+    """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and I/O
+    waits."""
     found = compared(experiment)
     phase = PHASES[found.phase]
     figures = [_relative(found)] if len(found.variants) > 1 else []
@@ -61,14 +62,14 @@ def bars(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def curves(experiment: ExperimentSummary) -> list[Figure]:
-    """A small chart per query: run time over the degree of parallelism; none where only one was tried."""
+    """Return a chart per query of run time over the degree of parallelism; none where only one was tried."""
     found = compared(experiment)
     tried = [one for one in found.dops if one is not None]
     return [_curve(found, query, sorted(tried)) for query in found.queries] if len(tried) > 1 else []
 
 
 def key(experiment: ExperimentSummary) -> list[KeyItem]:
-    """For all charts; none for a single variant."""
+    """Return the key for all charts; empty for a single variant."""
     found = compared(experiment)
     seen = _looks(found)
     if len(found.variants) < 2:
@@ -83,7 +84,7 @@ def _looks(found: QueryComparison) -> dict[str, Look]:
 
 
 def _relative(found: QueryComparison) -> Figure:
-    """Bars from 1, up or down on a logarithmic axis: half and double the time are equally far."""
+    """Return bars from 1, up or down on a logarithmic axis: half and double the time are equally far."""
     others = found.variants[1:]
     names = [*found.queries, MEAN]
     seen = _looks(found)

@@ -1,4 +1,4 @@
-"""Tables of runs of queries: the figures of each variant, every query against the baseline, and all that is known."""
+"""Tables of runs of queries: the figures of each variant, every query against the baseline, and all known figures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,8 +31,7 @@ def times(value: float | None) -> str:
 
 
 def variants(experiment: ExperimentSummary) -> Table:
-    """Return a row for each variant: figures, geometric mean, and what the server's data files did in the phase that
-    is compared."""
+    """Return a row for each variant: figures, geometric mean, and the I/O of data files in the compared phase."""
     found = compared(experiment)
     rows: list[Sequence[str | Cell]] = []
     for variant in found.variants:
@@ -74,7 +73,7 @@ def variants(experiment: ExperimentSummary) -> Table:
 
 
 def by_query(experiment: ExperimentSummary) -> Table:
-    """A row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
+    """Return a row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
     found = compared(experiment)
     first, *others = found.variants
     header, groups = ["query", "s", "MB read"], [("", 1), (name_of(first), 2)]
@@ -120,7 +119,7 @@ def _notes(found: QueryComparison) -> Iterator[str]:
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """Return for each variant all that is known about its queries."""
+    """Return for each variant all known figures of its queries."""
     header = [
         *("query", "asked", "actual", "s", "rows", "logical", "physical", "MB read", "MB spilt", "MB grant", "CPU s"),
         *("longest waits, s", "plan"),
@@ -164,7 +163,7 @@ def _row(cell: QueryCell) -> list[str | Cell]:
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """Return what each stream of the throughput runs did; None where there was none."""
+    """Return the figures of each stream of the throughput runs; None where there was none."""
     rows: list[Sequence[str | Cell]] = []
     for run in experiment.runs:
         by_stream: dict[int, list] = {}
@@ -201,7 +200,7 @@ def failures(experiment: ExperimentSummary) -> Table | None:
 
 
 def driver(experiment: ExperimentSummary) -> str | None:
-    """Return what lay between two queries, as a sentence."""
+    """Return the driver's time between two queries, as a sentence; None where it is not known."""
     runs = [run.queries for run in experiment.runs if run.queries and run.queries.driver_gap_ms is not None]
     if not runs:
         return None
@@ -214,12 +213,12 @@ def driver(experiment: ExperimentSummary) -> str | None:
 
 
 def _dop_of(variant: QueryVariant, query: str, found: QueryComparison) -> int | None:
-    """Refresh functions have none."""
+    """Return the degree of parallelism to show for a query; None for refresh functions, which have none."""
     return found.dops[0] if variant.cell(query, found.dops[0]) else None
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:
-    """The first run's; None where the phase was over within a second."""
+    """Return the first run's step of the phase; None where the phase was over within a second."""
     for run in experiment.runs:
         for step in run.steps:
             described = {one.name: one.phase for one in run.manifest.steps}

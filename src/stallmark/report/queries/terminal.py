@@ -1,4 +1,4 @@
-"""Runs of queries in a terminal: the figures of each variant, and every query's run time beside the baseline's."""
+"""Runs of queries in a terminal: the figures of each variant, and every query's run time relative to the baseline."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ from stallmark.report.text import sentence
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
-    """A renderable for any width: what does not fit is wrapped, and no digit is lost."""
+    """Return the figures for a terminal of any width; text that does not fit is wrapped, and no digit is lost."""
     found = compared(experiment)
     return Group(
         Text(experiment.title, style="bold"),
@@ -51,7 +51,7 @@ def _variants(found: QueryComparison) -> Table:
 
 
 def _queries(found: QueryComparison) -> Table:
-    """Letters stand for variants: names are too long for columns."""
+    """Return the run times. Letters stand for variants, whose names are too long for columns."""
     letters = [chr(ord("A") + number) for number in range(len(found.variants))]
     rows: list[Sequence[str | Cell]] = []
     for query in found.names:

@@ -1,4 +1,4 @@
-"""How much of the data was active over a run, beside the DRAM and the flash that could hold it."""
+"""The active set over a run, compared with the DRAM and the flash that could hold it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 def active_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """One for emulated devices, one for real ones; none where nothing is known, or there is nothing to set beside."""
+    """Return a chart for emulated arrays and one for real devices; none where nothing is known or worth comparing."""
     seen = looks([step.variant for step in experiment.steps])
     result = []
     for panel in panels(experiment.steps):
@@ -33,7 +33,7 @@ def active_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _is_drawn(run: RunSummary) -> bool:
-    """What was counted always; a bound only where there is something that it could fit into."""
+    """Tell whether a run is drawn: always if counted; a mere bound only where DRAM or flash could hold it."""
     line = run.series.active_bytes
     if line is None or not np.isfinite(line).any():
         return False
@@ -61,7 +61,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         made.add_traces(list(_traces(run, divisor, per, seen[run.steps[0].variant].colour)))
     for size, words in sizes.items():
         made.add_hline(size / per, line={"color": NEUTRAL, "width": 1.25, "dash": "dot"})
-        height = math.log10(size / per) if log_scale else size / per  # Plotly takes logarithms of notes, not of lines
+        height = math.log10(size / per) if log_scale else size / per  # Plotly wants logarithms for notes, not for lines
         note(made, f"{words}, {format.size(size)}", x=1, y=height, yref="y", xanchor="right", yshift=1)
     return Figure(
         id="active-emulated" if panel.emulated else "active",
@@ -79,7 +79,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
 
 
 def _traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[go.Scatter]:
-    """Since the run began, and thin and pale in the last minute."""
+    """Yield the active set since the run began, and, thin and pale, that of the last minute."""
     width = bucket_width(len(run.series.second))
     x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
     for name, words, thick, opacity in (
@@ -93,7 +93,7 @@ def _traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[go
 
 
 def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
-    """What could hold it, in bytes, with its name: of several variants alike once."""
+    """Return the sizes of DRAM and flash in bytes, with their names; equal sizes of several variants once."""
     found: dict[int, list[str]] = {}
     for run in runs:
         held = [(one.size_bytes, f"flash {one.kind}") for one in flash_of(run.manifest)]

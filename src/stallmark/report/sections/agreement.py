@@ -1,4 +1,4 @@
-"""The tables of the server's counters beside the device's own."""
+"""The tables that compare the server's counters with the device's own."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -12,7 +12,7 @@ AGREE = 0.02  # counts and bytes of server and device that lie this close are ca
 
 
 def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
-    """What the server counted beside what the device counted; None when no step has both."""
+    """Return the server's counts next to the device's, of writes or of reads; None when no step has both."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for run in experiment.runs:
@@ -33,7 +33,7 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
 
 
 def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary, IoSummary]]:
-    """(files, server, device) that counted the same I/O. A device that holds data and WAL is compared with both."""
+    """Yield (files, server, device) that counted the same I/O; a device with data and WAL is compared with both."""
     devices = run.manifest.devices
     shared = step.wal_device_io is None and devices.data is not None
     if shared and step.wal_io and devices.data == devices.wal and step.data_io and step.device_io:
@@ -46,7 +46,7 @@ def _pairs(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, IoSummary,
 
 
 def together(data: IoSummary, wal: IoSummary) -> IoSummary:
-    """Both files' I/O, means weighted by their counts; a mean of intervals cannot be told from two."""
+    """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
 
     def mean(*parts: tuple[float | None, int | None]) -> float | None:
         known = [(value, count) for value, count in parts if value is not None and count]
@@ -93,7 +93,7 @@ def _writes(server: IoSummary, device: IoSummary) -> list[str | Cell]:
 
 
 def _rates(server: IoSummary, device: IoSummary, of: Callable[[IoSummary], float | None]) -> list[str | Cell]:
-    """Both per second, as their samples may span different seconds, and how far the device's lies from the server's."""
+    """Return both rates per second, as their samples may span different seconds, and their relative difference."""
     left, right = (
         amount / io.seconds if (amount := of(io)) is not None and io.seconds else None for io in (server, device)
     )

@@ -1,4 +1,4 @@
-"""The report's tables of the storage itself: what it was said to be, what was done to it, what its flash held."""
+"""The tables of the storage itself: its description, preparation, flash, active set and probes."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -18,7 +18,7 @@ from stallmark.report.text.probe import preconditioned
 
 
 def described(experiment: ExperimentSummary) -> Table | None:
-    """What every variant's array is, side by side; None where no scenario said anything of one."""
+    """Return the described array of every variant, side by side; None where no scenario describes one."""
     variants = {variant(run): run.manifest for run in experiment.runs}
     if not any(manifest.array for manifest in variants.values()):
         return None
@@ -37,8 +37,10 @@ def described(experiment: ExperimentSummary) -> Table | None:
 
 
 def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
-    """What was done to the storage before runs: (runs, what, the output of a command). Once before several repeats of
-    a variant, each of whose records says so."""
+    """Return the hooks and preconditioning before runs: (runs, action, output of a command).
+
+    An action before several repeats of a variant is listed once, though each of their records holds it.
+    """
     found = []
     for _, alike in groupby(experiment.runs, lambda run: (variant(run), run.manifest.hook, run.manifest.precondition)):
         first, *more = alike
@@ -51,7 +53,7 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
 
 
 def flash(experiment: ExperimentSummary) -> Table | None:
-    """None where no device's flash was counted."""
+    """Return the use of flash in every step; None where no device's flash was counted."""
     labels = step_labels(experiment)
     steps = [(step, step.flash) for step in experiment.steps if step.flash]
     if not steps:
@@ -69,7 +71,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
 
 
 def active(experiment: ExperimentSummary) -> Table | None:
-    """What was active, beside what could have held it; None where nothing is known of either."""
+    """Return the active set of every step and the sizes that could hold it; None where neither is known."""
     labels = step_labels(experiment)
     steps = [(step, step.active) for step in experiment.steps if step.active and _worth(step.active)]
     if not steps:
@@ -97,7 +99,7 @@ def active(experiment: ExperimentSummary) -> Table | None:
 
 
 def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Steps, and what their active set says against their figures."""
+    """Return the warnings of active sets against the figures: (steps, sentence)."""
     labels = step_labels(experiment)
     found: dict[str, list[str]] = {}
     for step in experiment.steps:
@@ -145,12 +147,12 @@ def _device(manifest: Manifest) -> str:
 
 
 def against_probe(experiment: ExperimentSummary) -> Table | None:
-    """Every step's reads beside what the raw storage gave before its run; None where nothing was probed."""
+    """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
     labels = step_labels(experiment)
     rows = [(emulated_label(step, labels), step.raw) for step in experiment.steps if step.raw]
     return beside_table(rows) if rows else None
 
 
 def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
-    """Of every variant, before against after its runs and from one to the next; None where there were no two probes."""
+    """Return the drift of raw storage over the runs of every variant and between them; None without two probes."""
     return drift_table(experiment.drifts) if experiment.drifts else None

@@ -24,7 +24,7 @@ GAP = 0.1  # of a figure's width, between emulated and bare panels
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """What the experiment asks: each quantity against the axis; none when no step was reached."""
+    """Return the main figures: each quantity against the axis; none when no step was reached."""
     if not experiment.steps:
         return []
     primary = primary_of(experiment)
@@ -90,7 +90,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
-    """The result. What the database's size stands for is said and not drawn: it may lie far from what is reached."""
+    """Return the chart of the result. The nominal rate is said and not drawn: it may lie far from the measured one."""
     nominal = {s.nominal_tps for s in experiment.steps if s.nominal_tps}
     size = (
         f" The size of the database stands for {' or '.join(format.number(n) for n in sorted(nominal))} per second."
@@ -108,7 +108,7 @@ def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
 
 
 def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Latency of every transaction type; none when there is one type, whose latency is that of the step."""
+    """Return the latency of every transaction type; none when there is one type, whose latency is that of the step."""
     names = list(dict.fromkeys(t.name for s in experiment.steps for t in s.transactions))
     if len(names) < 2:
         return []
@@ -148,7 +148,7 @@ def axis_figure(
     method: str,
     height: int = 290,
 ) -> Figure:
-    """One chart: a line per emulated variant or device, real devices in a panel of their own."""
+    """Return one chart: a line per emulated variant or device, real devices in a panel of their own."""
     at = Axis.of(experiment)
     parts = panels(experiment.steps)
     tops = [max((v for s in p.steps for m in metrics if known(v := m.value(s))), default=0.0) for p in parts]
@@ -212,7 +212,7 @@ def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
 def _traces(
     experiment: ExperimentSummary, at: Axis, panel: Panel, metrics: Sequence[Metric], place: str
 ) -> list[BaseTraceType]:
-    """Lines against numbers, bars where each step stands in a place of its own."""
+    """Return lines on an axis of numbers, bars where each step has a place of its own."""
     seen, hollow = looks([s.variant for s in experiment.steps]), doubtful(experiment)
     draw = _lines if at.numeric else _bars
     axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
@@ -222,7 +222,7 @@ def _traces(
 def _lines(
     at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Scatter]:
-    """Users: a line per variant and repeat. Buffer pool: a line per device and repeat through its variants."""
+    """Return lines. Users: one per variant and repeat. Buffer pool: one per device and repeat through its variants."""
     by_users = at.kind == "users"
     groups: dict[tuple[str, int], list[StepSummary]] = {}
     for step in panel.steps:
@@ -254,7 +254,7 @@ def _lines(
 def _bars(
     at: Axis, panel: Panel, metric: Metric, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Bar]:
-    """None for one of several metrics of which nothing is known: it would take the room of a bar."""
+    """Return bars; none for one of several metrics without values, which would take the room of a bar."""
     steps = panel.steps
     if several and not any(known(metric.value(step)) for step in steps):
         return []
@@ -290,7 +290,7 @@ def _x_axis(at: Axis, panel: Panel) -> dict[str, Any]:
 
 
 def _widths(parts: Sequence[Panel]) -> list[float]:
-    """How the panels share a chart's width."""
+    """Return the share of a chart's width for each panel."""
     if len(parts) == 1:
         return [1.0]
     first, second = (len({s.key for s in p.steps}) for p in parts)

@@ -1,5 +1,5 @@
-"""The tables of causes: where response time went, which laws hold, what moved with throughput, what faster reads would
-give, and how two sides differ."""
+"""The tables of causes: the division of response time, laws, associations with throughput, predictions, and how two
+sides differ."""
 
 from collections.abc import Sequence
 
@@ -104,7 +104,7 @@ def _predicted(cause: StepCause, read_ms: float) -> str:
 
 
 def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
-    """Return what could not be computed and why, once each, with the steps it is true of."""
+    """Return the reasons why something could not be computed, once each, with the steps they hold for."""
     labels = step_labels(experiment)
     found: dict[Finding, list[str]] = {}
     for step in experiment.steps:
@@ -141,7 +141,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
 
 
 def associations(experiment: ExperimentSummary) -> Table | None:
-    """Return what moved with throughput, and the read time in any case: of every step that holds enough seconds."""
+    """Return the series that moved with throughput, and the read time in any case, of steps with enough seconds."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     others = 0
@@ -203,7 +203,7 @@ def _evidence(some: Sequence[Evidence], with_share: bool) -> Table:
 
 
 def tests(cause: Cause) -> Table | None:
-    """Return predictions of one side's model beside what the other side did."""
+    """Return the predictions of one side's model next to the other side's figures."""
     rows: list[Sequence[str | Cell]] = [
         [
             one.model_of,

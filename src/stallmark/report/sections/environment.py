@@ -1,4 +1,4 @@
-"""What the experiment ran on, from the manifests: said once where all runs agree, by run where they differ."""
+"""The environment of the experiment, from the manifests: values on which runs differ are all listed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Facts:
 
 
 def facts(experiment: ExperimentSummary) -> list[Facts]:
-    """Groups of name and value; a value on which runs differ lists them all."""
+    """Return groups of name and value; a value on which runs differ lists them all."""
     sections = [_sections(run.manifest) for run in experiment.runs]
     merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
     return [Facts(title, pairs) for title, pairs in merged.items() if pairs]
@@ -50,7 +50,7 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 
 
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """The server's settings under their own names."""
+    """Return the server's settings under their own names, without secrets."""
     maps = [run.manifest.server.settings for run in experiment.runs]
     return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
 
@@ -88,7 +88,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
 
 
 def devices(experiment: ExperimentSummary) -> list[Facts]:
-    """One group per distinct device; emulated ones carry the word in their title."""
+    """Return one group per distinct device; the title of an emulated one carries EMULATED."""
     result: list[Facts] = []
     for run in experiment.runs:
         both = {"data": run.manifest.devices.data, "WAL": run.manifest.devices.wal}
@@ -123,7 +123,7 @@ def notes(experiment: ExperimentSummary) -> list[str]:
 
 
 def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Nested manifests as name and text. Values whose name says secret are never shown."""
+    """Return a nested manifest as pairs of name and text, without values whose name marks a secret."""
     pairs = []
     for key, item in value.items():
         name = " ".join([*path, key.replace("_", " ")])
@@ -143,6 +143,6 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
 
 
 def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Every name once, with all its values in the order they appear."""
+    """Return every name once, with all its values in the order they appear."""
     names = dict.fromkeys(name for one in maps for name in one)
     return [(n, " · ".join(dict.fromkeys(m[n] for m in maps if n in m))) for n in names]

@@ -1,4 +1,4 @@
-"""The tables of errors: calls that failed, and conditions that the data do not hold."""
+"""The tables of errors: calls that failed, and consistency conditions that do not hold."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from stallmark.report.text import sentence
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
-    """None when no call failed in any measured interval."""
+    """Return the failed calls by class and code; None when no call failed in any measured interval."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -36,7 +36,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
 
 
 def consistency(experiment: ExperimentSummary) -> Table | None:
-    """The conditions the data were held against, runs of the same result together; None when none was checked."""
+    """Return the conditions that were checked, runs of the same result together; None when none was checked."""
     found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for one in run.conditions:

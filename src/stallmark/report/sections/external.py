@@ -1,4 +1,4 @@
-"""Measurements made elsewhere beside the throughput of their run: charts, clocks, correlations."""
+"""External measurements next to the throughput of their run: charts, clocks, correlations."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, betw
 
 
 def figures(experiment: ExperimentSummary) -> list[Figure]:
-    """One for every file and run: throughput, and below it at most six counters on the same axis of time."""
+    """Return a chart for every file and run: throughput, and below it at most six counters on the same axis of time."""
     found = [(run, source) for run in experiment.runs for source in run.foreign if source.counters]
     colours = looks([step.variant for step in experiment.steps])
     return [
@@ -30,7 +30,7 @@ def figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def clocks(experiment: ExperimentSummary) -> Table | None:
-    """By which clock each file's figures are; None where nothing was attached."""
+    """Return the files with the clock of each; None where nothing was attached."""
     several = len(experiment.runs) > 1
     rows: list[list[str | Cell]] = [
         [
@@ -61,7 +61,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
 
 
 def correlations(experiment: ExperimentSummary) -> Table | None:
-    """How the drawn counters went with throughput; None where nothing was attached."""
+    """Return the correlation of the drawn counters with throughput; None where nothing was attached."""
     several = len(experiment.runs) > 1
     rows = [
         [*([run.title] if several else []), source.name, *_correlated(source, counter)]
@@ -77,7 +77,7 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
 
 
 def hints(experiment: ExperimentSummary) -> list[str]:
-    """Where two clocks seem to lie apart, a sentence each."""
+    """Return a sentence for each clock that seems to be off."""
     several = len(experiment.runs) > 1
     return [
         f"{run.title}: {sentence(source.hint)}" if several else sentence(source.hint)
@@ -168,7 +168,7 @@ def _warm_ups(run: RunSummary, divisor: int, plots: Sequence[str]) -> list[dict[
 
 
 def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:
-    """A coarse table: means over a twelfth of the run each."""
+    """Yield the rows of a coarse table: means over a twelfth of the run each."""
     edges = np.linspace(0, span, ROWS + 1)
     for begin, end in pairwise(edges):
         cells = []

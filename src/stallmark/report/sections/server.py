@@ -1,4 +1,4 @@
-"""The report's tables of what SQL Server counts beyond sums: by file, wait, duration of an I/O, and procedure."""
+"""The tables of SQL Server's detailed counters: by file, wait, duration of an I/O, and procedure."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,7 +15,7 @@ FILE_KINDS = {"data": "data", "wal": "log", "temp": "tempdb", "foreign": "anothe
 
 
 def files(experiment: ExperimentSummary) -> Table | None:
-    """Per file of a server that counts by file; None for others."""
+    """Return the I/O by file; None for servers that do not count by file."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for step in experiment.steps:
@@ -55,7 +55,7 @@ def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | N
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
-    """The pool and what had to be read, written and thrown out for it; None where the server does not tell."""
+    """Return the state of the buffer pool, and the I/O on its behalf; None where the server does not report it."""
     return _states(
         experiment,
         [
@@ -81,7 +81,7 @@ def memory(experiment: ExperimentSummary) -> Table | None:
 
 
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
-    """None where the server does not tell."""
+    """Return the state of log, tempdb and schedulers; None where the server does not report it."""
     return _states(
         experiment,
         ["flushes/s", "KiB each", "used", "kept by", "tempdb used", "I/Os pending", "tasks runnable"],
@@ -107,7 +107,7 @@ def _states(
     note: str,
     groups: list[tuple[str, int]],
 ) -> Table | None:
-    """A row for each step that has any of these figures."""
+    """Return a row for each step that has any of these figures; None where no step has."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [emulated_label(step, labels), *cells(step.server_state)] for step in experiment.steps if step.server_state
@@ -117,7 +117,7 @@ def _states(
 
 
 def pool_contents(experiment: ExperimentSummary) -> Table | None:
-    """None where no look at the pool fell into a measured interval."""
+    """Return the pages in the buffer pool; None where no sample of it fell into a measured interval."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -143,7 +143,7 @@ def pool_contents(experiment: ExperimentSummary) -> Table | None:
 
 
 def server_waits(experiment: ExperimentSummary) -> Table | None:
-    """None where the server does not count its waits."""
+    """Return the server's waits by type; None where the server does not count them."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -173,7 +173,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
-    """None where nobody looked; without rows where nobody waited."""
+    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
     labels = step_labels(experiment)
     looked = [step for step in experiment.steps if step.row_waits is not None]
     if not looked:
@@ -205,7 +205,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def procedures(experiment: ExperimentSummary) -> Table | None:
-    """None where the server does not count by procedure."""
+    """Return the reads and writes by procedure; None where the server does not count by procedure."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -238,7 +238,7 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
 
 
 def io_latency(experiment: ExperimentSummary) -> Table | None:
-    """None where the histograms were not asked for."""
+    """Return percentiles of the time of I/Os; None where the histograms were not asked for."""
     labels = step_labels(experiment)
     found = [(step, one) for step in experiment.steps for one in step.io_latency]
     if not found:
@@ -290,7 +290,7 @@ def _duration(value: float | None, resolution: float | None, doubt: Finding | No
 
 
 def query_store(experiment: ExperimentSummary) -> Table | None:
-    """None where it was not asked for."""
+    """Return the figures of Query Store by procedure; None where it was not asked for."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [

@@ -1,4 +1,4 @@
-"""The report's tables of steadiness and of the service level."""
+"""The tables of steadiness and of the service level."""
 
 from collections.abc import Sequence
 
@@ -12,12 +12,12 @@ from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
 
-AN_HOUR_IS_NEAR_S = 1800  # a slope of less, taken for an hour, is a figure that nobody will see
+AN_HOUR_IS_NEAR_S = 1800  # a slope over fewer seconds is not extrapolated to an hour
 OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart", Outcome.NOT_KNOWN: "none"}
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:
-    """The verdict on every step with the tests behind it; None where none was judged."""
+    """Return the verdict on every step with the tests behind it; None where none was judged."""
     labels = step_labels(experiment)
     judged = [(step, step.steadiness) for step in experiment.steps if step.steadiness]
     if not judged:
@@ -50,7 +50,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
 
 
 def seconds(experiment: ExperimentSummary) -> Table | None:
-    """Which seconds the figures of every step are over, and what went before; None where it is not known."""
+    """Return the seconds behind every step's figures, and the warm-up before them; None where they are not known."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -80,7 +80,7 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
 
 
 def service_levels(experiment: ExperimentSummary) -> Table | None:
-    """None where the scenario sets none."""
+    """Return the outcome of the service level by step; None where the scenario sets none."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
@@ -161,7 +161,7 @@ def _cycles(step: StepSummary) -> str:
 
 
 def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
-    """How the cycles were told, and what that means for the figures."""
+    """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
     known = [step.cycles for step in experiment.steps if step.cycles]
     notes = [
         f"Checkpoint cycles: from {cycles.shown_by}, looked at every {cycles.resolution_s:g} s. Figures are over whole "

@@ -1,4 +1,4 @@
-"""Throughput and stall over time: one figure for emulated devices, one for real ones."""
+"""Throughput and stall over time: one figure for emulated arrays, one for real devices."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _RATES = ("primary_tps", "tps")
 PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
 
 Drawn = tuple[str, str, str]
-"""The name of a line in the series, in tables, and in words."""
+"""A drawn line: its name in the series, in tables, and in words."""
 
 
 def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
-    """Return what is drawn, from the top."""
+    """Return the lines to draw, from the top."""
     found = [("tps", "TPS", "committed transactions per second")]
     primary = {run.steps[0].primary for run in runs}
     if len(primary) == 1 and (name := primary.pop()):
@@ -101,7 +101,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
 def _traces(
     run: RunSummary, drawn: Sequence[Drawn], divisor: int, width: int, seen: dict[str, Look]
 ) -> Iterator[go.Scatter]:
-    """A line for every stretch of a run in every plot; warm-up thin and pale."""
+    """Yield a line for every stretch of a run in every plot; warm-up thin and pale."""
     look, dash = seen[run.steps[0].variant], dash_of(run.steps[0].repeat)
     begin = measuring_began(run)
     for stretch in stretches(run):
@@ -136,7 +136,7 @@ def stretches(run: RunSummary) -> list[Stretch]:
 
 
 def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> None:
-    """Shade warm-ups where all runs share them, and name the steps; else only the thin lines tell."""
+    """Shade warm-ups where all runs share them, and name the steps; otherwise only the thin lines show them."""
     plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):

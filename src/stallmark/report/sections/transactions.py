@@ -1,4 +1,4 @@
-"""The report's tables by transaction type: what each step did, and how their 90th percentiles compare."""
+"""The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ GROUPS = [("", 2), ("Share of users’", 2), ("", 1), ("Latency, ms", 8), ("Not 
 
 
 def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """A table for each step, with its name; one for all of them where there is one type of transaction."""
+    """Return a table for each step, with its name; one for all of them where there is one type of transaction."""
     labels = step_labels(experiment)
     several = len({t.name for s in experiment.steps for t in s.transactions}) > 1
     if not several:
@@ -75,7 +75,7 @@ def _all(step: StepSummary) -> list[str | Cell]:
 
 
 def _p90(one: TransactionSummary) -> Cell | str:
-    """Marked where more took longer than the limit than may; of a small sample by its share alone."""
+    """Return the 90th percentile, marked where more transactions than allowed took longer than the limit."""
     over = one.over_limit is not None and one.over_limit > OVER_LIMIT
     written = percentile(one.latency_ms.get("p90"))
     return Cell(str(written), "bad") if over else written
@@ -84,7 +84,7 @@ def _p90(one: TransactionSummary) -> Cell | str:
 def _table(
     header: list[str], rows: Sequence[Sequence[str | Cell]], groups: list[tuple[str, int]], steps: Sequence[StepSummary]
 ) -> Table:
-    """Without the columns that say nothing of any row: a share where there is no deck, a limit where none is set."""
+    """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
     kept = [
         at
         for at, name in enumerate(header)
@@ -105,7 +105,7 @@ def _table(
 
 
 def limits(experiment: ExperimentSummary) -> Table | None:
-    """The 90th percentile of each type in every step, against its limit; None where no type has one."""
+    """Return the 90th percentile of each type in every step, against its limit; None where no type has one."""
     labels, steps = step_labels(experiment), experiment.steps
     kinds = {t.name: t for s in steps for t in s.transactions if t.limit_s is not None}
     if not kinds:
@@ -132,7 +132,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
 
 
 def reads(experiment: ExperimentSummary) -> Table | None:
-    """Physical reads per transaction of each type in every step; None where nobody can tell."""
+    """Return physical reads per transaction of each type in every step; None where they are not known."""
     labels, steps = step_labels(experiment), [step for step in experiment.steps if step.reads]
     names = dict.fromkeys(one.transaction for step in steps for one in step.reads)
     if not names:
@@ -147,7 +147,7 @@ def reads(experiment: ExperimentSummary) -> Table | None:
 
 
 def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """A table for each step in which somebody can tell, with its name."""
+    """Return a table of reads, with its name, for each step in which they are known."""
     labels = step_labels(experiment)
     header = ["transaction", "counted", "physical reads", "KiB read", "ms reading", "found in the pool", "of all reads"]
     return [
@@ -177,7 +177,7 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 
 
 def _mean(of: TransactionReads, value: float | None) -> Cell | str:
-    """Nothing where too few were looked at."""
+    """Return a mean per transaction; a dash where too few transactions were sampled."""
     few = of.sampled and of.counted < SAMPLES_BEYOND
     return Cell(f"{format.NONE}*", "none") if few else format.number(value)
 
@@ -220,7 +220,7 @@ STREAMS_NOTES = [
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """A column for each step that had streams; None where none had."""
+    """Return a column for each step that had concurrent streams; None where none had."""
     labels = step_labels(experiment)
     steps = [(step, step.beside) for step in experiment.steps if step.beside]
     if not steps:

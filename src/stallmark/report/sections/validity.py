@@ -1,4 +1,4 @@
-"""The validity gates as a table: what must hold, and what was found in each step."""
+"""The validity gates as a table: the requirement of each, and its figures in each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from stallmark.report.text.gates import allowed, asks, figure
 
 @dataclass(frozen=True)
 class Verdict:
-    """One gate over all steps: in which it failed, and what was found in the step nearest to failing it, or furthest
+    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or furthest
     beyond."""
 
     gate: Gate
@@ -25,7 +25,7 @@ class Verdict:
 
 
 def verdicts(experiment: ExperimentSummary) -> list[Verdict]:
-    """In the order of the gates; none where the record does not say what its workload asks for."""
+    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
     names = dict.fromkeys(gate.name for step in experiment.steps for gate in step.gates)
     found = []
     for name in names:
@@ -37,7 +37,7 @@ def verdicts(experiment: ExperimentSummary) -> list[Verdict]:
 
 
 def gates(experiment: ExperimentSummary) -> Table | None:
-    """The verdict on each; None where there are no gates."""
+    """Return the verdict on each gate; None where there are no gates."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for verdict in verdicts(experiment):
@@ -54,7 +54,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
 
 
 def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
-    """Return the verdicts for a terminal, and for each what was found in the step nearest to failing it."""
+    """Return the verdicts for a terminal, each with its figure in the step nearest to failing; None without gates."""
     names, steps = step_labels(experiment), experiment.steps
     rows: list[Sequence[str | Cell]] = []
     for verdict in verdicts(experiment):
@@ -66,7 +66,7 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
 
 
 def by_step(experiment: ExperimentSummary) -> Table:
-    """What was found in every step."""
+    """Return the figure of every gate in every step."""
     labels, steps = step_labels(experiment), experiment.steps
     names = [verdict.gate.name for verdict in verdicts(experiment)]
     found = [{gate.name: gate for gate in step.gates} for step in steps]

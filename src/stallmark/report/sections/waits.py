@@ -1,4 +1,4 @@
-"""Where the users' time went, and how throughput moved with the stall: one row per step."""
+"""The division of the users' time by wait class, and the correlation of throughput with the stall: one row per step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
 
 
 def wait_figure(experiment: ExperimentSummary) -> Figure | None:
-    """Stacked shares of the users' sampled time; None when no step was sampled."""
+    """Return stacked shares of the users' sampled time; None when no step was sampled."""
     steps = [s for s in experiment.steps if s.wait_share]
     if not steps:
         return None
@@ -73,7 +73,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
 
 
 def correlation_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """One figure per pair of series, a row per step with its 95 % interval."""
+    """Return one figure per pair of series, a row per step with its 95 % interval."""
     pairs = dict.fromkeys((c.left, c.right, c.right_unit) for s in experiment.steps for c in s.correlations)
     return [_correlation(experiment, pair, number) for number, pair in enumerate(pairs)]
 

@@ -21,7 +21,7 @@ _WRITERS: dict[Kind, Writer] = {}
 
 
 def says(kind: Kind) -> Callable[[Function], Function]:
-    """Register the decorated function as the wording of `kind`; raises ValueError if there is one already."""
+    """Register the decorated function as the wording of `kind`; raise ValueError if there is one already."""
 
     def register(function: Function) -> Function:
         if kind in _WRITERS:

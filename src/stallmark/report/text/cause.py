@@ -1,4 +1,4 @@
-"""The wording of causes: laws, what moved with throughput, why two sides differ, what other read times would give."""
+"""The wording of causes: laws, associations with throughput, reasons why two sides differ, predictions."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -68,7 +68,7 @@ _ROLES = {"data": "data device", "wal": "log’s device"}
 
 
 def law_words(law: Law) -> list[str]:
-    """Return the name of a law, what its sides are, and their unit."""
+    """Return the name of a law, its two sides, and their unit."""
     facts = law.finding.facts
     filled = {
         "role": _ROLES.get(facts.get("role", ""), ""),
@@ -231,8 +231,7 @@ def _(response_ms: list[float], io_share: float, io_reason: Finding, others: lis
 
 
 def because_of(cause: Finding) -> str | None:
-    """Return a cause as the end of a sentence, "because read stalls fell from 4.1 to 1.9 ms"; None where there is
-    none."""
+    """Return a cause as the end of a sentence, "because read stalls fell from 4.1 to 1.9 ms"; None without one."""
     others = _joined(cause.facts.get("others", ()))
     if cause.kind == CauseKind.STORAGE:
         return f"because {clause(cause.facts['io_reason'])}"
@@ -289,7 +288,7 @@ def _(part: str, per_transaction_ms: list[float]) -> str:
     return f"{_WAITING.get(part, f'Time for {PARTS[part]}')} {_went(per_transaction_ms)} ms per transaction."
 
 
-_per_transaction = per_transaction  # where a fact has that name
+_per_transaction = per_transaction  # for the function whose fact has that name
 
 
 @says(ChangeKind.NUMBER)
@@ -385,7 +384,7 @@ def _with_source(name: str, source: Source | None) -> str:
 
 
 def tests_of_models(found: WhatIfs) -> str:
-    """Return how good predictions were where the other variant was really run."""
+    """Return the accuracy of predictions where the other variant was really run, as a sentence."""
     if not found.tests:
         return (
             "Not tested: no other variant with as many users and as many reads per transaction was run. A prediction "

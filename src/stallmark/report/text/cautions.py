@@ -1,4 +1,4 @@
-"""The wording of what the reader must not conclude from an experiment."""
+"""The wording of cautions: conclusions that an experiment does not allow."""
 
 from collections.abc import Sequence
 

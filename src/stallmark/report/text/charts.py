@@ -1,4 +1,4 @@
-"""Describe what a chart shows: for a line under its title, and for readers who cannot see it."""
+"""Descriptions of charts, for a line under the title and for readers who cannot see them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from stallmark.report.labels import Panel
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of a chart: a value of every step, and how it is told from its neighbours."""
+    """One line of a chart: a value of every step, and its style."""
 
     name: str
     value: Callable[[StepSummary], float | None]

@@ -1,4 +1,4 @@
-"""The wording of what must hold for two sides to be compared, what was found, and what they were made with."""
+"""The wording of the checks before two sides are compared: requirements, results, and how the sides were configured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from stallmark.report.text.cautions import during
 from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
-"""Named in a sentence; the table of checks names all."""
+"""Most items that a sentence names; the table of checks names all."""
 
 TITLES = {one.key: one.title for one in METRICS}
 

@@ -1,4 +1,4 @@
-"""The wording of comparisons, and how their figures are written, alike in the terminal, in Markdown and in HTML."""
+"""The wording of comparisons, and the form of their figures, alike in the terminal, in Markdown and in HTML."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def amount(share: float) -> str:
 
 
 def signed(share: float) -> str:
-    """Return the same with its sign, "+4.3", "−1.2"; what is written as zero has none."""
+    """Return the difference with its sign, "+4.3", "−1.2"; without one if it is written as zero."""
     text = amount(share)
     return text if not float(text.replace(",", "")) else f"{'+' if share > 0 else '−'}{text}"
 
@@ -69,7 +69,7 @@ def named(found: Ratio) -> str:
 
 
 def adjustment(pair: PairComparison) -> str:
-    """Return what stands behind the p-values of the table."""
+    """Return the method behind the p-values of the table, as a sentence."""
     primary, others = pair.primary, [one.family for one in pair.others if one.p is not None]
     if primary.p is None and min(primary.runs_a, primary.runs_b) > 1:
         return f"No p-values: {primary.name} was not measured in every run, or it was zero."
@@ -83,7 +83,7 @@ def adjustment(pair: PairComparison) -> str:
 
 
 def headline(found: ComparisonSummary) -> str:
-    """Return the verdict in one sentence; of several pairs how many came out how."""
+    """Return the verdict in one sentence; of several pairs how many had each verdict."""
     if len(found.pairs) == 1:
         return sentence(found.pairs[0].finding)
     counted = dict.fromkeys(pair.verdict for pair in found.pairs)

@@ -1,4 +1,4 @@
-"""Is the device the bottleneck? The verdict on a step."""
+"""The wording of the verdict on a step's device: is it the bottleneck?"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The wording of what an experiment shows."""
+"""The wording of an experiment's findings."""
 
 from stallmark import format
 from stallmark.analysis.conclusions import ExperimentKind
@@ -208,7 +208,7 @@ _users = format.users  # "30 users", where a fact has that name
 
 
 def _rate(per_s: float, primary: str | None) -> str:
-    """Return a rate and what it counts: "45.0/s" of all, "4.50 Trade-Results/s"."""
+    """Return a rate with its unit: "45.0/s" of all transactions, "4.50 Trade-Results/s" of one type."""
     return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
 
 

@@ -1,4 +1,4 @@
-"""The validity gates in words: what must hold, what was found, what is allowed, and why a gate failed."""
+"""The wording of the validity gates: requirement, figure, limit, and why a gate failed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from stallmark.report.text import says
 
 @dataclass(frozen=True)
 class _Words:
-    """`figure` and `allowed` make a cell of a table from a gate's value, limit and facts."""
+    """The words of a gate. `figure` and `allowed` make a table's cell from its value, limit and facts."""
 
     asks: str
     figure: Callable[..., str]
@@ -19,17 +19,17 @@ class _Words:
 
 
 def asks(gate: Gate) -> str:
-    """Return what must hold."""
+    """Return the gate's requirement."""
     return _WORDS[gate.kind].asks
 
 
 def figure(gate: Gate) -> str:
-    """Return what was found."""
+    """Return the gate's figure, as text."""
     return _WORDS[gate.kind].figure(value=gate.value, limit=gate.limit, **gate.facts)
 
 
 def allowed(gate: Gate) -> str:
-    """Return what is allowed."""
+    """Return the allowed range, as text."""
     return _WORDS[gate.kind].allowed(limit=gate.limit, **gate.facts)
 
 
@@ -186,5 +186,5 @@ def _mostly(transaction: str, rate: float) -> str:
 
 
 def _share(value: float) -> str:
-    """Two digits, as thresholds of a few per cent need."""
+    """Return a share in percent with two digits, as thresholds of a few per cent need."""
     return f"{value * 100:.2g} %" if value < 0.1 else percent(value)

@@ -1,4 +1,4 @@
-"""What probes of raw storage show: saturation, drift, how deep a probe reaches, and what a database had of it."""
+"""The wording of probes of raw storage: saturation, drift, their reach, and the database's share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from stallmark.stats.thresholds import SAME as ALIKE
 
 
 def preconditioned(done: Precondition) -> str:
-    """Return what was done before a run, and whether writes were steady at the end."""
+    """Return the preconditioning before a run as a sentence, and whether writes were steady at its end."""
     rounds_ms = done.rounds_ms
     end = f"writes were {'' if done.steady else 'not '}steady after {len(rounds_ms)} rounds"
     return (
@@ -23,7 +23,7 @@ def preconditioned(done: Precondition) -> str:
     )
 
 
-# Of one pattern, and of several together
+# One pattern, and several together
 
 
 @says(ProbeKind.NOT_ISSUED)
@@ -92,7 +92,7 @@ def _(
     return f"{text[0].upper()}{text[1:]}."
 
 
-# Of several probes
+# Several probes
 
 
 @says(ProbeKind.AGAINST_FIRST)

@@ -1,4 +1,4 @@
-"""The wording of what runs of queries show."""
+"""The wording of findings on runs of queries."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What is wrong with what was recorded, or follows from it at once."""
+"""The wording of faults in recorded data, and of facts that follow from them at once."""
 
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import number, percent, size, spoken

@@ -1,4 +1,4 @@
-"""Was the load steady while it was measured? And the checkpoint cycles that figures are over."""
+"""The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over."""
 
 from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
@@ -8,7 +8,7 @@ from stallmark.stats.thresholds import DRIFT, UNSTEADY_P
 
 
 def method(found: Steadiness) -> str:
-    """Return how it was judged."""
+    """Return the method of the judgement, as a sentence."""
     if found.drift is None:
         return "Not judged."
     return (

@@ -1,4 +1,4 @@
-"""Why the figures of a step must not be compared, and what is found of its service level."""
+"""The wording of why a step's figures must not be compared, and of its service level."""
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.validity.kinds import Counted, ServiceLevelKind, ValidityKind

@@ -1,7 +1,7 @@
 """The emulated array as a block device, on which files, file systems and containers can live (Linux, root).
 
-A backing file is served by nbdkit with a plugin of ours (plugin.c), which delays each I/O as the emulated array would
-(storage/emulator/model.h); nbdfuse makes a file of that, and a loop device with direct I/O a block device:
+nbdkit serves a backing file through a plugin of ours (plugin.c), which delays each I/O as the emulated array would
+(storage/emulator/model.h). nbdfuse shows that as a file, and a loop device with direct I/O as a block device:
 
     backing file <- nbdkit + plugin <- nbdfuse, 64 connections <- /dev/loopN
 

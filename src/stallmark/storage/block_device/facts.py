@@ -1,4 +1,4 @@
-"""Facts kept about an emulated array that is a block device, and where: enough to remove it after any crash."""
+"""The facts kept about an emulated array that is a block device: enough to remove it after any crash."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 
 
 class BlockDeviceError(StallmarkError):
-    """An emulated array cannot be made, changed or destroyed as a block device; the message says what to do."""
+    """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
 
 
 class Facts(BaseModel):
-    """Facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
+    """The facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
     cut short.
 
-    `counters_before` and `waits_before`: what had been counted, by the array and at the block device, when the array
-    became what it is.
+    `counters_before` and `waits_before`: the counts of the array and of its block device when the array
+    was created or last changed.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -43,10 +43,10 @@ class Facts(BaseModel):
 
 
 class Places:
-    """The files of an emulated array: what is kept in its folder, and what only a running one has, in memory.
+    """The files of an emulated array: those kept in its folder, and those of a running one, in memory.
 
-    The path of the latter is short, for a socket's may not be long, and its own: a process that has it on its command
-    line is this array's.
+    The path in memory is short, because a socket's must be, and unique: processes with it on their command line belong
+    to this array.
     """
 
     def __init__(self, home: Path, name: str):
@@ -67,13 +67,13 @@ class Places:
         self.published = self.runtime / "facts"
 
     def read(self) -> Facts | None:
-        """None: there is no such lab."""
+        """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
         return _read(self.facts)
 
     def write(self, facts: Facts) -> None:
-        """Into its folder; of a running one also where everybody can read it, who may not look into root's folders.
+        """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
 
-        Raises BlockDeviceError where that cannot be, and what was written before is still there.
+        Raise BlockDeviceError where that fails; the facts written before are then still there.
         """
         targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
         drafts = [target.with_suffix(".new") for target in targets]
@@ -108,8 +108,8 @@ def _read(file: Path) -> Facts | None:
 
 
 def beneath(device: str) -> list[str]:
-    """The names of the devices at the bottom, `["loop0"]` of `loop0p1` or of an encrypted volume on it (LVM, dm-crypt,
-    md, bcache: `slaves`); itself where nothing is beneath it, or this is no Linux."""
+    """Return the names of the lowest devices: `["loop0"]` of `loop0p1`, or of an encrypted volume on it (LVM, dm-crypt,
+    md, bcache: `slaves`). Return the device itself where nothing lies beneath it, or outside Linux."""
     folder = (SYS / device).resolve()
     if (folder / "partition").exists():
         return beneath(folder.parent.name)
@@ -119,7 +119,7 @@ def beneath(device: str) -> list[str]:
 
 
 def file_behind(loop: str) -> Path | None:
-    """The file that a loop device has now, also one that has been removed; None where the kernel names none."""
+    """Return the present file of a loop device, even a removed one; None where the kernel names none."""
     try:
         named = (SYS / loop / "loop" / "backing_file").read_text()
     except OSError:
@@ -130,7 +130,7 @@ def file_behind(loop: str) -> Path | None:
 def behind(device: str) -> tuple[Facts, Path | None] | None:
     """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
 
-    With it comes the array's state file, which only root may open; None for a partition or a volume, as the array
+    With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
     counts the I/O of all that lie on it. None altogether where there is no emulated array.
     """
     bottom = beneath(device)
@@ -146,13 +146,13 @@ def behind(device: str) -> tuple[Facts, Path | None] | None:
 
 
 def _still_has(loop: str, runtime: Path) -> bool:
-    """What an emulated array left in memory when it crashed may name a loop device that is another's by now."""
+    """Tell whether the loop device is still this array's: after a crash it may belong to another by now."""
     file = file_behind(loop)
     return file is not None and _runtime(file.parent.parent) == runtime
 
 
 def emulated_array_of(device: str) -> EmulatedArray | None:
-    """Return the emulated array that a block device is or lies on, as a record has it; None without one."""
+    """Return the emulated array that a block device is or lies on, in the form of the manifest; None without one."""
     if (found := behind(device)) is None:
         return None
     facts, _ = found

@@ -1,4 +1,4 @@
-"""An emulated array's life: created, changed, looked at, destroyed; also what a crash has left of one."""
+"""The life of an emulated array that is a block device: create, change, read out, destroy; also after a crash."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from stallmark.storage.emulator.shared import SharedState, engage, exchange
 
 SMALLEST = 64 << 20
 _CUT = 0.02
-"""Share of reads that may have been cut into pieces on their way before the block device's are not the array's."""
+"""Share by which the array's reads may exceed the block device's; beyond it, large reads are split on their way."""
 _KEEP_FREE = 0.05
-"""Of the file system that the backing file is on."""
+"""Share of the backing file's file system that stays free."""
 
 
 class Done(NamedTuple):
-    """What the array has done since it became what it is."""
+    """The work of an array since it was created or last changed."""
 
     counters: ArrayCounters
     path_ms: float
-    """What an I/O took on its way there and back when it was created: the array waits that much less."""
+    """Time of an I/O on its way there and back, measured at creation: the array waits that much less."""
     waited_ms: float | None
-    """What a read has taken at the block device, whatever it met on its way to the array and back. None while there was
-    none, and where the way there cuts large reads into pieces: the array counts those."""
+    """Mean time of a read at the block device, its way to the array and back included. None without reads, and where
+    large reads are split on their way, because the array counts the pieces."""
 
 
 class BlockDeviceArray:
-    """The emulated array of that name below `home`, whether it is there or not."""
+    """The emulated array of that name below `home`, whether it exists or not."""
 
     def __init__(self, home: Path, name: str):
         self.name = name
@@ -50,7 +50,7 @@ class BlockDeviceArray:
         return facts
 
     def broken(self) -> str | None:
-        """What of it is missing, in words; None if it works."""
+        """Return the missing part of the array, in words; None if it works."""
         loop = self.facts.loop
         if loop is None:
             return "it was never completed"
@@ -60,9 +60,9 @@ class BlockDeviceArray:
         return None if loop in parts.loops(self._places) else f"its {loop} is gone"
 
     def create(self, size: int, model: ArrayModel) -> Facts:
-        """Make it, of that many bytes. What a crash has left of an attempt is removed first.
+        """Create the array, of `size` bytes. The remains of a crashed attempt are removed first.
 
-        Raises BlockDeviceError if there is one already, or anything that it needs is missing.
+        Raise BlockDeviceError if it exists already, or if anything that it needs is missing.
         """
         needs.check()
         if size < SMALLEST:
@@ -86,7 +86,7 @@ class BlockDeviceArray:
                 raise
 
     def change(self, model: ArrayModel) -> Facts:
-        """Another array from now on, with empty flash; what is on the device stays."""
+        """Give the array another model from now on, with empty flash; the data on it stay."""
         with self._locked():
             self._check_whole()
             device = SharedState.open(self._places.state).device(0)
@@ -96,7 +96,7 @@ class BlockDeviceArray:
             return facts
 
     def done(self) -> Done:
-        """What it has done, all of one moment."""
+        """Return the work of the array, all counts of one moment; raise BlockDeviceError if it is broken."""
         self._check_whole()
         facts, device = self.facts, SharedState.open(self._places.state).device(0)
         assert facts.loop and facts.counters_before
@@ -106,9 +106,9 @@ class BlockDeviceArray:
         return Done(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
     def destroy(self) -> None:
-        """Remove it and all that is on it, or what a crash has left of it.
+        """Remove the array and all that is on it, or the remains of a crash.
 
-        Raises BlockDeviceError while the block device is mounted or in use.
+        Raise BlockDeviceError while the block device is mounted or in use.
         """
         with self._locked():
             self._clear()
@@ -141,7 +141,7 @@ class BlockDeviceArray:
         return complete
 
     def _clear(self) -> None:
-        """Everything that runs, mounts or fills, in the reverse of the order in which it came."""
+        """Remove everything that runs, mounts or fills space, in the reverse order of creation."""
         places = self._places
         for loop in parts.loops(places):
             if users := parts.users_of(loop):
@@ -157,7 +157,7 @@ class BlockDeviceArray:
         places.disk.unlink(missing_ok=True)
 
     def _undo(self, error: BaseException) -> None:
-        """Leave nothing of an attempt that failed; raise BlockDeviceError, with its reason, where that fails, too."""
+        """Remove everything of a failed attempt; where that fails too, raise BlockDeviceError with both reasons."""
         try:
             self._clear()
             self._forget()
@@ -173,10 +173,11 @@ class BlockDeviceArray:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time; a lock of the kernel's, which ends with whoever holds it."""
+        """Admit one command at a time, by a lock of the kernel's, which ends with its holder. Raise BlockDeviceError
+        otherwise."""
         if not self._places.folder.is_dir():
             raise self._absent()
-        import fcntl  # which Windows has not; there it is an absent lab
+        import fcntl  # not on Windows, where no such array can exist
 
         with self._places.lock.open("w") as lock:
             try:
@@ -197,13 +198,13 @@ class BlockDeviceArray:
 
 
 def _from_now(facts: Facts, device: layout.Device) -> Facts:
-    """With what has been counted so far as what had been counted before."""
+    """Return the facts with all counts so far as those before the present model."""
     assert facts.loop
     return facts.model_copy(update={"counters_before": all_counters_of(device), "waits_before": waits_for(facts.loop)})
 
 
 def arrays(home: Path) -> list[BlockDeviceArray]:
-    """Those below `home`, also the remains of some."""
+    """Return the arrays below `home`, including the remains of some."""
     if not home.is_dir():
         return []
     return [

@@ -1,4 +1,4 @@
-"""What this machine must have for an emulated array, and what remains without it."""
+"""The requirements of an emulated array as a block device, and what remains possible without them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER = "#include <nbdkit-plugin.h>"
 
 
 def missing() -> str | None:
-    """Return the first thing that an array as a block device needs and this machine has not, or None."""
+    """Return the first requirement of an array as a block device that this machine lacks, or None."""
     if not sys.platform.startswith("linux"):
         return f"it needs Linux, and this is {sys.platform}"
     if os.geteuid() != 0:
@@ -44,7 +44,7 @@ def missing() -> str | None:
 
 
 def check() -> None:
-    """Raise BlockDeviceError if anything is missing: one sentence, with what remains possible."""
+    """Raise BlockDeviceError if a requirement is missing, in one sentence that says what remains possible."""
     if why := missing():
         raise BlockDeviceError(f"An emulated array as a block device: {why}; {_remains()}")
 

@@ -1,4 +1,4 @@
-"""The parts of a running lab: nbdkit, nbdfuse and the loop device; each is found, started and ended here."""
+"""The parts of a running array: nbdkit, nbdfuse and the loop device; each is found, started and ended here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from stallmark.storage.emulator import build
 
 _CONNECTIONS = 64
 _THREADS = 4
-"""Of nbdkit for each connection: nbdfuse deals requests out to them at random, and none is to wait for another."""
+"""Threads of nbdkit per connection: nbdfuse spreads requests over connections at random, and none may wait for another.
+"""
 _FUSE_REQUESTS = 256
-"""Outstanding, of which the kernel would allow 12."""
+"""Requests that may be outstanding; the kernel's default is 12."""
 _TIMEOUT_S = 15.0
 
 
 def plugin(folder: Path) -> Path:
-    """Our plugin for nbdkit, compiled against the header of the one that is installed here."""
+    """Return our plugin for nbdkit, compiled against the header of the nbdkit installed here."""
     source = (resources.files(__package__) / "plugin.c").read_bytes()
     return build.library("stallmark-array", {"plugin.c": source}, build.MODEL, folder)
 
@@ -70,7 +71,7 @@ def start_nbdfuse(places: Places) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """They outlive us: no password of ours is to stay in theirs."""
+    """Return a minimal environment: these processes outlive Stallmark, and must not keep its passwords."""
     return {"PATH": os.environ.get("PATH", os.defpath)}
 
 
@@ -90,7 +91,7 @@ def _let_requests_through(mount: Path) -> None:
 
 
 def attach_loop(places: Places) -> str:
-    """The path of a new block device on the mounted file."""
+    """Attach a new block device to the mounted file and return its path; raise BlockDeviceError where there is none."""
     command = ["losetup", "--find", "--show", "--direct-io=on", str(places.file)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -98,11 +99,11 @@ def attach_loop(places: Places) -> str:
     return done.stdout.strip()
 
 
-# ---- What is there, whoever wrote it down ------------------------------------------------------------------
+# ---- What exists, recorded or not --------------------------------------------------------------------------
 
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
-    """Those of this array: they have its own folder's path on their command line."""
+    """Return the array's processes of these names: they have its folder in memory on their command line."""
     found = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []
@@ -112,7 +113,7 @@ def processes(places: Places, *names: str) -> list[psutil.Process]:
 
 
 def loops(places: Places) -> list[str]:
-    """The block devices on this array's file, also when that is gone."""
+    """Return the block devices on this array's file, even when that is gone."""
     done = subprocess.run(["losetup", "--json", "--list", "-O", "NAME,BACK-FILE"], capture_output=True, text=True)
     listed = json.loads(done.stdout)["loopdevices"] if done.stdout.strip() else []
     return [each["name"] for each in listed if (each["back-file"] or "").startswith(f"{places.file}")]
@@ -123,7 +124,7 @@ def is_mounted(places: Places) -> bool:
 
 
 def users_of(loop: str) -> list[str]:
-    """Where a block device, or a partition of it, is mounted, what else of the kernel holds it, and who has it open."""
+    """Return the users of a block device: mounts of it or its partitions, kernel holders, processes with it open."""
     name = Path(loop).name
     mounts = [mount for device, mount in _mounts() if device == loop or device.startswith(f"{loop}p")]
     holders = Path("/sys/block") / name / "holders"
@@ -144,7 +145,7 @@ def _having_open(device: str) -> list[int]:
 
 
 def _is_taken(device: str) -> bool:
-    """Whether a file system of any namespace, or the like, has it for itself."""
+    """Tell whether a file system of any namespace, or the like, holds the device exclusively."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
@@ -161,7 +162,7 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def detach(loop: str, places: Places) -> None:
-    """Raises BlockDeviceError if somebody has the block device open."""
+    """Detach the block device; raise BlockDeviceError while somebody has it open."""
     _run(["losetup", "--detach", loop])
     if not _wait(lambda: loop not in loops(places)):
         raise BlockDeviceError(
@@ -170,7 +171,7 @@ def detach(loop: str, places: Places) -> None:
 
 
 def unmount(places: Places) -> None:
-    """Of a file system whose server was killed, too."""
+    """Unmount the array's file, even if the process that served it was killed."""
     if is_mounted(places):
         _run(["umount", str(places.mount)])
         if is_mounted(places):

@@ -1,7 +1,7 @@
-"""How long an I/O is on its way to the array and back: the array waits that much less.
+"""The time of an I/O on its way to the array and back: the array waits that much less.
 
-Block layer, loop device, FUSE, nbdfuse, socket and nbdkit wake one another up on the way, which takes a good part of
-what a flash read should take in all. It is measured on the spot, as it depends on the machine.
+On the way, block layer, loop device, FUSE, nbdfuse, socket and nbdkit wake one another up. That takes a good part of
+the time of a flash read, and depends on the machine, so it is measured there.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from stallmark.storage.emulator.shared import empty_flash, engage
 _BLOCK = 8192
 _READS = 200
 _SERVICE_MS = 1.0
-"""Not none at all: what falls asleep on the way in the meantime is to be woken up, as with a real model."""
+"""Service time while measuring. Above zero, so that sleeping parts of the way must be woken up, as with a real model.
+"""
 _STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
 
 
 class Waits(NamedTuple):
-    """For a block device since it appeared. `ms`: how long all who read waited, summed."""
+    """Reads of a block device, cumulative since it appeared. `ms`: the sum of the times they took."""
 
     reads: int
     ms: int
 
 
 def waits_for(block_device: str) -> Waits:
-    """As the kernel counts them."""
+    """Return the kernel's counts of a block device."""
     counted = read_counters(described(os.stat(block_device).st_rdev))
     return Waits(counted.reads, counted.read_ms)
 
 
 def measure_path(device: layout.Device, block_device: str, size: int) -> None:
-    """Read at random, one by one, and keep in `device` what the median read took beyond its service; what was counted
-    is forgotten."""
+    """Read at random, one by one, and store in `device` the median time beyond the service time. The counts of these
+    reads are reset."""
     device.path_ns = 0
     engage(device, _STILL)
     took = _times(block_device, size)
@@ -51,7 +52,7 @@ def measure_path(device: layout.Device, block_device: str, size: int) -> None:
 
 
 def _times(block_device: str, size: int) -> list[int]:
-    """Nanoseconds of each read."""
+    """Return the nanoseconds of each read."""
     block, chance, took = mmap.mmap(-1, _BLOCK), random.Random(1), []
     file = os.open(block_device, os.O_RDONLY | os.O_DIRECT)
     try:

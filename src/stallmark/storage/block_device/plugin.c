@@ -1,7 +1,7 @@
 /*
  * The emulated array as an nbdkit plugin: a block device that files, file systems and containers can live on.
  *
- *     nbdkit ./stallmark-lab.so file=BACKING state=STATE
+ *     nbdkit ./stallmark-array.so file=BACKING state=STATE
  *
  * The real I/O is done first, on the backing file; then the reply is held back until the moment at which the array
  * (model.h) would have finished it. The backing file is read and written through the page cache, which is what lets

@@ -1,4 +1,4 @@
-"""The named arrays under one server, and the file through which they are shared with it."""
+"""The named arrays under one server, and the file that shares them with it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, Un
 from stallmark.storage.emulator.shared import SharedState, empty_flash, engage, exchange
 
 CLUSTER = "data"
-"""The array under a cluster's data directory; these parts of it are slowed and counted:"""
+"""The array under a cluster's data directory, of which the parts in _CLUSTER_PARTS are slowed and counted."""
 PROBE_FOLDER = "stallmark_probe"
-"""In a cluster's data directory: on its device, too, for files with which the device itself is probed."""
+"""A folder in a cluster's data directory, on its array too, for files with which the array itself is probed."""
 _CLUSTER_PARTS = ("base", "global", "pg_tblspc", PROBE_FOLDER)
 
 
 class EmulatedArrays:
     """Named arrays of known slowness, shared with the server through a state file.
 
-    The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and
-    stallmark_probe/ are slowed; any other name ("wal", or one for a tablespace elsewhere) for everything in its
-    directory. Of nested directories the inner one counts.
+    The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and stallmark_probe/ are
+    slowed. Any other name ("wal", or one for a tablespace elsewhere) stands for everything in its directory. Of nested
+    directories the inner one counts.
     """
 
     def __init__(self, state_file: Path, library: Path, names: tuple[str, ...], state: SharedState) -> None:
-        """Use `create`."""
+        """Take what `create` has made; call that instead."""
         self._state_file = state_file
         self._library = library
         self._names = names
@@ -51,7 +51,8 @@ class EmulatedArrays:
     ) -> Self:
         """Build the interposer if need be and write a new state file (best below /dev/shm, mode 0600).
 
-        A state file already there is replaced; a server still using it goes on with the old one.
+        A state file already there is replaced; a server still using it keeps the old one. Raise UnsupportedSystem
+        outside Linux, ValueError for impossible arrays, EmulatedArrayError where the interposer cannot be built.
         """
         if not sys.platform.startswith("linux"):
             raise UnsupportedSystem(f"An array can be emulated on Linux only, and this is {sys.platform}.")
@@ -76,7 +77,7 @@ class EmulatedArrays:
         return devices
 
     def environment(self) -> dict[str, str]:
-        """Return what the server process needs in its environment, and nothing else should have."""
+        """Return the variables that the server process needs in its environment; no other process should have them."""
         already = os.environ.get("LD_PRELOAD")
         return {
             "LD_PRELOAD": f"{self._library}:{already}" if already else str(self._library),
@@ -84,10 +85,10 @@ class EmulatedArrays:
         }
 
     def set_model(self, name: str, model: ArrayModel | None) -> None:
-        """Change a device while it runs; None is the bare device, still counted.
+        """Change an array while it runs; None is the bare device, still counted.
 
-        I/O already queued keeps its time, and later I/O queues behind it. Its flash keeps what is on it while it
-        is bare and when it gets the same model again; any other model finds it empty.
+        I/O already queued keeps its time, and later I/O queues behind it. Flash keeps its content while the array is
+        bare and when it gets the same model again; any other model finds it empty.
         """
         device = self._device(name)
         if model is not None and self._last.setdefault(name, model) != model:
@@ -98,7 +99,7 @@ class EmulatedArrays:
         self._models[name] = model
 
     def model(self, name: str) -> ArrayModel | None:
-        """Return the model of an array at the moment; None is the bare device."""
+        """Return the present model of an array; None is the bare device."""
         self._device(name)
         return self._models[name]
 
@@ -116,7 +117,7 @@ class EmulatedArrays:
         return {name: next_interval(self._device(name).active, now) for name in self._names}
 
     def close(self) -> None:
-        """Remove the state file; stop the server first, for no process can be started with it any more."""
+        """Remove the state file. Stop the server first: no process can be started with the file any more."""
         if self._state is not None:
             self._state = None
             self._state_file.unlink(missing_ok=True)
@@ -138,7 +139,10 @@ class EmulatedArrays:
 
 
 def _places(name: str, directory: Path) -> list[bytes]:
-    """Return the resolved paths, as the kernel will name them, below which files are on the array."""
+    """Return the resolved paths, as the kernel will name them, below which files are on the array.
+
+    Raise ValueError for a missing directory or a path that is too long.
+    """
     if not directory.is_dir():
         raise ValueError(f"The directory of the emulated array {name!r} does not exist: {directory}.")
     parts = [directory / part for part in _CLUSTER_PARTS] if name == CLUSTER else [directory]

@@ -1,4 +1,4 @@
-"""Compiles what the emulated arrays are made of, once for each source and compiler."""
+"""Compile the parts of emulated arrays, once for each source and compiler."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADERS = ("state.h", "model.h", "files.h", "clock.h", "hold.h")
 
 
 def interposer(build_dir: Path) -> Path:
-    """The compiled interposer in `build_dir`, built if it is not there yet."""
+    """Return the compiled interposer in `build_dir`, built if missing; raise EmulatedArrayError where it cannot be."""
     build_dir = build_dir.resolve()
     if set(" :") & set(str(build_dir)):
         raise EmulatedArrayError(
@@ -32,7 +32,7 @@ def interposer(build_dir: Path) -> Path:
 
 
 def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir: Path) -> Path:
-    """A shared library of C `sources` and of `ours` in this folder, which may include our headers."""
+    """Return a shared library of C `sources` and of `ours` in this folder, which may include our headers."""
     here = resources.files(__package__)
     everything = {file: (here / file).read_bytes() for file in (*_HEADERS, *ours)} | sources
     using = compiler()
@@ -46,7 +46,7 @@ def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir
 
 
 def compiler() -> str:
-    """The path of the C compiler; raises NoCompiler if there is none."""
+    """Return the path of the C compiler; raise NoCompiler if there is none."""
     for name in _COMPILERS:
         if path := shutil.which(name):
             return path

@@ -1,4 +1,4 @@
-"""What an emulated array has done, as its shared state counts it."""
+"""The counters of an emulated array, read from its shared state."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from stallmark.storage.emulator import layout
 
 EXTENT_BYTES = layout.ACTIVE_EXTENT_BYTES
-"""Of the active set."""
+"""Bytes of an extent of the active set."""
 WINDOW_S = 60
 
 
 @dataclass(frozen=True)
 class FlashCounters:
-    """What the flash of a device has done. All values only grow, but `used_bytes`, which is how full it is.
+    """Counters of an array's flash. All values only grow, except `used_bytes`, its fill level.
 
-    `reads` are those of callers, `read_ns` what they waited, queue included; `writes` what the cache was filled
-    with, what was written to extents on flash, and extents that moved up. `busy_ns` is the modelled service,
-    summed over the channels. Hits and misses are reads, evictions blocks of 8 KiB.
+    `reads` are those of callers, `read_ns` the time they waited, queue included. `writes` covers fills of the cache,
+    writes to extents on flash, and extents that moved up. `busy_ns` is the modelled service, summed over the channels.
+    Hits and misses are reads, evictions blocks of 8 KiB.
     """
 
     used_bytes: int
@@ -34,13 +34,13 @@ class FlashCounters:
 
 @dataclass(frozen=True)
 class ArrayCounters:
-    """What a device has done since it was created; all values only grow.
+    """Counters of an array since it was created; all values only grow.
 
-    Dirty bytes of the page cache count as one write when a sync flushes them. The `_ns` of an operation are
-    the nanoseconds its callers waited, queue included (for a sync, also the flushed bytes); the sum of all
-    three is the integral of the queue depth over time. `busy_ns` is the modelled service alone, summed over
-    the spindles. `late` counts the I/Os for which the real device took longer than the modelled one: if they
-    are many, it was not the model that was measured. `flash` is None while the device's model has none.
+    Dirty bytes of the page cache count as one write when a sync flushes them. The `_ns` of an operation are the
+    nanoseconds its callers waited, queue included (for a sync, also the flushed bytes). The sum of all three is the
+    integral of the queue depth over time. `busy_ns` is the modelled service alone, summed over the spindles. `late`
+    counts the I/Os for which the real device took longer than the model: if they are many, the model was not what was
+    measured. `flash` is None while the model has none.
     """
 
     reads: int
@@ -60,25 +60,25 @@ class ArrayCounters:
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """How many extents of 64 KiB were read or written at least once.
+    """The extents of 64 KiB that were read or written at least once, counted over three spans of time.
 
-    None is counted twice; of more than 32 GiB some may not be counted (model.h). Buffered files (the WAL) are not in
-    it: which of their bytes a sync flushes is not known.
+    No extent is counted twice; beyond 32 GiB some may be missed (model.h). Buffered files (the WAL) are left out: it is
+    not known which of their bytes a sync flushes.
     """
 
-    interval: int  # since it was last asked for
+    interval: int  # since the last reading
     window: int | None  # in the last full minute; None before the first has ended
-    run: int  # since the device was engaged, its flash emptied, or a load began on an emulated array's
+    run: int  # since the model was engaged, the flash emptied, or, under a collector, the load began
 
 
 def counters_of(device: layout.Device) -> ArrayCounters:
-    """What the device, as it is now, has done."""
+    """Return the counters of an array, those of flash only if its present model has flash."""
     everything = all_counters_of(device)
     return replace(everything, flash=None) if device.model.flash.use == layout.NO_FLASH else everything
 
 
 def all_counters_of(device: layout.Device) -> ArrayCounters:
-    """With those of flash that it had under an earlier model."""
+    """Return the counters of an array, including those of flash that it had under an earlier model."""
     reads, writes, syncs = device.reads, device.writes, device.syncs
     return ArrayCounters(
         reads=reads.count,
@@ -113,7 +113,8 @@ def _flash_counters(flash: layout.Flash) -> FlashCounters:
 
 
 def since(before: ArrayCounters, now: ArrayCounters) -> ArrayCounters:
-    """What a device has done from `before`, which has counters of flash, to `now`; how full it is, is as of now."""
+    """Return the work of an array from `before`, which has counters of flash, to `now`; `used_bytes` is the present
+    one."""
     flash = None
     if now.flash and before.flash:
         flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
@@ -126,7 +127,7 @@ def _grown(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCoun
 
 
 def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:
-    """The active set since this was last called, on CLOCK_MONOTONIC's seconds; the next interval begins."""
+    """Return the active set since the last call and begin the next interval. `now`: seconds of CLOCK_MONOTONIC."""
     interval = _restart(active.interval)
     if now - active.window_start / 1e9 >= WINDOW_S:
         in_window = _restart(active.window)
@@ -138,14 +139,14 @@ def next_interval(active: layout.ActiveSet, now: float) -> ActiveSet:
 
 
 def restart_run(active: layout.ActiveSet, now: float) -> None:
-    """From now on all is touched for the first time."""
+    """Start the active set over: from `now` on, every extent counts as new when it is touched."""
     for part in (active.interval, active.window, active.run):
         _restart(part)
     active.window_start, active.last_window = round(now * 1e9), 0
 
 
 def _restart(part: layout.Unique) -> int:
-    # The mark first: what is touched in between counts for the new interval, and shows in the next one's figure.
+    # The mark first: extents touched in between belong to the new interval, and show in its figure.
     part.mark += 1
     counted, base = part.count, part.base
     part.base = counted

@@ -1,4 +1,4 @@
-"""The state file's layout: the mirror image of state.h."""
+"""The layout of the state file: the mirror image of state.h."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_SPINDLES = 64
 MAX_CHANNELS = 64
 PATH_MAX = 4096
 BLOCK_BYTES = 8192
-"""Of the cache: it has a slot for each."""
+"""Bytes of a block of the cache, which has a slot for each."""
 CACHE_SLOTS = 1 << 22
 WAYS = 16
 ACTIVE_EXTENT_BYTES = 64 << 10
@@ -57,7 +57,7 @@ class Flash(Structure):
 
     @property
     def used_bytes(self) -> int:
-        """What of it is filled; what an earlier generation left is gone."""
+        """Return the filled bytes; the content of an earlier generation is gone."""
         generation, used = divmod(int(self.used), 1 << 48)
         return used if generation == self.generation else 0
 
@@ -102,11 +102,11 @@ class Place(Structure):
 
 
 class State(Structure):
-    """The head; `devices` times Device follow."""
+    """The head of the file; as many Device as `devices` says follow it."""
 
     _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
 
 
 def size_of(devices: int) -> int:
-    """Bytes of a state file."""
+    """Return the bytes of a state file."""
     return sizeof(State) + devices * sizeof(Device)

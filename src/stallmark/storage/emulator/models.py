@@ -1,4 +1,4 @@
-"""The model of an emulated array: its spindles, and the flash that it may have as a cache or as a tier."""
+"""The model of an emulated array: its spindles, and flash as a cache or as a tier."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ SMALLEST_FLASH = MIB
 LARGEST_FLASH = layout.CACHE_SLOTS * layout.BLOCK_BYTES
 _SMALLEST_EXTENT, _LARGEST_EXTENT = 64 << 10, 4 * MIB
 _EXTENTS = 256
-"""A tier has at least so many, if they need not be smaller than 64 KiB: with few, one cycle moves all or nothing."""
+"""Least number of extents of a tier, unless they would be smaller than 64 KiB: with few, a cycle moves all or nothing.
+"""
 _CYCLES_TO_FILL = 16
 
 
 class EmulatedArrayError(StallmarkError):
-    """An emulated array is not possible; the message is one sentence that says what to do."""
+    """The error that an emulated array is not possible; the message is one sentence that says what to do."""
 
 
 class NoCompiler(EmulatedArrayError):
-    """The interposer could not be compiled."""
+    """The error that the interposer could not be compiled."""
 
 
 class UnsupportedSystem(EmulatedArrayError):
-    """I/O cannot be interposed on this operating system as emulated arrays need it."""
+    """The error that this operating system does not let I/O be interposed."""
 
 
 @dataclass(frozen=True)
 class FlashCache:
-    """A flash read cache of `size` bytes; blocks, eviction and population are as model.h says.
+    """A flash read cache of `size` bytes; model.h describes blocks, eviction and population.
 
-    The two times are milliseconds for each I/O, `mb_per_s` is 10^6 bytes per second of one of the `channels`,
-    each of which is one server with a queue. The default of half a millisecond is slower than an SSD is: what is
-    shorter than a process needs to wake up cannot be emulated by letting it sleep.
+    The two times are milliseconds for each I/O. `mb_per_s` is 10^6 bytes per second of one of the `channels`, each a
+    server with a queue. The default of half a millisecond is slower than an SSD: a sleep cannot emulate times shorter
+    than a process needs to wake up.
     """
 
     size: int
@@ -52,8 +53,8 @@ class FlashCache:
 class FlashTier:
     """A flash tier of `size` bytes; the times, `mb_per_s` and `channels` are as a cache's.
 
-    Every `cycle_s` seconds the hottest extents move up, at most `move` bytes, and as much down; None is a
-    sixteenth of the size.
+    Every `cycle_s` seconds the hottest extents move up, at most `move` bytes, and as much down; None is a sixteenth of
+    the size.
     """
 
     size: int
@@ -72,26 +73,25 @@ class FlashTier:
 
     @property
     def extent_bytes(self) -> int:
-        """What migrates as a whole: a power of two from 64 KiB to 4 MiB, such that there are at least 256."""
+        """Return the unit of migration: a power of two from 64 KiB to 4 MiB, with at least 256 of them if possible."""
         fitting = 1 << ((self.size // _EXTENTS).bit_length() - 1)
         return min(max(fitting, _SMALLEST_EXTENT), _LARGEST_EXTENT)
 
     @property
     def moved_bytes(self) -> int:
-        """What a cycle moves up at most."""
+        """Return the most bytes that a cycle moves up."""
         return max(self.extent_bytes, self.size // _CYCLES_TO_FILL) if self.move is None else self.move
 
 
 @dataclass(frozen=True)
 class ArrayModel:
-    """How slow an array is.
+    """The service times of an array.
 
-    A spindle is one server with a queue, first in, first out; I/O is striped over the spindles by 1 MiB.
-    The times are milliseconds for each I/O; `mb_per_s` is 10^6 bytes per second of one spindle.
-    An I/O costs its positioning time plus its bytes / bandwidth; one that continues where its spindle
-    stopped costs only the latter. Positioning takes `read_ms` or `write_ms`, or, with `rpm`, a seek (of
-    `seek_ms` on average over random places) and then the platter's turn to the place.
-    At most one of `cache` and `tier` is there.
+    A spindle is one server with a queue, first in, first out; I/O is striped over the spindles by 1 MiB. The times are
+    milliseconds for each I/O; `mb_per_s` is 10^6 bytes per second of one spindle. An I/O costs its positioning time
+    plus its bytes / bandwidth; one that continues where its spindle stopped costs only the latter. Positioning takes
+    `read_ms` or `write_ms`. With `rpm` it takes a seek instead (`seek_ms` on average over random places) and then the
+    platter's turn to the place. An array has a `cache`, a `tier`, or neither.
     """
 
     spindles: int
@@ -122,7 +122,7 @@ class ArrayModel:
 
     @property
     def flash(self) -> FlashCache | FlashTier | None:
-        """Its flash, however it is used."""
+        """Return the flash, as a cache or as a tier; None without."""
         return self.cache or self.tier
 
 
@@ -146,13 +146,14 @@ def _require_number(name: str, value: object, low: float, high: float) -> None:
 
 
 DISK_SHELF = ArrayModel(spindles=12, rpm=10_000, seek_ms=4, sync_ms=0, mb_per_s=150)
-"""Disks as they were when flash came: 10,000 turns a minute, 4 ms a seek."""
+"""Disks of the time when flash appeared: 10,000 turns a minute, 4 ms a seek."""
 
 
 def write_model(target: layout.Model, model: ArrayModel | None) -> None:
-    """Into a device's shared state; None is the bare device, which keeps what it knows.
+    """Write a model into an array's shared state; None is the bare device, whose other values stay.
 
-    `spindles` last: until then it is bare. That others see these stores in their order is x86-64's doing (model.h).
+    `spindles` is written last: until then the device is bare. Others see these stores in their order on x86-64
+    (model.h).
     """
     if model is None:
         target.spindles = 0

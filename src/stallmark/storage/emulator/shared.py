@@ -17,18 +17,18 @@ from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, wr
 
 
 class SharedState:
-    """A state file, mapped."""
+    """A state file, mapped into memory."""
 
     def __init__(self, shared: mmap.mmap) -> None:
-        """Use `create` or `open`."""
+        """Take the mapping that `create` or `open` has made; call those instead."""
         self._shared = shared
         self._head = layout.State.from_buffer(shared)
 
     @classmethod
     def create(cls, file: Path, places: Sequence[tuple[int, bytes]], devices: int) -> Self:
-        """A new state file, complete before it has its name: a running server never sees half of it.
+        """Create a state file, complete before it has its name: a running server never sees half of it.
 
-        Each of the `places` is the number of a device and a path below which files are on it.
+        Each of the `places` is the number of an array and a path below which files are on it.
         """
         size = layout.size_of(devices)
         descriptor, scratch = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
@@ -51,7 +51,7 @@ class SharedState:
 
     @classmethod
     def open(cls, file: Path) -> Self:
-        """One that another process has made."""
+        """Open a state file of another process; raise EmulatedArrayError if it cannot be used."""
         try:
             with file.open("r+b") as stream:
                 state = cls(mmap.mmap(stream.fileno(), 0))
@@ -66,9 +66,9 @@ class SharedState:
 
 
 def engage(device: layout.Device, model: ArrayModel | None) -> None:
-    """Give a device a model while it runs; None is the bare device, still counted.
+    """Give an array a model while it runs; None is the bare device, still counted.
 
-    I/O already queued keeps its time, and later I/O queues behind it. What is on flash stays there.
+    I/O already queued keeps its time, and later I/O queues behind it. Flash keeps its content.
     """
     write_model(device.model, model)
     if model is not None:
@@ -76,14 +76,14 @@ def engage(device: layout.Device, model: ArrayModel | None) -> None:
 
 
 def exchange(device: layout.Device, model: ArrayModel) -> None:
-    """Make another array of a device while it runs: with empty flash, and never its own under the old one's sizes."""
+    """Give a running array another model with empty flash; its old content is never seen under the new sizes."""
     engage(device, None)
     empty_flash(device)
     engage(device, model)
 
 
 def empty_flash(device: layout.Device) -> None:
-    """Nothing is on flash any more, and all extents are cold."""
+    """Empty the flash, and make all extents cold."""
     device.flash.generation = device.flash.generation % 0x7FFE + 1
     device.flash.next_cycle = 0
     restart_run(device.active, time.monotonic())

@@ -1,4 +1,4 @@
-"""Raw storage, measured without a database: what it gives, where it saturates, and whether it is as it was."""
+"""Probes: raw storage, measured without a database, for its rates, its saturation, and changes over time."""
 
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.probe.measurement import behind, measure, result, short

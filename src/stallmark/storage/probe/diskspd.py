@@ -1,4 +1,4 @@
-"""`diskspd` (Windows): its command line for one step, and what it says in XML.
+"""`diskspd` (Windows): its command line for one step, and its results in XML.
 
 Written by its documentation (github.com/microsoft/diskspd, wiki "Command line and parameters", and the source of its
 XmlResultParser); it has never run here.
@@ -14,10 +14,11 @@ from stallmark.storage.probe.fio import SKIP_BYTES, WINDOW_MS, part_bytes
 
 
 def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: float, seed: int) -> list[str]:
-    """Of one step. It counts in whole seconds. In order, every outstanding I/O is a stream with a thread of its own.
+    """Return the command line of one step. Its time is in whole seconds. In order, every outstanding I/O is a stream
+    with a thread of its own.
 
-    -Su: not through the system's cache, the hardware's stays on, as with fio's direct=1. -Zr: what it writes is
-    random, and not compressible at all.
+    -Su: past the system's cache; the hardware's stays on, as with fio's direct=1. -Zr: written data are random and
+    incompressible.
     """
     pattern = asked.pattern
     streams = 1 if pattern.random else asked.outstanding
@@ -44,7 +45,7 @@ def command(program: str, file: Path, size_bytes: int, asked: Asked, seconds: fl
 
 
 def parse(asked: Asked, text: str) -> ProbeStep:
-    """The XML result. Raises StallmarkError when it is none, or tells of no I/O."""
+    """Return the step from its result in XML. Raise StallmarkError when that is unreadable, or reports no I/O."""
     verb = "Read" if asked.pattern.reads else "Write"
     try:
         span = ElementTree.fromstring(text[text.index("<Results") :]).find("TimeSpan")
@@ -80,11 +81,11 @@ def _text(parent: ElementTree.Element, name: str) -> str:
 
 
 def _histogram(span: ElementTree.Element, verb: str, ios: int) -> Iterator[tuple[float, int]]:
-    """Counts from percentiles: of all I/Os, one in a hundred took between what the 49th and the 50th say."""
+    """Yield ms and counts from percentiles: one I/O in a hundred lies between the 49th and the 50th."""
     counted = 0
     for bucket in span.findall("Latency/Bucket"):
         upto = round(float(_text(bucket, "Percentile")) / 100 * ios)
         milliseconds = float(_text(bucket, f"{verb}Milliseconds"))
-        if upto > counted:  # those finer than one I/O add none
+        if upto > counted:  # steps finer than one I/O add none
             yield milliseconds, upto - counted
             counted = upto

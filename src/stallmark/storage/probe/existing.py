@@ -1,4 +1,4 @@
-"""A file or device that is there already: it is read when that is asked for expressly, and never written to."""
+"""A file or device that exists already: it is read when that is expressly asked for, and never written to."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,10 @@ from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile
 
 @contextmanager
 def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFile]:
-    """At most so much of its beginning. `i_know`: it was asked for expressly. Raises StallmarkError."""
+    """Yield the beginning of the file or device, at most `most_bytes`. `i_know`: reading it was expressly asked for.
+
+    Raise StallmarkError where it was not, or where it cannot be probed.
+    """
     if not i_know:
         what = "device" if path.is_block_device() else "file"
         raise StallmarkError(

@@ -1,4 +1,4 @@
-"""`fio`: its command line for one step, and what it says in JSON.
+"""`fio`: its command line for one step, and its results in JSON.
 
 Written for fio 3.x; documentation: HOWTO of fio, "Command line options", "JSON output", "Log File Formats".
 """
@@ -13,16 +13,18 @@ from stallmark.record.probe import NS_PER_MS, Asked, ProbeStep, coarser
 
 WINDOW_MS = 250
 SKIP_BYTES = 2**20
-"""At the beginning of the file: our own mark is there."""
+"""Bytes at the beginning of the file that hold our own mark."""
 _LOG = "windows"
 
 
 def command(
     program: str, file: Path, size_bytes: int, asked: Asked, seconds: float, how: str, scratch: Path, seed: int
 ) -> list[str]:
-    """Of one step. `how` is the I/O engine: `psync` is a thread for each outstanding I/O, others keep those at random
-    in one. In order, each is a stream with a thread and a part of the file of its own, whatever the engine: a single
-    stream that is far ahead of itself would be another thing under the same name.
+    """Return the command line of one step. `how` is the I/O engine: `psync` uses a thread for each outstanding I/O,
+    others one thread for all random ones.
+
+    In order, each outstanding I/O is a stream with its own thread and part of the file, whatever the engine. A single
+    stream far ahead of itself would be a different load under the same name.
 
     `seed` decides the places of random I/O: two steps with one seed would read the same blocks, the second from caches.
     """
@@ -51,7 +53,7 @@ def command(
         f"--numjobs={threads}",
         f"--iodepth={asked.outstanding // threads}",
         "--group_reporting=1",
-        "--lat_percentiles=1",  # and their bins: from issuing to the end, as the mean is
+        "--lat_percentiles=1",  # with bins: from issuing to the end, as in the mean
         "--time_based=1",
         f"--runtime={round(seconds * 1000)}ms",
         "--norandommap=1",
@@ -72,18 +74,18 @@ def command(
 
 
 def part_bytes(size_bytes: int, parts: int, block_bytes: int) -> int:
-    """Of the file behind our mark, in whole blocks: what is a stream's own."""
+    """Return the bytes of one stream's part of the file behind our mark, in whole blocks."""
     return (size_bytes - SKIP_BYTES) // parts // block_bytes * block_bytes
 
 
 def _escaped(file: Path) -> str:
-    """fio splits names at colons."""
+    """Return the file's name for fio, which splits names at colons."""
     return str(file).replace("\\", "\\\\").replace(":", "\\:")
 
 
 def read(asked: Asked, seconds: float, scratch: Path) -> ProbeStep:
-    """What the step of so many seconds came to, from the files fio left. Raises StallmarkError when it says of no I/O,
-    or of an error."""
+    """Return the step as measured, from the files that fio left. Raise StallmarkError when they report no I/O, or an
+    error."""
     try:
         text = (scratch / "fio.json").read_text()
     except OSError:
@@ -96,7 +98,10 @@ def _log(scratch: Path) -> str:
 
 
 def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:
-    """fio's JSON (before which it may have printed warnings) and its log of I/Os per second."""
+    """Return the step from fio's JSON (after any warnings it printed) and its log of I/Os per second.
+
+    Raise StallmarkError when the JSON is unreadable, or reports no I/O or an error.
+    """
     try:
         job = json.loads(text[text.index("{") :])["jobs"][0]
         done = job[asked.pattern.operation]
@@ -127,10 +132,10 @@ def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:
 
 
 def windows(log: str, seconds: float) -> tuple[tuple[float, float], ...]:
-    """I/Os per second in each window, all threads together; lines are: ms since the start, I/Os per second, …
+    """Return I/Os per second in each window, all threads together. Lines are: ms since the start, I/Os per second, …
 
-    fio writes none for a window in which nothing ended: its rate is 0. The last one, at whose end some threads have
-    ended and are not counted any more, is left out.
+    fio writes none for a window in which nothing ended: its rate is 0. The last window is left out, because threads
+    that ended within it are not counted at its end.
     """
     rates: dict[int, float] = {}
     for line in log.splitlines():

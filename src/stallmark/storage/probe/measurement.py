@@ -1,4 +1,4 @@
-"""Measures steps of raw I/O on a file, and sees to it that they reach the device that is meant."""
+"""Measure steps of raw I/O on a file, and make sure that they reach the intended device."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,16 +18,16 @@ from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
 
 _SEEN = 0.9
-"""Of the probe's I/Os that an emulated array must have counted, or they went elsewhere."""
+"""Share of the probe's I/Os that an emulated array must have counted, or they went elsewhere."""
 
 _MOST_STEPS = 10_000
 
 Progress = Callable[[int, ProbeStep], None]
-"""Told after each step: its number, from 1, and what it found."""
+"""A function called after each step with its number, from 1, and its result."""
 
 
 class Devices(Protocol):
-    """Emulated arrays: `EmulatedArrays`."""
+    """The emulated arrays under a probe, such as `EmulatedArrays`."""
 
     def environment(self) -> dict[str, str]: ...
 
@@ -45,10 +45,10 @@ def measure(
     *,
     seed: int = 1,
 ) -> tuple[ProbeStep, ...]:
-    """Steps of so many seconds each, each at random places of its own, the same in every probe of one `seed`.
+    """Measure the steps for `seconds` each, at random places of their own, the same in every probe of one `seed`.
 
-    With `devices` they are to be on an emulated one that is engaged, without on the real one. Raises StallmarkError
-    when they are not, or cannot be measured.
+    With `devices` the file must lie on an emulated array that is engaged, without them on real storage. Raise
+    StallmarkError when it does not, or when the steps cannot be measured.
     """
     if not file.ours and any(not asked.pattern.reads for asked in steps):
         raise StallmarkError(
@@ -62,7 +62,7 @@ def measure(
     found = []
     for number, asked in enumerate(steps, 1):
         before = _counts(devices)
-        # A step that read what the one before it had read would find it in the array's cache.
+        # Other places for each step: those of the step before would be in the array's cache.
         places = seed * _MOST_STEPS + number
         step = tool.measure(file, asked, seconds, places, devices.environment() if devices else None)
         _refuse_elsewhere(devices, before, step, file)
@@ -88,7 +88,7 @@ def _refuse_elsewhere(devices: Devices | None, before: dict[str, int], step: Pro
 
 
 def refuse_memory(folder: Path) -> None:
-    """Raises StallmarkError where a file in `folder` (which need not be there yet) would be in the machine's memory."""
+    """Raise StallmarkError where a file in `folder` (which need not exist yet) would be in the machine's memory."""
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -102,7 +102,7 @@ def refuse_memory(folder: Path) -> None:
 
 
 def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: Devices | None) -> ProbeResult:
-    """What was measured, with what it was measured by and on."""
+    """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
     device = behind(file.path) if devices is None else _in_words(devices)
     lab = emulated_array_of(device) if devices is None and device else None
@@ -118,7 +118,7 @@ def _in_words(devices: Devices) -> str:
 
 
 def behind(path: Path) -> str | None:
-    """The block device of a file on this machine, where there is one to be seen; or the device that it is itself."""
+    """Return the name of the block device under a file of this machine, or of the device itself; None where unknown."""
     if path.is_block_device():
         return path.resolve().name
     if not sys.platform.startswith("linux"):
@@ -130,8 +130,9 @@ def behind(path: Path) -> str | None:
 
 
 def short(folder: Path, devices: Devices | None = None, *, seconds: float, size_bytes: int) -> ProbeResult:
-    """What tells within seconds whether storage is as it was (SHORT_STEPS), on a file of its own in `folder`.
-    `devices`: what the server runs on, when emulated. Raises StallmarkError.
+    """Probe storage for changes within seconds (SHORT_STEPS), on a file of its own in `folder`.
+
+    `devices`: the server's arrays, when emulated. Raise StallmarkError where it cannot be probed.
     """
     started = now()
     find_tool(emulated=devices is not None)  # before a file is written for nothing

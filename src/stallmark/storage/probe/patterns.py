@@ -1,4 +1,4 @@
-"""Which I/O a probe issues: SQLIO's way, 8 KiB and 64 KiB at random, 1 to 32 outstanding, and large blocks in order."""
+"""The patterns of a probe, as SQLIO's: 8 KiB and 64 KiB at random, 1 to 32 outstanding, and large blocks in order."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ PATTERNS: dict[str, Pattern] = {
 }
 OUTSTANDING = (1, 2, 4, 8, 16, 32)
 IN_ORDER = (1, 8)
-"""Outstanding I/Os of sequential patterns, each in a stream of its own: a single one, and several between which the arm
-of a disk goes to and fro. Of more, what reaches the device is hardly in order any more."""
+"""Outstanding I/Os of sequential patterns, each in a stream of its own: a single one, and several between which a
+disk's arm moves. With more, the I/O that reaches the device is hardly in order any more."""
 MOST_OUTSTANDING = 256
 
 SHORT_STEPS = (
@@ -28,12 +28,12 @@ SHORT_STEPS = (
     Asked(PATTERNS["256k-sequential-read"], 1),
     Asked(PATTERNS["8k-random-write"], 8),
 )
-"""What tells within seconds whether storage is as it was: reads before the writes that change what they read. 32
-outstanding are about as many as thirty users have, so that what they achieve can be set beside it."""
+"""The steps that show a change of storage within seconds: reads come before the writes that change them. 32 outstanding
+are about as many as thirty users have, so the two can be compared."""
 
 
 def find_patterns(names: Sequence[str]) -> list[Pattern]:
-    """By name; all of them for none. Raises StallmarkError."""
+    """Return the patterns of these names; all of them for no name. Raise StallmarkError for an unknown one."""
     for name in names:
         if name not in PATTERNS:
             raise StallmarkError(f"{name!r} is no pattern of a probe: there are {', '.join(PATTERNS)}.")
@@ -41,7 +41,7 @@ def find_patterns(names: Sequence[str]) -> list[Pattern]:
 
 
 def steps_of(patterns: Sequence[Pattern], outstanding: Sequence[int]) -> tuple[Asked, ...]:
-    """Every pattern, reads before the writes that change what they read; random ones at each of `outstanding`."""
+    """Return the steps: reads before the writes that change them; random patterns at each of `outstanding`."""
     ordered = sorted(patterns, key=lambda pattern: not pattern.reads)
     return tuple(
         Asked(pattern, depth)

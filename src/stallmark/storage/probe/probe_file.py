@@ -1,6 +1,6 @@
 """The file that a probe works on: made by us, marked, and removed; nothing else is ever written to.
 
-Its first MiB says whose it is, and no I/O goes there. A probe that was killed leaves its file: the next one in that
+Its first MiB holds our mark, and no I/O goes there. A probe that was killed leaves its file. The next one in that
 folder finds it by name and mark, sees that its process is gone, and removes it.
 """
 
@@ -26,17 +26,17 @@ _MARK_BYTES = 4096
 _PIECE_BYTES = 4 * 2**20
 _PAGE_BYTES = 4096
 LEAST_BYTES = 32 * 2**20
-"""Blocks of 1 MiB, 32 of them outstanding: a smaller file would be read over and over within a second."""
+"""The smallest file: with 32 blocks of 1 MiB outstanding, a smaller one would be read several times a second."""
 _CLOCK_SET_S = 60.0
-"""What a process is said to have started at moves as the machine's clock is set; another process of the same number
-does not come so soon."""
+"""Seconds by which a process's start time may seem to move when the machine's clock is set. A process number is not
+reused as soon as that."""
 _SPARE = 0.05
-"""Of the file system, which stays free: others write to it as well."""
+"""Share of the file system that stays free, because others write to it as well."""
 
 
 @dataclass(frozen=True)
 class ProbeFile:
-    """What is probed. `ours`: may be written to."""
+    """A file or device under a probe. `ours`: it may be written to."""
 
     path: Path
     bytes: int
@@ -44,14 +44,14 @@ class ProbeFile:
 
     @property
     def place(self) -> str:
-        """What the user named."""
+        """Return the path that the user named."""
         return str(self.path.parent if self.ours else self.path)
 
 
 @contextmanager
 def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
-    """A file of that size in `folder` (made if missing), written whole with data of which half is compressible, on
-    the device when this returns, and gone after it. Raises StallmarkError."""
+    """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
+    device. The file is removed afterwards. Raise StallmarkError where it cannot be made."""
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
             f"A probe's file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
@@ -79,7 +79,7 @@ def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove files of probes whose process has gone; what is not marked as ours, or of another machine, stays."""
+    """Remove and return the files of probes whose process is gone; unmarked files, or another machine's, stay."""
     gone = [path for path in folder.glob(f"{PREFIX}*{SUFFIX}") if _is_left(path)]
     for path in gone:
         path.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def _mark() -> bytes:
 
 
 def refuse_little_space(folder: Path, size_bytes: int) -> None:
-    """Raises StallmarkError where a file of that size would leave the file system of a folder too full."""
+    """Raise StallmarkError where a file of that size would leave the file system of a folder too full."""
     space = shutil.disk_usage(folder)
     room = space.free - round(_SPARE * space.total)
     if size_bytes > room:
@@ -123,7 +123,7 @@ def refuse_little_space(folder: Path, size_bytes: int) -> None:
 def _fill(path: Path, size_bytes: int) -> None:
     with path.open("xb") as file:
         file.write(_mark())
-        # By itself: whoever comes after a kill must be able to tell whose it is.
+        # The mark by itself: after a kill, the next probe must be able to tell whose file this is.
         file.flush()
         source = np.random.default_rng()
         left = size_bytes - SKIP_BYTES
@@ -136,8 +136,8 @@ def _fill(path: Path, size_bytes: int) -> None:
 
 
 def _half_random(source: np.random.Generator) -> memoryview:
-    """Compressible 2 to 1 page by page, as the databases' data are, and no two pages alike: an array that compresses or
-    deduplicates must not be flattered."""
+    """Return data that compress 2 to 1 page by page, as databases' do, with no two pages alike. Otherwise arrays that
+    compress or deduplicate would look too fast."""
     pages = np.zeros((_PIECE_BYTES // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
     half = _PAGE_BYTES // 2
     pages[:, :half] = np.frombuffer(source.bytes(len(pages) * half), dtype=np.uint8).reshape(len(pages), half)
@@ -147,5 +147,5 @@ def _half_random(source: np.random.Generator) -> memoryview:
 def _remove_empty(folder: Path) -> None:
     try:
         folder.rmdir()
-    except OSError:  # something else came into it, or it was never made
+    except OSError:  # another file is in it, or it was never made
         pass

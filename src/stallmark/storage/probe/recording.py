@@ -15,7 +15,7 @@ from stallmark.storage.probe.probe_file import ProbeFile
 
 @dataclass(frozen=True)
 class ProbePlace:
-    """What a probe belongs to."""
+    """The place of a probe: its experiment, its number in it, its scenario and its variant."""
 
     experiment: str
     sequence: int
@@ -33,7 +33,7 @@ def record_probe(
     devices: Devices | None = None,
     progress: Progress = lambda number, step: None,
 ) -> ProbeResult:
-    """Measure the steps into a new record. However it ends, the record is closed, with what was measured."""
+    """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""
     empty = result(file, (), started, devices)
     asked = tuple(AskedStep(pattern=one.pattern.name, outstanding=one.outstanding) for one in steps)
     manifest = Manifest(

@@ -1,4 +1,4 @@
-"""The program that does a probe's I/O: `fio`, on Windows `diskspd`. It is asked for, never installed."""
+"""The program that does a probe's I/O: `fio`, on Windows `diskspd`. It is looked for, never installed."""
 
 import os
 import shutil
@@ -15,13 +15,13 @@ from stallmark.storage.probe import diskspd, fio
 from stallmark.storage.probe.probe_file import ProbeFile
 
 PATIENCE_S = 120.0
-"""Beyond what a step should take: one whose last I/Os hang for longer has no device that answers."""
+"""Seconds beyond a step's own time after which its last I/Os are taken to hang."""
 _EMULATION = ("LD_PRELOAD", "STALLMARK_EMULATED_ARRAYS")
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program that was found. `version` as it says itself, "fio-3.33"."""
+    """A program that was found. `version` is its own statement, "fio-3.33"."""
 
     program: str
     version: str
@@ -30,7 +30,7 @@ class Tool:
     def measure(
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
-        """One step. `environment`: an emulated array's; None: none, whatever ours has. Raises StallmarkError."""
+        """Measure one step. `environment`: that of an emulated array; None for real storage. Raise StallmarkError."""
         with TemporaryDirectory(prefix="stallmark-probe-") as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
@@ -42,7 +42,7 @@ class Tool:
 
 
 def can_probe() -> str | None:
-    """Why no probe can be made on this machine, in a sentence; None when it can."""
+    """Return the reason why no probe can be made on this machine, as a sentence; None when one can."""
     try:
         find_tool(emulated=False)
     except StallmarkError as error:
@@ -51,7 +51,10 @@ def can_probe() -> str | None:
 
 
 def find_tool(*, emulated: bool) -> Tool:
-    """`emulated`: for an interposer, which sees the plain calls of threads only. Raises StallmarkError."""
+    """Return the program. `emulated`: for an interposer, which sees only the plain calls of threads.
+
+    Raise StallmarkError where there is none that works.
+    """
     windows = sys.platform == "win32"
     name = "diskspd" if windows else "fio"
     program = shutil.which(name)
@@ -67,7 +70,7 @@ def find_tool(*, emulated: bool) -> Tool:
         )
     if windows:
         return Tool(program, name, "diskspd")
-    # Ours may be an environment in which an interposer would refuse to let it start.
+    # In our own environment an interposer might keep it from starting.
     said = subprocess.run([program, "--version"], capture_output=True, text=True, env=_clean(os.environ), check=False)
     version = said.stdout.strip()
     if said.returncode or not version.startswith("fio-"):
@@ -76,12 +79,16 @@ def find_tool(*, emulated: bool) -> Tool:
 
 
 def _clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without an interposer of ours: a real device would be taken for an emulated one."""
+    """Return the environment without our interposer, by which a real device would seem emulated."""
     return {name: value for name, value in environment.items() if name not in _EMULATION}
 
 
 def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, str]) -> str:
-    """What it printed. It has a session of its own: Ctrl-C reaches us alone, and we end it."""
+    """Run the program and return what it printed. It has a session of its own: Ctrl-C reaches Stallmark alone, which
+    ends it.
+
+    Raise StallmarkError when the program fails or hangs.
+    """
     try:
         process = subprocess.Popen(
             order,

@@ -1,4 +1,4 @@
-"""What the driver counted: transactions and users, per second and per measured interval."""
+"""The load as the driver counted it: transactions and users, per second and per measured interval."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ _USER_SUMS = ("running", "busy_us", "think_us", "lag_us", "cpu_us")
 
 @dataclass
 class Load:
-    """`counts[transaction][column]` is an array per second; `latency[(interval, transaction)]` is merged."""
+    """The load of one run. `counts[transaction][column]` is an array per second; `latency[(interval, transaction)]` is
+    merged."""
 
     seconds: int
     counts: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
@@ -31,26 +32,26 @@ class Load:
     attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
     def all(self, column: str) -> np.ndarray:
-        """A count per second over all transaction types."""
+        """Return a count per second over all transaction types."""
         return self._sum([counts[column] for counts in self.counts.values()])
 
     def of_users(self, column: str) -> np.ndarray:
-        """The same over those that virtual users start."""
+        """Return a count per second over the transactions that virtual users start."""
         counts = self.counts.items()
         return self._sum([columns[column] for name, columns in counts if name not in self.attended])
 
     def ended(self, transaction: str) -> np.ndarray:
-        """Per second: committed, rolled back or given up."""
+        """Return the transactions per second that were committed, rolled back or given up."""
         counts = self.counts.get(transaction)
         return self._sum([counts[name] for name in ("committed", "rolled_back", "failed")] if counts else [])
 
     def user_sum(self, column: str, machine: int | None = None) -> np.ndarray:
-        """A column of the users' table per second over all executors, or those of one load machine."""
+        """Return a column of the users' table per second, over all executors or those of one load machine."""
         executors = self.users if machine is None else self.executors[machine]
         return self._sum([self.users[executor][column] for executor in executors])
 
     def sessions(self) -> np.ndarray:
-        """Per second: those of users, and of background sessions that have something to do."""
+        """Return the sessions per second that have something to do: those of users, and busy background sessions."""
         attending = self.all("service_us") - self.of_users("service_us")
         return self.user_sum("running") + attending / 1e6
 
@@ -61,7 +62,7 @@ class Load:
 def read_load(
     record: Record, seconds: int, intervals: Sequence[Interval], attended: frozenset[str] = frozenset()
 ) -> Load:
-    """One pass over the driver's tables; each histogram inside a measured interval is decoded once."""
+    """Read the driver's tables in one pass; each histogram inside a measured interval is decoded once."""
     load = Load(seconds, attended=attended)
     interval_of = np.full(seconds, -1)
     for interval in intervals:
@@ -100,17 +101,17 @@ def read_load(
 
 
 def _machine(batch: pa.RecordBatch, row: int) -> int:
-    """The load machine of a row; 0 in records from before there were any."""
+    """Return the load machine of a row; 0 in records from before there were any."""
     return (batch.column("machine")[row].as_py() or 0) if "machine" in batch.schema.names else 0
 
 
 def _within(batch: pa.RecordBatch, seconds: int) -> pa.RecordBatch:
-    """Without the partial last second of a run that was cut."""
+    """Return the rows without the partial last second of a run that was cut."""
     return batch.filter(pa.compute.less(batch.column("second"), seconds))
 
 
 def _by_name(names: pa.Array) -> Iterator[tuple[str, np.ndarray]]:
-    """The rows of every name, which may come dictionary-encoded; names in order."""
+    """Yield every name with its rows, names in order; the column may be dictionary-encoded."""
     encoded = names if isinstance(names, pa.DictionaryArray) else names.dictionary_encode()
     codes, words = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
     for code in sorted(np.unique(codes), key=lambda code: words[code]):
