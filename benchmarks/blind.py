@@ -154,7 +154,7 @@ def manifests(folder: Path) -> list[Path]:
 
 
 def redacted(folder: Path) -> Path:
-    """Make copies of the records from which nobody can tell what the array was."""
+    """Make copies of the records from which nobody can tell what the array was; return their folder."""
     target = folder / "redacted"
     shutil.rmtree(target, ignore_errors=True)
     for record in manifests(folder):

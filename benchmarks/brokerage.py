@@ -109,7 +109,7 @@ def statements(transaction: Recorded) -> list[str]:
 
 
 def with_inputs(engine: EmbeddedEngine, transactions: list[Recorded]) -> None:
-    """Yield the database as loaded, with the recorded inputs in it."""
+    """Bring the database into the state as loaded with the recorded inputs in it, and keep a copy of that."""
     label = "with recorded inputs"
     if engine.backup.label() == label:
         return

@@ -28,7 +28,7 @@ class Recorded(NamedTuple):
 
 
 class RecordingSession(Session):
-    """A session that passes everything on and keeps what it was."""
+    """A session that passes every call on and keeps it."""
 
     def __init__(self, session: Session):
         self._session = session
@@ -41,7 +41,7 @@ class RecordingSession(Session):
         return self._session.is_lost
 
     def take(self) -> list[tuple[Isolation | None, list[tuple[str, list[Any]]], bool]]:
-        """The transactions since the last time: (isolation, calls, whether it was committed)."""
+        """Return the transactions since the last time: (isolation, calls, whether it was committed)."""
         taken = getattr(self, "_done", [])
         self._done: list[tuple[Isolation | None, list[tuple[str, list[Any]]], bool]] = []
         self._open: tuple[Isolation, list[tuple[str, list[Any]]]] | None = None

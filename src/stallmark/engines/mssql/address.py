@@ -120,7 +120,7 @@ class Address:
 
 
 def _quoted(value: str) -> str:
-    """Return a value in braces where it holds a character that would end it (ODBC Programmer's Reference,
+    """Return a value, in braces where it is empty or holds a character that would end it (ODBC Programmer's Reference,
     SQLDriverConnect)."""
     if value and not set(value) & set(";{}[](),?*=!@ "):
         return value
