@@ -2,7 +2,6 @@
 
 import itertools
 import os
-from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -59,7 +58,6 @@ def test_each_of_several_machines_has_executors_for_its_share_of_the_users(monke
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     timeline = Timeline(consecutive_steps([65], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals("fixed", rate=3), seed=1)
     assert [timeline.executors(machines) for machines in (1, 2, 4, 5, 65)] == [5, 3, 2, 1, 1]
-    assert Timeline.from_dict(asdict(timeline)) == timeline
 
 
 @given(
@@ -71,7 +69,6 @@ def test_background_sessions_are_enough_and_at_most_one_too_many_in_each_executo
     timeline = Timeline(
         consecutive_steps([1, users], ramp_s=0, warm_up_s=0, measure_s=1), Arrivals(), seed=1, background_per_user=each
     )
-    assert Timeline.from_dict(asdict(timeline)) == timeline
     found = timeline.all_background_sessions(executors)
     assert users * each - 1e-9 <= found < users * each + sum(executors)
     assert (found == 0) is (each == 0)

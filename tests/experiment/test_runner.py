@@ -44,7 +44,7 @@ def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[...
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         memory: list[dict[str, Any]] = []
-        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare() | self._place))
+        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare().model_dump() | self._place))
         scenario = Scenario.model_validate(SCENARIO | changes)
         assert Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO()))).run().conditions_hold
         return memory
@@ -62,14 +62,14 @@ def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_
     engine.execute(MORE)
     engine.memory.cap(before)
     again = prepare(reset="continue", order="blocks")
-    kept = ("original", "reached_bytes", "configured_bytes")
+    kept = ("original_bytes", "reached_bytes", "configured_bytes")
     assert [[each[name] for name in kept] for each in again] == [
         [each[name] for name in kept] for each in (*first, first[0])
     ]
     assert [(each["sequence"], each["repeat"], each.get("again")) for each in again] == [
         (1, 1, None), (2, 1, None), (3, 2, True),
     ]  # fmt: skip
-    assert [each["original"] for each in first] == [before, before]
+    assert [each["original_bytes"] for each in first] == [before, before]
     half, twice = (each["reached_bytes"] for each in first)
     assert twice == pytest.approx(4 * half, abs=4 * 1024**2)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pyarrow as pa
@@ -142,6 +143,8 @@ def test_tables_of_somebody_else_are_refused(database: EmbeddedEngine) -> None:
 
 
 class Full(PostgresEngine):
+    backup = SimpleNamespace(copy_bytes=lambda loaded: loaded, drop=lambda: None)  # type: ignore[assignment]
+
     def free_bytes(self) -> int | None:
         return 1_000_000_000
 

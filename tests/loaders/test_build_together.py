@@ -45,14 +45,14 @@ def test_a_batch_somebody_else_has_loaded_is_rolled_back(database: EmbeddedEngin
     make_tables(database)
     batches = [Batch("tellers", 0), Batch("tellers", 0), Batch("branches", 0)]
     answers = list(worker.load(database, LOADER, SEED, SCALE, iter(batches)))
-    assert [answer["rows"] for answer in answers if "rows" in answer] == [20, 0, 2]
+    assert [answer.rows for answer in answers if isinstance(answer, worker.Written)] == [20, 0, 2]
     assert database.query("SELECT count(*) FROM bank.tellers") == [(20,)]
 
 
 def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(database: EmbeddedEngine) -> None:
     make_tables(database)
     batch = Batch("accounts", 0)
-    answers: list[dict] = []
+    answers: list[worker.Answer] = []
     second = threading.Thread(target=lambda: answers.extend(worker.load(database, LOADER, SEED, SCALE, iter([batch]))))
     waiting = (
         "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' "
@@ -66,7 +66,7 @@ def test_who_comes_second_to_a_batch_waits_before_it_writes_and_leaves_it(databa
         first.execute(worker.LEDGER_END.format(batch=batch, rows=7, size=70))
         first.commit()
     second.join()
-    assert [answer["rows"] for answer in answers if "rows" in answer] == [0]
+    assert [answer.rows for answer in answers if isinstance(answer, worker.Written)] == [0]
     assert ledger.batches(database) == {batch: (7, 70)}
     assert database.query("SELECT pg_relation_size('bank.accounts')") == [(0,)]
 
@@ -77,7 +77,9 @@ def test_who_comes_second_to_a_batch_that_is_rolled_back_loads_it(database: Embe
     with database.bulk_writer() as first:
         first.execute(worker.LEDGER_BEGIN.format(batch=batch))
     answers = list(worker.load(database, LOADER, SEED, SCALE, iter([batch])))
-    assert answers[-1]["rows"] == 20 and ledger.batches(database)[batch][0] == 20
+    assert (
+        isinstance(answers[-1], worker.Written) and answers[-1].rows == 20 and ledger.batches(database)[batch][0] == 20
+    )
 
 
 def test_a_build_that_waits_for_another_says_so(database: EmbeddedEngine) -> None:

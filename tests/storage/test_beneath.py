@@ -57,7 +57,8 @@ def test_what_a_device_lies_on(devices: Path, device: str, bottom: list[str]) ->
 def test_what_lies_on_an_array_is_emulated_and_the_array_counts_for_its_whole_device(devices: Path) -> None:
     places = an_array(devices)
     for device in ("loop0", "loop0p1", "dm-1", "md0"):
-        assert (emulated_array_of(device) or {}).get("spindles") == 4
+        found = emulated_array_of(device)
+        assert found and found.spindles == 4
         facts, state = behind(device) or (None, None)
         assert facts and facts.name == "one" and state == (places.state if device == "loop0" else None)
     assert emulated_array_of("sda1") is None

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark.analysis.probe.experiment import read_probe, summarise_probes
+from stallmark.analysis.probe.kinds import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.reader import find_records
@@ -131,7 +132,8 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
     [record] = find_records([fake / "runs"])
     assert record.is_probe and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]
-    assert any("array is incomplete: fio failed" in text for text in summarise_probes([record]).cautions)
+    [cut] = [one for one in summarise_probes([record]).cautions if one.kind is ProbeKind.INCOMPLETE]
+    assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["because"]
 
 
 needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")
