@@ -35,7 +35,7 @@ NOT_OURS = {"23505", "2627", "2601", "50001"}
 
 
 class LoaderOrder(msgspec.Struct, forbid_unknown_fields=True):
-    """What to load, and where: `engine` may hold a password."""
+    """The load and its target; `engine` may hold a password."""
 
     engine: str
     workload: str

@@ -98,7 +98,7 @@ def per_second(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Whole percents, and two digits below ten where a whole one would hide half of the value."""
+    """Return a share in whole percents; one above 0 and below 1 % is "under 1 %"."""
     if 0 < share < 0.01:
         return "under 1 %"
     return f"{share * 100:.0f} %"

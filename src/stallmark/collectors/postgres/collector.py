@@ -61,7 +61,7 @@ class PostgresCollector(Collector):
     """A collector that stores the rows of its query as they come."""
 
     needs: ClassVar[str] = "does not count this"
-    """What a server too old for this one lacks, to go after "PostgreSQL 16 "."""
+    """The fact that an older server lacks, as the end of a sentence that begins with "PostgreSQL 16"."""
 
     def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
         super().__init__(engine)

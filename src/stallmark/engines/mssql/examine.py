@@ -13,7 +13,7 @@ _WITHOUT = {
     "VIEW ANY DEFINITION": "files are known by number and not by name",
     "CREATE": "no database can be built: make it a member of db_owner",
 }
-"""What cannot be done without a right, by a word of its name. What else a run may need, the abilities say."""
+"""The consequence of each missing right, by a word of its name. The abilities say what else a run needs."""
 
 _READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
