@@ -11,7 +11,7 @@ RUN python -m venv --without-pip /opt/stallmark \
     && pip --python /opt/stallmark install --no-cache-dir --require-hashes -r requirements.lock \
     && sed '/--hash=/d; s/ \\$//' requirements-dev.lock > versions.txt \
     && pip --python /opt/stallmark install --no-cache-dir -c versions.txt pyodbc mssql-python mssql-python-odbc
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY src src
 COPY schema schema
 COPY loaders loaders

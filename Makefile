@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export STALLMARK_HOME ?= $(CURDIR)/.stallmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick lint lock clean python compiler browser
 

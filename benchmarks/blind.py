@@ -241,16 +241,17 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
     """Say what was recovered from the redacted records, then the truth; whether all of it was right."""
     runs = found(redacted(folder))
     steps = of_variant(runs)
-    read_ms = {name: interval([s.data_io.read_ms or 0 for s in same if s.data_io]) for name, same in steps.items()}
+    data = {name: [s.storage.data for s in same if s.storage.data] for name, same in steps.items()}
+    read_ms = {name: interval([one.read_ms or 0 for one in same]) for name, same in data.items()}
     tps = {name: interval([s.result_tps for s in same]) for name, same in steps.items()}
-    reads = {name: interval([s.reads_per_transaction or 0 for s in same])[0] for name, same in steps.items()}
+    reads = {name: interval([s.storage.reads_per_transaction or 0 for s in same])[0] for name, same in steps.items()}
     order = sorted(tps, key=lambda name: -tps[name][0])
     print(f"\nFrom {len(runs)} redacted records:")
     print(f"  order: {' > '.join(order)}")
     for name in order:
         mean, low, high = read_ms[name]
         print(
-            f"  {name}: {number(tps[name][0])} {steps[name][0].primary or 'transactions'}/s, a read takes "
+            f"  {name}: {number(tps[name][0])} {steps[name][0].throughput.primary or 'transactions'}/s, a read takes "
             f"{number(mean)} ms ({number(low)} to {number(high)}), {reads[name]:.2f} reads per transaction"
         )
     right = [causes(runs)]
@@ -259,7 +260,7 @@ def judge(folder: Path, truth: dict[str, Any]) -> bool:
     true_ms = {name: interval([one.read_ms for one in true[name]])[0] for name in order}
     unlike = []
     for name in order:
-        rounds, same = true[name], [step.data_io for step in steps[name] if step.data_io]
+        rounds, same = true[name], data[name]
         chance = float(np.mean([one.chance for one in rounds]))
         pairs = list(zip(same, rounds, strict=True))
         ratios = [(seen.read_ms or 0) / one.read_ms for seen, one in pairs]

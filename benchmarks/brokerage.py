@@ -142,7 +142,11 @@ def driven(engine: EmbeddedEngine, workload: str) -> tuple[float, float]:
     writer = RecordWriter(folder, Manifest(started=now()))
     found = find_workload(workload)
     load = LoadSpec(
-        engine.spec(), workload, SCALE, {kind.name: cards for kind, cards in found.deck.items()}, call_timeout_s=60
+        engine.spec(),
+        workload,
+        SCALE,
+        {kind.name: cards for kind, cards in found.users.deck.items()},
+        call_timeout_s=60,
     )
     steps = consecutive_steps([USERS], ramp_s=0, warm_up_s=WARM_UP_S, measure_s=SECONDS)
     drive = Drive(Timeline(steps, Arrivals(), 1, found.background.sessions_per_user), load, writer)

@@ -65,7 +65,8 @@ def run(folder: Path, name: str, variants: Sequence[dict[str, Any]]) -> Path:
 
 def tell(found: Sequence[Point]) -> None:
     for point in found:
-        open_laws = {law.kind for step in point.steps if step.cause for law in step.cause.laws if law.closed is False}
+        judged = [step.cause for step in point.steps if step.cause]
+        open_laws = {law.kind for one in judged for law in one.laws if law.closed is False}
         print(f"  {point.first.variant}: {number(point.tps)} TPS; laws that do not close: {open_laws or 'none'}")
     for a, b in combinations(found, 2):
         cause = explain(a.steps, b.steps, paired=True)

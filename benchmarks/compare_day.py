@@ -91,7 +91,7 @@ def compare(folder: Path) -> None:
             {
                 "seconds": time.perf_counter() - began,
                 "verdict": found.pairs[0].verdict,
-                "committed": sum(step.committed for step in experiment.steps),
+                "committed": sum(step.throughput.committed for step in experiment.steps),
             }
         )
     )
@@ -103,7 +103,7 @@ def make(folder: Path, variant: str, seconds: int, seed: int) -> None:
     started = f"2025-11-2{seed}T00:00:00.000+00:00"
     write_manifest(folder, read_manifest(folder).changed(variant={"name": variant}, sequence=seed, started=started))
     rng = np.random.default_rng(seed)
-    cards = {kind.name: number for kind, number in find_workload("brokerage").deck.items()}
+    cards = {kind.name: number for kind, number in find_workload("brokerage").users.deck.items()}
     shares = np.array(list(cards.values())) / sum(cards.values())
     counts = rng.poisson(TPS * shares, (seconds, len(shares)))
     second, kind = np.nonzero(counts)

@@ -72,8 +72,10 @@ def summarise_record(folder: Path) -> None:
     began = time.perf_counter()
     step = summarise(find_records([folder])).steps[0]
     took = time.perf_counter() - began
-    assert step.data_io and step.wait_share and step.correlations and not step.invalid, step.invalid
-    print(json.dumps({"seconds": took, "committed": step.committed, "p99": step.latency_ms["p99"]}))
+    assert step.storage.data and step.waits.share and step.bottleneck.correlations, step.key
+    assert not step.validity.invalid, step.validity.invalid
+    p99 = step.latency.percentiles_ms["p99"]
+    print(json.dumps({"seconds": took, "committed": step.throughput.committed, "p99": p99}))
 
 
 def write_record(folder: Path, seconds: int) -> None:

@@ -27,6 +27,7 @@ from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.schema import deploy
 from stallmark.schema.bank.tables import METADATA
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 SEED = 1
@@ -89,7 +90,7 @@ def _engine(folder: Path) -> Iterator[Engine]:
     engine = EmbeddedEngine(server, "load")
     try:
         deploy.create_tables(engine, OWN_TABLES)
-        deploy.create_tables(engine, deploy.take_apart(METADATA).tables)
+        deploy.create_tables(engine, ddl_of(METADATA).tables)
         yield engine
     finally:
         server.close()

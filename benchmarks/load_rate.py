@@ -22,6 +22,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders import loader_pool
 from stallmark.loaders.plan import Batch, LoadPlan, loader_for
 from stallmark.schema import deploy
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 STREAMS = 2
@@ -40,7 +41,7 @@ def rate(workload: str, metadata: sa.MetaData, scale: Mapping[str, Any], repeats
         engine = EmbeddedEngine(server, "load")
         try:
             deploy.create_tables(engine, OWN_TABLES)
-            deploy.create_tables(engine, deploy.take_apart(metadata).tables)
+            deploy.create_tables(engine, ddl_of(metadata).tables)
             rows, streams = _ready_files(workload, folder, scale, batches)
             ratios = []
             for _ in range(repeats):

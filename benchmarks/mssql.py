@@ -30,10 +30,12 @@ from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.executor import SWITCH_INTERVAL_S, keep_to_one_core
 from stallmark.engines.mssql.bulk import BulkCopyWriter
+from stallmark.engines.mssql.copier import Copier
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
 from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
+from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 
 USERS, SECONDS = 30, 8
@@ -110,7 +112,7 @@ def bulk(engine: MssqlEngine, writers: int) -> float:
     )
 
     def load(_: int) -> None:
-        writer = BulkCopyWriter(engine.connect("bench"), engine.copier())
+        writer = BulkCopyWriter(engine.connect("bench"), Copier(engine))
         for _ in range(PIECES):
             writer.write("dbo.load", piece)
 
@@ -126,7 +128,7 @@ def collectors(engine: MssqlEngine) -> dict[str, float]:
         writer = RecordWriter(Path(folder) / "run", Manifest(started=now()))
         usable = [c for c in collectors_for(engine, list(ON_REQUEST["mssql"])) if c.unavailable() is None]
         for collector in usable:
-            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+            writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
         begin = time.monotonic()
         sampler = Sampler(usable, writer.append, lambda: time.monotonic() - begin)
         sampler.start()

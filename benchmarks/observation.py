@@ -27,6 +27,7 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.record.manifest import Manifest, now
 from stallmark.record.reader import Record
+from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 
@@ -81,7 +82,7 @@ def _tps(engine: EmbeddedEngine, observed: bool) -> float:
     drive = Drive(Timeline(steps, Arrivals(), 1), load, writer)
     usable = [c for c in collectors_for(engine) if observed and c.unavailable() is None]
     for collector in usable:
-        writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+        writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
     sampler = Sampler(usable, writer.append, drive.clock)
     drive.start()
     sampler.start()

@@ -49,7 +49,7 @@ def opened(workload: Workload) -> Iterator[tuple[EmbeddedEngine, Any]]:
         engine.memory.cap(1 << 29)
         engine.prefill.fill(workload.name)
         engine.checkpoint()
-        yield engine, workload.share(WorkloadContext(scale, 1, engine.query, lambda *task: None))
+        yield engine, workload.users.share(WorkloadContext(scale, 1, engine.query, lambda *task: None))
     finally:
         engine.close()
 
@@ -63,9 +63,9 @@ def cpu_us(pids: list[int]) -> float:
 def sample(workload: Workload, turns: int = 16, transactions: int = 200) -> None:
     with opened(workload) as (engine, shared):
         session, rng = engine.session(60), random.Random(1)
-        mine = {kind: kind(shared) for kind in workload.deck}
+        mine = {kind: kind(shared) for kind in workload.users.deck}
         workload.prepare(session, mine)
-        next_card = Dealer(workload.deck, random.Random(1)).next_card
+        next_card = Dealer(workload.users.deck, random.Random(1)).next_card
 
         def turn(sample: Callable[[], Any]) -> tuple[float, float]:
             cpu, began = cpu_us([session.server_pid]), time.perf_counter_ns()
@@ -100,7 +100,7 @@ def load(workload: Workload, every: int) -> None:
     own_io.OwnIOSampler.sample = look_or_not  # type: ignore[method-assign]
     with opened(workload) as (engine, shared):
         done: list[tuple] = []
-        next_card = Dealer(workload.deck, random.Random(1)).next_card
+        next_card = Dealer(workload.users.deck, random.Random(1)).next_card
         users = []
         for number in range(USERS):
             rng = random.Random(number)

@@ -86,11 +86,11 @@ def record(engine: Engine, scale: dict[str, Any], count: int, seed: int = 1) -> 
         later.append((done + ANSWER_AFTER, kind, inputs))
 
     rng = random.Random(seed)
-    shared = workload.share(WorkloadContext(scale, seed, engine.query, post))
+    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, post))
     mine = {kind: kind(shared) for kind in workload.transactions}
     session = RecordingSession(engine.session(60))
     workload.prepare(session, workload.transactions)
-    deal = Dealer(workload.deck, rng).next_card
+    deal = Dealer(workload.users.deck, rng).next_card
     while done < count:
         if later and later[0][0] <= done:
             _, kind, inputs = later.pop(0)

@@ -7,7 +7,7 @@ import random
 from typing import ClassVar
 
 from stallmark.engines.base import Session
-from stallmark.transactions.workload import Outcome, Transaction, Workload
+from stallmark.transactions.workload import Outcome, Transaction, UserLoad, Workload
 
 
 class Replay(Transaction):
@@ -22,4 +22,4 @@ class Replay(Transaction):
         return Outcome.COMMITTED
 
 
-WORKLOAD = Workload("replay", 1, "bench", "", {Replay: 1}, (), "benchmarks")
+WORKLOAD = Workload("replay", 1, "bench", "", "benchmarks", users=UserLoad({Replay: 1}))

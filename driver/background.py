@@ -108,7 +108,7 @@ class BackgroundSession(Client):
             index, transaction = self._mine[task.kind]
             inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
             started = now()
-            outcome, retries = self._execute(transaction, inputs)
+            outcome, retries = self._retrying.execute(transaction, inputs)
             ended = now()
             self._report_sample((index, task.due_ns, started, ended, free_since, CODES[outcome], retries))
             free_since = ended

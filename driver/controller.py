@@ -35,11 +35,13 @@ from stallmark.driver.messages import (
     Waiting,
     start_child,
 )
-from stallmark.driver.tally import DeferredRow, OwnIORow, Row, TransactionRow, UserRow, merge, merge_own_io
+from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
 from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.format import spoken
 from stallmark.processes import kill
+from stallmark.record import manifest as recorded
 from stallmark.record.writer import RecordWriter
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Workload
@@ -73,23 +75,29 @@ class Merger:
         self.writer = writer
         self.seen = SecondsSeen()
         self.errors = 0
+        self.committed: Counter[str] = Counter()
+        self.given_up: Counter[tuple[str, str]] = Counter()
+        """Transactions that were not tried again, by name and the server's words."""
         self._transactions: dict[tuple[int, str], list[TransactionRow]] = defaultdict(list)
         self._users: dict[tuple[int, int], UserRow] = {}
         self._deferred: dict[tuple[int, int], DeferredRow] = {}
         self._own_io: dict[tuple[int, str], list[OwnIORow]] = defaultdict(list)
 
-    def add(self, report: Report) -> None:
-        for row in report.transactions:
+    def add(self, reported: Rows) -> None:
+        for row in reported.transactions:
             self._transactions[row.second, row.transaction].append(row)
             self.seen.add(row)
-        for user in report.users:
+            self.committed[row.transaction] += row.committed
+        for user in reported.users:
             _add(self._users, user, ("running", "cpu_us", "busy_us", "think_us", "lag_us"), ("lag_max_us",))
-        for deferred in report.deferred_queue:
+        for deferred in reported.deferred_queue:
             _add(self._deferred, deferred, ("taken", "late_us"), ("late_max_us", "waiting"))
-        for own_io in report.transaction_io:
+        for own_io in reported.transaction_io:
             self._own_io[own_io.second, own_io.transaction].append(own_io)
-        self.errors += sum(error.attempts for error in report.errors)
-        self.writer.append("errors", [error.columns() for error in report.errors])
+        self.errors += sum(error.attempts for error in reported.errors)
+        for error in reported.errors:
+            self.given_up[error.transaction, f"{error.message.rstrip('.')} ({error.code})"] += error.given_up
+        self.writer.append("errors", [error.columns() for error in reported.errors])
 
     def write_before(self, second: float) -> None:
         """Write and forget the rows of all seconds before `second`."""
@@ -148,7 +156,7 @@ class Drive:
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
-        self.load_machines: list[dict[str, Any]] = []
+        self.load_machines: list[recorded.LoadMachine] = []
 
     def start(self, say: Callable[[str], None] = lambda sentence: None) -> None:
         """Wait for the executors, and before for the load machines, then start the clock."""
@@ -232,15 +240,26 @@ class Drive:
             self._channel.close()
             self._merger.write_before(float("inf"))
 
-    def unheard(self) -> dict[str, int]:
-        """Return how many transactions are "unfinished", because even a cancel did not help, and how many executors
-        were "silent" at the end, so that nobody knows what their users did last. After `finish`."""
-        return {name: self._left[name] for name in ("unfinished", "silent")}
+    def fruitless(self) -> str | None:
+        """Return why the load has no result: its primary transaction, or where there is none any of them, was tried and
+        never committed. After `finish`."""
+        primary = self._workload.users.primary
+        names = [primary.name] if primary else [kind.name for kind in self._workload.transactions]
+        failed = [(n, words) for (name, words), n in self._merger.given_up.items() if name in names and n]
+        if not failed or any(self._merger.committed[name] for name in names):
+            return None
+        what = spoken(primary.name) if primary else "transaction"
+        most, words = max(failed)
+        return f"no {what} was committed; the server said of {most:,} that failed: {words}"
+
+    def unheard(self) -> recorded.Unheard:
+        """Return what stayed unknown at the end. Call it after `finish`."""
+        return recorded.Unheard(unfinished=self._left["unfinished"], silent=self._left["silent"])
 
     def notes(self) -> list[str]:
         """Return what is not in the record's tables, as sentences. Call it after `finish`."""
         notes = []
-        apart = max((machine["clock_within_ms"] for machine in self.load_machines), default=0)
+        apart = max((machine.clock_within_ms for machine in self.load_machines), default=0)
         if apart > CLOCKS_APART_MS:
             notes.append(
                 f"The clocks of the load machines were compared to within {apart:,.0f} ms only: a second of the record "
@@ -251,7 +270,7 @@ class Drive:
         if count := self._left["unfinished"]:
             notes.append(f"{count:,} transactions did not end, even cancelled: their outcome is unknown.")
         if count := self._left["pending"]:
-            then = ": the next run begins by clearing away what they leave open" if self._workload.opening else ""
+            then = ": the next run begins by clearing away what they leave open" if self._workload.users.opening else ""
             notes.append(
                 f"{count:,} transactions of {self._workload.background.executed_by} were not due yet, or not begun, "
                 f"when the run ended{then}."
@@ -273,14 +292,16 @@ class Drive:
             raise Interrupted("the load driver's conductor was killed; what it had reported is kept") from None
         match message:
             case Report():
-                self._merger.add(message)
-                for row in message.errors:
+                rows = message.rows()
+                self._merger.add(rows)
+                for row in rows.errors:
                     if ErrorClass(row.error_class).fatal and not farewell:
                         raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")
             case Bye(unfinished, unserved, pending):
                 self._left.update(unserved=unserved, unfinished=unfinished, pending=pending)
             case ClocksCompared(machine, within_ms) if self.load_machines:
-                self.load_machines[machine - 1]["clock_within_ms"] = within_ms
+                known = self.load_machines[machine - 1]
+                self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
             case ExecutorSilent():
                 self._left["silent"] += 1
             case Finished():
@@ -294,9 +315,15 @@ class Drive:
         """Say which load machines there are, and describe them for the manifest without their names: a record tells
         what a machine was, not whose."""
         for machine in machines:
-            say(f"Load machine {machine.number} is {machine.name}: {machine.facts['cores']} cores.")
-            described = {name: getattr(machine, name) for name in ("number", "executors", "clock_within_ms")}
-            self.load_machines.append(described | machine.facts)
+            say(f"Load machine {machine.number} is {machine.name}: {machine.facts.cores} cores.")
+            self.load_machines.append(
+                recorded.LoadMachine(
+                    number=machine.number,
+                    executors=machine.executors,
+                    clock_within_ms=machine.clock_within_ms,
+                    **msgspec.structs.asdict(machine.facts),
+                )
+            )
 
 
 def _why(message: Message, workload: Workload) -> str:

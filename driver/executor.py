@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
-from stallmark.driver.client import Client, Failure
+from stallmark.driver.client import Client
 from stallmark.driver.deck import Dealer
 from stallmark.driver.messages import (
     Bye,
@@ -24,6 +24,8 @@ from stallmark.driver.messages import (
     Closed,
     ExecutorOrder,
     ExecutorReady,
+    Go,
+    Malformed,
     Message,
     Quit,
     RateShare,
@@ -34,11 +36,11 @@ from stallmark.driver.messages import (
     inherited_channel,
 )
 from stallmark.driver.pacing import OpenLoop, Pacing, ThinkTime
+from stallmark.driver.retry import Failure
+from stallmark.driver.rows import DeferredRow, Rows, UserRow
 from stallmark.driver.tally import (
     ENDED,
     SECOND_NS,
-    DeferredRow,
-    UserRow,
     as_table,
     deferred_rows,
     error_rows,
@@ -76,7 +78,7 @@ class Executor:
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
         self._deferred = DeferredQueue()
-        self._shared = self._workload.share(
+        self._shared = self._workload.users.share(
             WorkloadContext(
                 load.scale,
                 order.seed,
@@ -89,7 +91,7 @@ class Executor:
                 locality=load.locality,
             )
         )
-        deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.deck}
+        deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}
         self._dealer = Dealer(deck, self._random("deck"))
         self._samples: deque[tuple[int, ...]] = deque()
         self._background_samples: deque[tuple[int, ...]] = deque()
@@ -102,11 +104,14 @@ class Executor:
 
     def run(self) -> None:
         """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""
-        message = self._channel.receive()
-        if isinstance(message, Quit):
-            self._channel.send(Bye(unfinished=0, unserved=0, pending=0))
-            return
-        self._start_ns = self._reported_ns = message.start_ns
+        match self._channel.receive():
+            case Quit():
+                self._channel.send(Bye(unfinished=0, unserved=0, pending=0))
+                return
+            case Go(start_ns):
+                self._start_ns = self._reported_ns = start_ns
+            case other:
+                raise Malformed(f"{type(other).__name__} came before the start")
         self._cpu_ns = time.process_time_ns()
         self._start_background()
         self._follow_orders()
@@ -201,12 +206,14 @@ class Executor:
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
         self._channel.send(
-            Report(
-                transactions=transaction_rows(np.concatenate([samples, background]), self._names, self._start_ns),
-                users=self._user_rows(samples),
-                errors=error_rows(failures, self._start_ns),
-                deferred_queue=self._deferred_rows(background),
-                transaction_io=own_io_rows(own_io, self._names, self._start_ns),
+            Report.of(
+                Rows(
+                    transactions=transaction_rows(np.concatenate([samples, background]), self._names, self._start_ns),
+                    users=self._user_rows(samples),
+                    errors=error_rows(failures, self._start_ns),
+                    deferred_queue=self._deferred_rows(background),
+                    transaction_io=own_io_rows(own_io, self._names, self._start_ns),
+                )
             )
         )
         for user in [*self._users.values(), *self._leaving]:
@@ -228,7 +235,8 @@ class Executor:
     def _user_rows(self, samples: np.ndarray) -> list[UserRow]:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
         rows = user_rows(samples, self._start_ns, self._order.machine, self._order.number)
-        running = len(self._users) + sum(user.is_alive() for user in self._leaving)
+        users = [*self._users.values(), *(user for user in self._leaving if user.is_alive())]
+        running = sum(user.is_connected for user in users)
         for second, part in parts_by_second(self._reported_ns - self._start_ns, now - self._start_ns):
             spent = (cpu - self._cpu_ns) * part // (now - self._reported_ns)
             rows[second].running, rows[second].cpu_us = running * part / SECOND_NS, spent // 1000
@@ -268,7 +276,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     channel = inherited_channel(sys.argv[1])
     try:
-        order = channel.receive()
+        order = channel.expect(ExecutorOrder)
         keep_to_one_core(order.index)
         executor = Executor(channel, order)
         channel.send(ExecutorReady())

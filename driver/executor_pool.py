@@ -12,6 +12,7 @@ from stallmark.driver.messages import (
     Closed,
     ExecutorDied,
     ExecutorOrder,
+    ExecutorReady,
     ExecutorSilent,
     Go,
     LoadSpec,
@@ -51,7 +52,7 @@ class ExecutorPool:
         for index, (_, channel) in enumerate(self._children):
             channel.send(self._order(index))
         for _, channel in self._children:
-            channel.receive()  # ExecutorReady
+            channel.expect(ExecutorReady)
         self._listeners = [gevent.spawn(self._listen, number) for number in range(len(self._children))]
 
     def _order(self, index: int) -> ExecutorOrder:

@@ -1,8 +1,8 @@
 """The conductor: Locust spawns and stops the users, follows the load shape and shows its web page.
 
 Run as `python -m stallmark.driver.locust_bridge FD`, because Locust patches the standard library of its process for
-gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor, and Locust's
-statistics are fed from the executors' histograms. The executors are this machine's, or those of load machines that
+gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor, and what the
+page shows is fed from the executors' histograms. The executors are this machine's, or those of load machines that
 Locust's master commands: then none runs here.
 """
 
@@ -37,7 +37,7 @@ from stallmark.driver.messages import (
     UsersHere,
     inherited_channel,
 )
-from stallmark.driver.tally import TransactionRow
+from stallmark.driver.rows import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
 
@@ -140,8 +140,8 @@ class Conductor:
     def _deliver(self, message: Message) -> None:
         if isinstance(message, UsersHere):
             return  # Locust, who starts and stops them, knows
-        if isinstance(message, Report):
-            for row in message.transactions:
+        if isinstance(message, Report) and self._web:  # the page alone shows Locust's statistics
+            for row in message.rows().transactions:
                 feed(self._environment, row)
         self._tell(message)
 
@@ -194,7 +194,7 @@ def main() -> None:
     logging.getLogger("locust").setLevel(logging.ERROR)
     parent = inherited_channel(sys.argv[1])
     try:
-        Conductor(parent, parent.receive()).run()
+        Conductor(parent, parent.expect(ConductorOrder)).run()
     except Closed:
         pass  # the parent has gone, and the executors go with us
 

@@ -8,17 +8,17 @@ import os
 import socket
 import struct
 import subprocess
+import sys
 import threading
-from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.cluster.join import ExpectedMachines, RunFacts
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.tally import DeferredRow, ErrorRow, OwnIORow, TransactionRow, UserRow
+from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline
 from stallmark.processes import start_module
 
@@ -38,7 +38,7 @@ class LoadSpec(Message):
 
     engine: str | None
     workload: str
-    scale: dict[str, Any]
+    scale: dict[str, int | float]
     deck: dict[str, int]
     call_timeout_s: float
     locality: float = 0.0
@@ -135,13 +135,18 @@ class ExecutorReady(Message):
 
 
 class Report(Message):
-    """Rows of the record's tables, each a part of its second."""
+    """Measurements of an executor: `Rows`, encoded once there and decoded once by the controller. All others pass
+    them on as they are."""
 
-    transactions: list[TransactionRow]
-    users: list[UserRow]
-    errors: list[ErrorRow]
-    deferred_queue: list[DeferredRow]
-    transaction_io: list[OwnIORow]
+    encoded: msgspec.Raw
+
+    @classmethod
+    def of(cls, rows: Rows) -> "Report":
+        return cls(msgspec.Raw(_ENCODER.encode(rows)))
+
+    def rows(self) -> Rows:
+        """Decode the rows. Raise Malformed."""
+        return _checked(_ROWS_DECODER, self.encoded)
 
 
 class SessionLost(Message):
@@ -185,14 +190,25 @@ class UsersHere(Message):
 # ---- From the conductor to the controller ------------------------------------------------------------------
 
 
+class MachineFacts(msgspec.Struct, frozen=True):
+    """The facts about a load machine, as `record.manifest.Machine` has them."""
+
+    system: str | None = None
+    distribution: str | None = None
+    cpu: str | None = None
+    cores: int | None = None
+    memory_bytes: int | None = None
+    python: str | None = None
+
+
 class LoadMachine(Message):
-    """A machine that executes a share of the load. `facts`: see `record.machine`."""
+    """A machine that executes a share of the load."""
 
     number: int
     name: str
     executors: int
     clock_within_ms: float
-    facts: dict[str, Any]
+    facts: MachineFacts
 
 
 class Ready(Message):
@@ -253,8 +269,8 @@ class Join(Message):
     """A machine asks to take part. `agreed` must be the run's own facts, `facts` describe the machine."""
 
     name: str
-    agreed: Mapping[str, Any]
-    facts: dict[str, Any]
+    agreed: RunFacts
+    facts: MachineFacts
 
 
 class ExecutorsReady(Message):
@@ -311,19 +327,29 @@ class Malformed(RuntimeError):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER: Any = msgspec.msgpack.Decoder(reduce(or_, Message.__subclasses__()))  # type: ignore[arg-type]
+_ROWS_DECODER = msgspec.msgpack.Decoder(Rows)
+_DECODER: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(reduce(or_, Message.__subclasses__()))  # type: ignore[arg-type]
 
 
 def encode(message: Message) -> bytes:
     return _ENCODER.encode(message)
 
 
-def decode(body: bytes) -> Any:
+def decode(body: bytes) -> Message:
     """Return the message in `body`. Raise Malformed."""
+    return _checked(_DECODER, body)
+
+
+Decoded = TypeVar("Decoded")
+Expected = TypeVar("Expected", bound=Message)
+
+
+def _checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
     try:
-        return _DECODER.decode(body)
+        return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"{len(body)} bytes from another process are no message known here: {error}") from error
+        size = memoryview(body).nbytes
+        raise Malformed(f"{size} bytes from another process are no message known here: {error}") from error
 
 
 _LENGTH = struct.Struct("!I")
@@ -348,10 +374,17 @@ class Channel:
             except OSError as error:
                 raise Closed from error
 
-    def receive(self) -> Any:
+    def receive(self) -> Message:
         """Return the next message. Raise Closed or Malformed."""
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         return decode(self._exactly(length))
+
+    def expect(self, kind: type[Expected]) -> Expected:
+        """Return the next message, which is of this kind. Raise Closed or Malformed."""
+        message = self.receive()
+        if not isinstance(message, kind):
+            raise Malformed(f"{type(message).__name__} came where only {kind.__name__} makes sense")
+        return message
 
     def close(self) -> None:
         self._socket.close()
@@ -369,9 +402,26 @@ class Channel:
         return bytes(parts)
 
 
+_SHARED = "shared"
+_OWN_GROUP = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP, which other systems' modules do not have
+
+
+def _start_on_windows(module: str, theirs: Any) -> subprocess.Popen:
+    with theirs:
+        process = start_module(module, _SHARED, stdin=subprocess.PIPE, creationflags=_OWN_GROUP, env=dict(os.environ))
+        assert process.stdin
+        with process.stdin as described:
+            described.write(theirs.share(process.pid))
+    return process
+
+
 def inherited_channel(argument: str) -> Channel:
-    """Return the channel whose file descriptor a parent passed on the command line."""
-    connection = socket.socket(fileno=int(argument))
+    """Return the channel whose file descriptor a parent passed on the command line, or on Windows, where none is
+    inherited, a description of it in the standard input."""
+    if argument == _SHARED:
+        connection = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
+    else:
+        connection = socket.socket(fileno=int(argument))
     connection.setblocking(True)  # a parent patched by gevent hands over a non-blocking one
     return Channel(connection)
 
@@ -387,6 +437,8 @@ def start_child(module: str) -> tuple[subprocess.Popen, Channel]:
     The child has a session of its own: Ctrl-C reaches the parent alone, which then stops its children in order.
     """
     ours, theirs = socket.socketpair()
+    if sys.platform == "win32":
+        return _start_on_windows(module, theirs), Channel(ours)
     with theirs:
         process = start_module(
             module,

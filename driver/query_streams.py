@@ -1,7 +1,7 @@
 """The streams of a run of queries: a thread and a connection for each, one query after the other, each one timed.
 
-Between two queries a stream only takes the time. Plans are read in the thread that follows the streams, and every text
-was made before the clock began.
+Between two queries a stream only takes the time, and asks for what the server noted of the last one. Plans are read in
+the thread that follows the streams, and every text was made before the clock began.
 """
 
 import itertools
@@ -303,6 +303,8 @@ class _Stream:
         except CallFailed as error:
             failure = error
         seconds = self._drive.clock() - started
+        if answer:
+            answer = self.session.with_notes(answer)
         return _Done(self.number, position, query, started, seconds, answer, error=failure)
 
     def _refresh(self, position: int, step: Refreshing) -> _Done:

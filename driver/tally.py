@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
-import msgspec
 import numpy as np
 
-from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
+from stallmark.driver.retry import Failure
+from stallmark.driver.rows import DeferredRow, ErrorRow, OwnIORow, TransactionRow, UserRow, sum_known
 from stallmark.engines.base import OwnIO
 from stallmark.record import histogram as hdr
 
@@ -17,72 +17,6 @@ SAMPLE = np.dtype(
     [(name, np.int64) for name in ("transaction", "scheduled", "started", "ended", "free_since", "outcome", "retries")]
 )
 """A client's sample; times are monotonic ns."""
-
-
-class Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A row of one of the record's tables, whose columns are its fields (record/schema.py), or a part of one."""
-
-    second: int
-
-    def columns(self) -> dict[str, Any]:
-        return msgspec.structs.asdict(self)
-
-
-class TransactionRow(Row):
-    transaction: str
-    committed: int
-    rolled_back: int
-    failed: int
-    retries: int
-    latency_us: int
-    service_us: int
-    latency: hdr.Histogram
-    service: hdr.Histogram
-
-    def columns(self) -> dict[str, Any]:
-        found = msgspec.structs.asdict(self)
-        for name in ("latency", "service"):
-            found |= hdr.columns(name, found.pop(name))
-        return found
-
-
-class UserRow(Row):
-    machine: int
-    executor: int
-    running: float = 0.0
-    busy_us: int = 0
-    think_us: int = 0
-    lag_us: int = 0
-    lag_max_us: int = 0
-    cpu_us: int = 0
-
-
-class DeferredRow(Row):
-    machine: int
-    executor: int
-    taken: int = 0
-    late_us: int = 0
-    late_max_us: int = 0
-    waiting: int = 0
-
-
-class OwnIORow(Row):
-    transaction: str
-    sampled: int
-    reads: int
-    read_bytes: int
-    hits: int
-    read_us: int | None
-    writes: int
-
-
-class ErrorRow(Row):
-    transaction: str
-    error_class: str
-    code: str
-    attempts: int
-    given_up: int
-    message: str
 
 
 ENDED = list(SAMPLE.names or ()).index("ended")
@@ -162,32 +96,9 @@ def own_io_rows(samples: Iterable[tuple], names: Sequence[str], start_ns: int) -
     for index, ended, *io in samples:
         groups[(ended - start_ns) // SECOND_NS, index].append(OwnIO(*io))
     return [
-        OwnIORow(second, names[index], len(group), *map(_sum, zip(*group, strict=True)))  # type: ignore[arg-type]
+        OwnIORow(second, names[index], len(group), *map(sum_known, zip(*group, strict=True)))  # type: ignore[arg-type]
         for (second, index), group in groups.items()
     ]
-
-
-def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
-    """Return one row of the parts that executors have sent of it."""
-    if len(rows) == 1:
-        return rows[0]
-    sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
-    return msgspec.structs.replace(
-        rows[0],
-        latency=hdr.merge([row.latency for row in rows]),
-        service=hdr.merge([row.service for row in rows]),
-        **{name: sum(getattr(row, name) for row in rows) for name in sums},
-    )
-
-
-def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
-    sums = ("sampled", *OwnIO._fields)
-    return msgspec.structs.replace(rows[0], **{name: _sum([getattr(row, name) for row in rows]) for name in sums})
-
-
-def _sum(values: Sequence[int | None]) -> int | None:
-    """Return the sum; None where a value is not known."""
-    return None if None in values else sum(values)  # type: ignore[arg-type]
 
 
 def parts_by_second(begin_ns: int, end_ns: int) -> Iterator[tuple[int, int]]:

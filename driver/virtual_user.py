@@ -18,7 +18,7 @@ class VirtualUser(Client):
         self._next_card = next_card
 
     def _kinds(self) -> list[type[Transaction]]:
-        return list(self._workload.deck)
+        return list(self._workload.users.deck)
 
     def _work(self) -> None:
         now = time.monotonic_ns
@@ -37,7 +37,7 @@ class VirtualUser(Client):
                     pacing.give_back(scheduled)
                     return
                 started = now()
-            outcome, retries = self._execute(transaction, inputs)
+            outcome, retries = self._retrying.execute(transaction, inputs)
             ended = now()
             report((index, scheduled, started, ended, free_since, CODES[outcome], retries))
             free_since = ended

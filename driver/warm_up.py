@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stallmark.driver.tally import TransactionRow
+from stallmark.driver.rows import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.record.manifest import Waited
 

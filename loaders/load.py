@@ -14,6 +14,7 @@ from stallmark.loaders import compressibility, ledger, loader_pool
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, size
+from stallmark.schema.ddl import Ddl, ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 
 
@@ -45,6 +46,7 @@ class BuildResult:
     complete: bool  # false when other parts are still to be loaded
     rows: int  # loaded by this build
     seconds: float
+    caution: str | None = None  # why it took longer than this engine needs
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def build(
     workers: int,
     part: BatchShare | None = None,
     to_be_copied: bool = False,
-    arrange: Callable[[deploy.Parts], deploy.Parts] = lambda parts: parts,
+    arrange: Callable[[Ddl], Ddl] = lambda ddl: ddl,
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
@@ -136,23 +138,26 @@ def build(
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
         loader.ready()
+        if why := engine.unfit():
+            raise StallmarkError(why)
         _check_space(engine, workload, plan, found, to_be_copied, workers)
-        parts = arrange(deploy.take_apart(workload.metadata))
-        _prepare(engine, parts, identity, found)
-    rows = _load(engine, workload, identity, plan, workers, wanted, follow)
+        ddl = arrange(ddl_of(workload.metadata))
+        _prepare(engine, ddl, identity, found)
+    rows, limited = _load(engine, workload, identity, plan, workers, wanted, follow)
     with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine, waiting):
-        complete = _finish(engine, workload, parts, plan, workers, follow)
+        complete = _finish(engine, workload, ddl, plan, workers, follow)
     outcome = "created" if found.state == "absent" else "continued"
-    return BuildResult(outcome, complete, rows, time.monotonic() - started)
+    caution = f"Bulk copy was not used: {limited}" if limited else None
+    return BuildResult(outcome, complete, rows, time.monotonic() - started, caution)
 
 
-def _prepare(engine: Engine, parts: deploy.Parts, identity: Identity, found: Recognition) -> None:
+def _prepare(engine: Engine, ddl: Ddl, identity: Identity, found: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
     if found.state == "absent":
         if engine.backup:
             engine.backup.drop()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
-    deploy.create_tables(engine, parts.tables)
+    deploy.create_tables(engine, ddl.tables)
 
 
 def _load(
@@ -163,28 +168,25 @@ def _load(
     workers: int,
     wanted: Sequence[Batch],
     progress: Callable[[BuildProgress], Any],
-) -> int:
+) -> tuple[int, str | None]:
+    """Load what is missing; return the rows, and why they were written slowly, if they were."""
     done = ledger.batches(engine)
     missing = [batch for batch in wanted if batch not in done]
     before = sum(rows for rows, _ in done.values())
     sent = sum(sent for _, sent in done.values())
-    rows = 0
+    rows, limited = 0, None
     total = sum(plan.rows.values())
     progress(BuildProgress("load", before, total, sent))
     for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
         sent += loaded.bytes
+        limited = limited or loaded.limited
         progress(BuildProgress("load", before + rows, total, sent))
-    return rows
+    return rows, limited
 
 
 def _finish(
-    engine: Engine,
-    workload: Workload,
-    parts: deploy.Parts,
-    plan: LoadPlan,
-    workers: int,
-    progress: Callable[[BuildProgress], Any],
+    engine: Engine, workload: Workload, ddl: Ddl, plan: LoadPlan, workers: int, progress: Callable[[BuildProgress], Any]
 ) -> bool:
     """Make keys, procedures and statistics if every batch is in; says whether it is."""
     loaded = ledger.batches(engine)
@@ -197,7 +199,7 @@ def _finish(
         procedures = workload.procedures(engine.dialect)
         deploy.finish(
             engine,
-            parts,
+            ddl,
             procedures,
             rows=plan.rows,
             workers=workers,

@@ -29,9 +29,12 @@ _SOME = (
 
 @dataclass(frozen=True)
 class Loaded:
+    """A batch that is in; `limited`: why it was written more slowly than the engine can, if so."""
+
     batch: Batch
     rows: int
     bytes: int
+    limited: str | None
 
 
 def load(
@@ -56,7 +59,7 @@ def load(
             worker, line = answers.get()
             answer = _ANSWER.decode(line) if line else Failed(worker.end_in_words())
             if isinstance(answer, Opened):
-                worker.kept = _NOTHING if answer.transactional else _SOME
+                worker.kept, worker.limited = _NOTHING if answer.transactional else _SOME, answer.limited
                 continue
             if isinstance(answer, Failed):
                 reason = answer.why
@@ -65,7 +68,7 @@ def load(
                     raise StallmarkError(f"Loading failed: {reason} {_NOTHING}")
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
-            loaded = Loaded(worker.batches.popleft(), answer.rows, answer.bytes)
+            loaded = Loaded(worker.batches.popleft(), answer.rows, answer.bytes, worker.limited)
             if following := next(waiting, None):
                 worker.give(following)
             yield loaded
@@ -80,6 +83,7 @@ class _Worker:
     answers: "SimpleQueue[tuple[_Worker, str]]"
     batches: deque[Batch] = field(default_factory=deque)  # the one that it is at, and the next
     kept: str = _NOTHING  # of a batch that fails, as long as the process has not opened the server
+    limited: str | None = None
     _process: subprocess.Popen = field(init=False)
     _stderr: IO[str] = field(init=False)
 

@@ -44,10 +44,10 @@ class Loader(ABC):
     """A scale as it is written on the command line."""
 
     options: ClassVar[Mapping[str, Any]] = {}
-    """What decides the data besides scale and seed: part of a database's identity."""
+    """Parameters that decide the data besides scale and seed: part of a database's identity."""
 
     seeded: ClassVar[bool] = True
-    """Whether the seed decides the data. Where it does not, a database is the same for every seed."""
+    """True if the seed decides the data. If not, a database is the same for every seed."""
 
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:

@@ -44,9 +44,10 @@ class LoaderOrder(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """The server was reached; `transactional`: what fails is rolled back."""
+    """The server was reached; `transactional`: what fails is rolled back; `limited`: why it writes slowly, if so."""
 
     transactional: bool
+    limited: str | None = None
 
 
 class Written(msgspec.Struct, tag=True, forbid_unknown_fields=True):
@@ -87,7 +88,7 @@ def load(engine: Engine, loader: Loader, seed: int, scale: Scale, batches: Itera
     while True:
         try:
             with engine.bulk_writer() as writer:
-                yield Opened(writer.transactional)
+                yield Opened(writer.transactional, writer.limited)
                 for batch, pieces in coming:
                     yield Written(*load_batch(writer, loader, scale, batch, pieces))
                 return

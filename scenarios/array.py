@@ -32,17 +32,25 @@ Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=2
 class Array(BaseModel):
     """Sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
     __pydantic_extra__: dict[str, Words]
 
     raid: Words | None = None
+    """RAID level and layout."""
     drives: Words | None = None
+    """Number and kind of the drives."""
     dram: Size | None = None
+    """The memory of all controllers together."""
     flash_cache: Size | None = None
+    """The flash read cache that this volume may use."""
     flash_tier: Size | None = None
+    """The flash tier that this volume may use."""
     firmware: Words | None = None
+    """The firmware; in quotes if it is like a number."""
     write_cache: Words | None = None
+    """True if writes are cached."""
     reduction: Words | None = None
+    """True if data are compressed or deduplicated."""
 
     @model_validator(mode="after")
     def _no_secrets(self) -> Self:

@@ -7,13 +7,14 @@ from pydantic import Field, model_validator
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool
 from stallmark.scenarios.array import Array
+from stallmark.scenarios.backup import BackupChoice
 from stallmark.scenarios.database import DatabaseChoice
 from stallmark.scenarios.emulated_array import EmulatedArrays
 from stallmark.scenarios.probing import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import Section, no_twins
 from stallmark.scenarios.service_level import ServiceLevelChoice
-from stallmark.scenarios.variant import Variant
+from stallmark.scenarios.variant import Hook, Variant
 from stallmark.scenarios.workload import WorkloadChoice
 from stallmark.schema.deploy import schemas_of
 from stallmark.storage.emulator import ArrayModel
@@ -26,31 +27,57 @@ class AnyScenario(Section):
     """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    title: str
-    answers: str
-    needs: str
-    takes: str
+    """The scenario's name: small letters, digits and hyphens. It ends the names of the folders of its runs."""
+    title: str = ""
+    """One line for lists and reports; by default the name."""
+    answers: str = ""
+    """The question that it answers."""
+    needs: str = ""
+    """Its needs of the machine."""
+    takes: str = ""
+    """How long it takes with all that belongs to it; by default the time of the load is said."""
     workload: WorkloadChoice
+    """The database, and what users do in it."""
     database: DatabaseChoice | None = None
+    """Where the database's files lie, and how it is set, on a server named with --server."""
     buffer_pool: Pool | None = None
+    """The memory for pages of all variants, as a size or as a share of the data as loaded: `2GiB`, `10 %`. Without it
+    the server keeps its own."""
     emulated_array: EmulatedArrays | None = None
+    """A disk array emulated beneath the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
+    """Facts of the real array that no query tells, for all variants."""
     precondition: PreconditionChoice | None = None
+    """Writes before the runs of a variant, until they are steady."""
     probe: Probed = None
+    """Raw reads and writes around every run: `before and after`, or a mapping."""
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
-    reset: Literal["restore", "continue"]
-    # What is measured beyond the ordinary, because it costs the server something.
+    """Content of the buffer pool at the start of a run: `cold` is emptied, `prefilled` holds what fits."""
+    reset: Literal["restore", "continue"] = "restore"
+    """`restore` starts every run from the database as loaded, `continue` from what the run before has left."""
+    backup: BackupChoice | None = None
+    """How SQL Server writes and reads the backup of `reset: restore`."""
     observe: list[Observation] = []
+    """Measurements beyond the ordinary, because they cost the server something."""
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
+    """How often each variant is run. A verdict needs three of each or more."""
     order: Order = "alternating"
+    """`alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
     slo: ServiceLevelChoice | None = None
+    """The limit that reads are held against: `oltp`, `dss`, `mail`, or one of your own."""
+    at_end: Hook | None = None
+    """A command that is run when the experiment ends, however it does. In its arguments `{folder}`, `{state}`
+    (complete, incomplete, stopped) and `{because}` are replaced."""
     variants: Annotated[list[Variant], Field(min_length=1)]
+    """The sides of the comparison, at least one."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         no_twins([variant.name for variant in self.variants])
         if twice := [name for name in self.observe if self.observe.count(name) > 1]:
             raise ValueError(f"observe names {twice[0]} twice: name it once")
+        if self.at_end and self.at_end.ask:
+            raise ValueError("at_end runs a command: nobody may be there to be asked")
         self._refuse_mixture()
         self._refuse_no_way_back()
         if self.database:

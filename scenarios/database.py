@@ -22,10 +22,11 @@ database:
   tables: [{names: [growing], tablespace: fast, index_tablespace: faster}]
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from stallmark.engines.mssql.compatibility import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.errors import StallmarkError
 from stallmark.quantities import Seconds, SizeOrZero
 from stallmark.scenarios.section import Section
@@ -34,13 +35,23 @@ from stallmark.schema.placement import design as placement
 Switch = Literal["on", "off"]
 
 
+def _has_string_split(level: Any) -> Any:
+    if isinstance(level, int) and level < LEAST_LEVEL:
+        raise ValueError(f"{level} is too low: {WHY_LEAST_LEVEL}; write legacy_cardinality_estimation: on")
+    return level
+
+
 class FileChoice(Section):
     """A file on the server; its name in the database is its path's last part unless it says another."""
 
     path: str
+    """The file's path on the server."""
     name: str | None = None
+    """Its logical name; by default the path's last part."""
     size: SizeOrZero | None = None
+    """Its first size; by default what the data need."""
     growth: SizeOrZero = placement.GROWTH_BYTES
+    """By how much it grows."""
 
     def design(self) -> placement.File:
         name = placement.default_name(self.path) if self.name is None else self.name
@@ -49,7 +60,9 @@ class FileChoice(Section):
 
 class FilegroupChoice(Section):
     name: str
+    """The filegroup's name."""
     files: Annotated[list[FileChoice], Field(min_length=1)]
+    """Its files."""
 
 
 class TableChoice(Section):
@@ -57,15 +70,32 @@ class TableChoice(Section):
     to."""
 
     names: Annotated[list[str], Field(min_length=1)]
+    """The tables; `growing` are all that a run adds rows to."""
     filegroup: str | None = None
+    """The filegroup that they lie in (SQL Server)."""
     indexes: str | None = None
+    """The filegroup of their indexes, if another (SQL Server)."""
     compression: placement.Compression = "none"
+    """The compression of their pages (SQL Server)."""
     tablespace: Annotated[str, Field(min_length=1)] | None = None
+    """The tablespace that they lie in (PostgreSQL)."""
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
+    """The tablespace of their indexes, if another (PostgreSQL)."""
     storage: placement.Storage = "rowstore"
+    """As rows, or as a clustered columnstore (SQL Server)."""
     cluster_by: Annotated[str, Field(min_length=1)] | None = None
+    """The column of the clustered index (SQL Server)."""
     partition_by: Annotated[str, Field(min_length=1)] | None = None
+    """The date column that they are partitioned by (SQL Server)."""
     partition_every: placement.Period = "month"
+    """The span of a partition."""
+    fill_factor: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
+    """How full pages of its indexes are when they are made, in per cent (SQL Server). 1 gives each of the bank's
+    branches a page of its own, so that users wait for a row's lock and not for the page's latch; as it is its rows lie
+    close, as they do in pgbench, and a hot page is a part of what is measured."""
+    sequential_key: Annotated[bool, Field(strict=True)] = False
+    """Make its indexes with OPTIMIZE_FOR_SEQUENTIAL_KEY (SQL Server 2019 and later), for inserts at the end
+    of a growing key that convoy on its last page (PAGELATCH_EX)."""
 
     def design(self) -> placement.TableGroup:
         return placement.TableGroup(
@@ -79,6 +109,8 @@ class TableChoice(Section):
             cluster_by=self.cluster_by,
             partition_by=self.partition_by,
             partition_every=self.partition_every,
+            fill_factor=self.fill_factor,
+            sequential_key=self.sequential_key,
         )
 
 
@@ -86,8 +118,11 @@ class TempDbChoice(Section):
     """tempdb belongs to the server: `change_server: true` says that it is ours to change."""
 
     files: Annotated[list[FileChoice], Field(min_length=1)]
+    """The data files of tempdb."""
     log: FileChoice | None = None
+    """Its log file."""
     change_server: Literal[True, False] = False
+    """`true` says that tempdb, which belongs to every database of the server, is yours to change."""
 
     def design(self) -> placement.TempDb:
         return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
@@ -95,17 +130,33 @@ class TempDbChoice(Section):
 
 class DatabaseChoice(Section):
     files: list[FileChoice] = []
+    """The files of the primary filegroup."""
     filegroups: list[FilegroupChoice] = []
+    """Further filegroups."""
     log: list[FileChoice] = []
+    """The files of the log."""
     tables: list[TableChoice] = []
+    """Where tables lie and how they are stored."""
     tempdb: TempDbChoice | None = None
+    """Where tempdb lies."""
     recovery: placement.Recovery | None = None
+    """The recovery model."""
     read_committed_snapshot: Switch | None = None
+    """Let READ COMMITTED read row versions instead of taking locks."""
     snapshot_isolation: Switch | None = None
-    compatibility_level: Literal[100, 110, 120, 130, 140, 150, 160, 170] | None = None
+    """Allow SNAPSHOT isolation."""
+    compatibility_level: Annotated[Literal[130, 140, 150, 160, 170] | None, BeforeValidator(_has_string_split)] = None
+    """The compatibility level, from 130."""
+    legacy_cardinality_estimation: Switch | None = None
+    """Make plans by the cardinality estimation of SQL Server 2012."""
+    auto_update_statistics: placement.StatisticsUpdate | None = None
+    """Update statistics automatically, and let a query wait for that or not."""
     target_recovery_time: Annotated[Seconds, Field(ge=0)] | None = None
+    """The target of indirect checkpoints; 0 is automatic checkpoints."""
     delayed_durability: placement.DelayedDurability | None = None
+    """Let a commit return before its log is on disk."""
     page_verify: placement.PageVerify | None = None
+    """How a page is verified when it is read."""
 
     @model_validator(mode="after")
     def _possible(self) -> "DatabaseChoice":
@@ -133,17 +184,19 @@ class DatabaseChoice(Section):
             tempdb=self.tempdb.design() if self.tempdb else None,
             settings=placement.Settings(
                 recovery=self.recovery,
-                read_committed_snapshot=_ON[self.read_committed_snapshot],
-                snapshot_isolation=_ON[self.snapshot_isolation],
+                read_committed_snapshot=ON[self.read_committed_snapshot],
+                snapshot_isolation=ON[self.snapshot_isolation],
                 compatibility_level=self.compatibility_level,
                 target_recovery_time_s=None if target is None else int(target),
                 delayed_durability=self.delayed_durability,
                 page_verify=self.page_verify,
+                legacy_cardinality_estimation=ON[self.legacy_cardinality_estimation],
+                auto_update_statistics=self.auto_update_statistics,
             ),
         )
 
 
-_ON = {"on": True, "off": False, None: None}
+ON = {"on": True, "off": False, None: None}
 
 
 def _files(chosen: list[FileChoice]) -> tuple[placement.File, ...]:

@@ -29,10 +29,15 @@ class CacheChoice(_Choice):
     """A flash read cache."""
 
     size: Pool
+    """The size of the cache, or a share of the data."""
     read_ms: float | None = None
+    """Milliseconds of a read from flash, 0.5 by default."""
     write_ms: float | None = None
+    """Milliseconds of a write to flash, 0.5 by default."""
     mb_per_s: float | None = None
+    """Megabytes per second of a channel, 400 by default."""
     channels: int | None = None
+    """I/Os that the flash serves at once, 8 by default."""
 
     def resolve(self, data_bytes: int) -> FlashCache:
         return FlashCache(**(self._said() | {"size": self.size.resolve(data_bytes)}))
@@ -42,12 +47,19 @@ class TierChoice(_Choice):
     """A flash tier; `move`: how much moves up in one cycle at most, in bytes or as a share of the data, as `size`."""
 
     size: Pool
+    """The size of the tier, or a share of the data."""
     read_ms: float | None = None
+    """Milliseconds of a read from flash, 0.5 by default."""
     write_ms: float | None = None
+    """Milliseconds of a write to flash, 0.5 by default."""
     mb_per_s: float | None = None
+    """Megabytes per second of a channel, 400 by default."""
     channels: int | None = None
+    """I/Os that the flash serves at once, 8 by default."""
     cycle: Seconds | None = None
+    """The time between two migrations, 5 s by default."""
     move: Pool | None = None
+    """The most that a migration moves up, as a size or a share of the data; by default a sixteenth of the tier."""
 
     def resolve(self, data_bytes: int) -> FlashTier:
         said = self._said() | {"size": self.size.resolve(data_bytes)}
@@ -62,14 +74,23 @@ class EmulatedArray(_Choice):
     """Spindles, with fixed times or mechanical ones, and perhaps flash before them."""
 
     spindles: int
+    """The number of disks; data are striped over them by 1 MiB."""
     read_ms: float | None = None
+    """Milliseconds of a read, fixed; in place of `rpm` and `seek_ms`."""
     write_ms: float | None = None
+    """Milliseconds of a write, fixed."""
     sync_ms: float
+    """Milliseconds of a flush."""
     mb_per_s: float
+    """Megabytes per second of one spindle."""
     rpm: float | None = None
+    """Turns per minute of a mechanical disk."""
     seek_ms: float | None = None
+    """Mean milliseconds of a seek of a mechanical disk."""
     cache: CacheChoice | None = None
+    """Flash as a read cache before the spindles."""
     tier: TierChoice | None = None
+    """Flash as a tier beside the spindles."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -96,7 +117,9 @@ class EmulatedArrays(_Choice):
     """Under the embedded server; what is not named stays on the real one."""
 
     data: EmulatedArray | None = None
+    """The array beneath the data files."""
     wal: EmulatedArray | None = None
+    """The array beneath the log."""
 
     def resolve(self, data_bytes: int | None) -> dict[str, ArrayModel]:
         named = {"data": self.data, "wal": self.wal}

@@ -31,9 +31,13 @@ class ProbeSteps(Section):
     """The steps of a probe. Without `patterns`: all of them."""
 
     size: Pool
+    """The size of the file."""
     patterns: list[str] = []
+    """The kinds of I/O, such as `8k-random-read`; by default all."""
     outstanding: Annotated[list[Depth], Field(min_length=1)] = list(OUTSTANDING)
+    """The numbers of I/Os outstanding, rising."""
     seconds: Annotated[Seconds, Field(ge=1)] = 10.0
+    """The time of each step."""
 
     @field_validator("size")
     @classmethod
@@ -70,8 +74,11 @@ class ProbeVariant(Section):
     """One storage: an `emulated_array`, or a `folder` on a real one."""
 
     name: VariantName
+    """The variant's name in reports."""
     emulated_array: EmulatedArray | None = None
+    """An emulated array."""
     folder: Path | None = None
+    """A folder on a real one."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -84,12 +91,19 @@ class ProbeScenario(Section):
     """Storage itself is asked."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    title: str
-    answers: str
-    needs: str
-    takes: str
+    """The scenario's name: small letters, digits and hyphens."""
+    title: str = ""
+    """One line for lists and reports; by default the name."""
+    answers: str = ""
+    """The question that it answers."""
+    needs: str = ""
+    """Its needs of the machine."""
+    takes: str = ""
+    """How long it takes; by default the time of the I/O is said."""
     probe: ProbeSteps
+    """Reads and writes to measure."""
     variants: Annotated[list[ProbeVariant], Field(min_length=1)]
+    """The storage that is probed."""
 
     @model_validator(mode="before")
     @classmethod

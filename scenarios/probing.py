@@ -6,7 +6,7 @@ probe: {folder: /mnt/array, seconds: 10s}        # of a server that is not ours:
 precondition: {size: 100GiB}                     # write whenever another variant comes, until writes are steady
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -14,16 +14,20 @@ from stallmark.quantities import Pool, PoolSize, Seconds
 from stallmark.scenarios.section import Section
 
 BEFORE_AND_AFTER = "before and after"
+_WORD = Literal["before and after"]
 
 
 class ProbeChoice(Section):
     """`seconds` of each step, on a file of `size` (or of a share of the data as loaded), which is written before every
     probe; without a `folder`, where the data of an embedded server lie."""
 
-    # Written in a moment, by an emulated array's data as well; what memory of an array can hide is said.
     size: Pool = PoolSize(size_bytes=256 * 2**20)
+    """The size of the file that is read and written, or a share of the data; more than the array's memory, or its
+    memory answers."""
     folder: Annotated[str, Field(min_length=1)] | None = None
+    """Where the file lies; by default where the data of an embedded server lie."""
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
+    """The time of each step."""
 
 
 class PreconditionChoice(Section):
@@ -31,9 +35,13 @@ class PreconditionChoice(Section):
     latency is steady or `rounds` are over."""
 
     size: Pool
+    """The size of the file that is filled, or a share of the data."""
     folder: Annotated[str, Field(min_length=1)] | None = None
+    """Where the file lies."""
     round: Annotated[Seconds, Field(ge=1)] = 60.0
+    """The time of a round of random writes."""
     rounds: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
+    """The most rounds; after them it is said that writes were never steady."""
 
 
 def _probed(given: Any) -> Any:
@@ -42,4 +50,4 @@ def _probed(given: Any) -> Any:
     return ProbeChoice() if given == BEFORE_AND_AFTER else given
 
 
-Probed = Annotated[ProbeChoice | None, BeforeValidator(_probed)]
+Probed = Annotated[ProbeChoice | None, BeforeValidator(_probed, json_schema_input_type=_WORD | ProbeChoice | None)]

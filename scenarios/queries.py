@@ -16,7 +16,8 @@ from stallmark.scenarios.section import Section
 from stallmark.scenarios.users import Scenario
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.queries import QUERIES
-from stallmark.transactions.warehouse.streams import MOST_STREAMS, streams_for
+from stallmark.transactions.warehouse.streams import MOST_STREAMS
+from stallmark.transactions.workload import QueryStreams
 
 Phase = Literal["power", "throughput", "each"]
 Strict = Annotated[int, Field(strict=True)]
@@ -36,11 +37,18 @@ class QueriesChoice(Section):
     (`all`: as many as the server has cores). `streams`: by the scale unless it is said."""
 
     run: Literal["power", "throughput", "both", "each"]
+    """`power`: one query after the other. `throughput`: streams at once, and one that refreshes. `both`: one after the
+    other. `each`: every query by itself."""
     streams: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """The streams of a throughput run; by default what the scale asks for."""
     only: Annotated[list[Strict], Field(min_length=1)] | None = None
+    """The numbers of the queries of an `each` run; by default all."""
     dop: Annotated[list[Dop], Field(min_length=1)] | None = None
+    """The degrees of parallelism of an `each` run, `all` for as many as the server has cores."""
     refresh: Annotated[bool, Field(strict=True)] | None = None
+    """Run the refresh functions; by default in power and throughput runs."""
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0
+    """The time a query has; one that takes longer is cancelled and counted."""
 
     @field_validator("streams")
     @classmethod
@@ -96,6 +104,7 @@ class QueryScenario(AnyScenario):
     """Streams execute queries, to their end."""
 
     queries: QueriesChoice
+    """Streams of queries, in place of users."""
 
     @model_validator(mode="before")
     @classmethod
@@ -109,7 +118,7 @@ class QueryScenario(AnyScenario):
 
     @model_validator(mode="after")
     def _has_queries(self) -> Self:
-        if not find_workload(self.workload.name).queries:
+        if not find_workload(self.workload.name).streams:
             raise ValueError(
                 f"{self.workload.name} has no queries for streams: write users, warm_up and measure in place of "
                 "`queries`, or set workload.name: warehouse"
@@ -122,6 +131,12 @@ class QueryScenario(AnyScenario):
         return self
 
     @property
+    def query_streams(self) -> QueryStreams:
+        found = find_workload(self.workload.name).streams
+        assert found
+        return found
+
+    @property
     def streams(self) -> int:
         """Return the streams of a throughput run."""
-        return self.queries.streams or streams_for(self.workload.scale["factor"])
+        return self.queries.streams or self.query_streams.at_scale(self.workload.scale)

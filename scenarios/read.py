@@ -35,7 +35,7 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scena
 
     `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.
     """
-    path = _locate(name_or_path)
+    path = locate(name_or_path)
     document = _load(path)
     origins = {_override(document, override): override for override in overrides}
     try:
@@ -44,7 +44,8 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> Scena
         raise StallmarkError("\n".join(sentences(error, document, path, origins))) from None
 
 
-def _locate(name_or_path: str) -> Path:
+def locate(name_or_path: str) -> Path:
+    """Return the file of a scenario shipped under that name, or that path; raise StallmarkError where there is none."""
     if name_or_path in shipped():
         return SHIPPED / f"{name_or_path}.yaml"
     path = Path(name_or_path)

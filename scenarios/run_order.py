@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 Order = Literal["alternating", "abba", "blocks"]
 
@@ -17,11 +17,6 @@ class PlannedRun(Generic[V]):
     repeat: int
     block: int
     again: bool = False
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """Return the place for the manifest."""
-        return {"repeat": self.repeat, "block": self.block} | ({"again": True} if self.again else {})
 
 
 def run_order(variants: Sequence[V], repeats: int, order: Order) -> list[PlannedRun[V]]:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator
 class Section(BaseModel):
     """Base of all sections: has no keys but its own, and is not changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 WORD, MAPPING = "word", "mapping"

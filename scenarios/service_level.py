@@ -14,7 +14,9 @@ class ReadLimit(Section):
     """A limit of one's own."""
 
     read: Annotated[Seconds, Field(gt=0)]
+    """The longest that a read may take."""
     percentile: Literal[PERCENTILES] = "p95"  # type: ignore[valid-type]
+    """The share of reads that must keep it; the mean where only that is known."""
 
 
 ReadyMade = Literal["oltp", "dss", "mail"]

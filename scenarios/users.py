@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, Tag, model_validator
+from pydantic import Field, Tag, WithJsonSchema, model_validator
 
 from stallmark.analysis.compare.summary import PRIMARIES
+from stallmark.analysis.thresholds import Rule
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.quantities import Seconds, write_duration
@@ -20,7 +21,9 @@ class OpenLoop(Section):
     """Transactions arrive at `rate` per second, whatever the server does."""
 
     kind: Literal["fixed", "poisson"]
+    """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Transactions per second of all users together."""
 
 
 ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[OpenLoop, Tag(MAPPING)], WordOrMapping]
@@ -28,15 +31,20 @@ ArrivalsChoice = Annotated[Annotated[Literal["closed"], Tag(WORD)] | Annotated[O
 
 class ThinkTime(Section):
     mean: Seconds
+    """The mean pause of a user between two transactions."""
     kind: Literal["constant", "exponential"] = "exponential"
+    """How pauses are spread about it."""
 
 
 class UntilSteady(Section):
     """`warm_up: {until: steady, at_most: …}`: every step of a run waits by itself, after its ramp."""
 
     until: Literal["steady"]
+    """The only word there is: `steady`."""
     at_least: Annotated[Seconds, Field(ge=0)] = 30.0
+    """The shortest warm-up."""
     at_most: Annotated[Seconds, Field(ge=1)]
+    """The longest: what is not steady by then is measured, and the report says so."""
 
     @model_validator(mode="after")
     def _a_while(self) -> Self:
@@ -61,22 +69,41 @@ class ConcurrentStreams(Section):
     """
 
     streams: Annotated[int, Field(ge=1, le=MOST_STREAMS, strict=True)]
+    """How many streams run at once."""
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0
+    """The time a query has; one that takes longer is cancelled and counted."""
+
+
+UserCount = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}]})
 
 
 class Scenario(AnyScenario):
     """Users execute transactions, for a time."""
 
-    users: Annotated[list[Annotated[int, Field(ge=1, le=10_000, strict=True)]], Field(min_length=1)]
+    users: Annotated[list[UserCount], Field(min_length=1), _ONE_OR_SEVERAL]
+    """The number of virtual users, or a list: a run then has a step for each number."""
     ramp: Annotated[Seconds, Field(ge=0)] = 0.0
-    warm_up: WarmUp
+    """The time over which the users of a step start."""
+    warm_up: WarmUp = 30.0
+    """The time before each step is measured, or `{until: steady, at_most: 1h}`."""
     measure: Annotated[Seconds, Field(ge=1)]
+    """The time that each step is measured."""
     arrivals: ArrivalsChoice = "closed"
+    """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
+    transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
     think_time: ThinkTime | None = None
+    """The pause of a user between two transactions of a closed loop; none by default."""
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
-    # What variants are compared by. It is declared before anything runs, or it could be chosen by how it came out.
+    """The time a transaction has; one that takes longer is cancelled and counted as failed."""
     primary: Literal[PRIMARIES] = "tps"  # type: ignore[valid-type]
+    """The metric that variants are compared by. It is declared before anything runs, or it could be chosen by how it
+    came out."""
+    thresholds: list[str] = []
+    """Limits that every measured step must keep, or the exit code of `run` is 5: `p95 < 20ms`, `read_ms < 5`, `tps >
+    500`, of one transaction `trade_order.p99 < 1s`."""
     concurrent_streams: ConcurrentStreams | None = None
+    """Streams of queries beside the users, for the workload htap."""
 
     @model_validator(mode="before")
     @classmethod
@@ -87,12 +114,12 @@ class Scenario(AnyScenario):
 
     @model_validator(mode="after")
     def _has_load(self) -> Self:
-        if not find_workload(self.workload.name).deck:
+        if not find_workload(self.workload.name).users.deck:
             raise ValueError(
                 f"{self.workload.name} has no transactions that users could execute: write `queries: {{run: power}}` "
                 "in place of users, warm_up and measure"
             )
-        if self.concurrent_streams and not find_workload(self.workload.name).queries:
+        if self.concurrent_streams and not find_workload(self.workload.name).streams:
             raise ValueError(
                 f"concurrent_streams: {self.workload.name} has no queries for streams: set workload.name to htap, "
                 "which has the brokerage's users and the warehouse's queries, or leave it out"
@@ -102,6 +129,10 @@ class Scenario(AnyScenario):
                 f"variant {asked[0]!r} has streams, and there is no section `concurrent_streams` that says of what: "
                 "write one, or remove them"
             )
+        names = {kind.name for kind in find_workload(self.workload.name).transactions}
+        for rule in map(Rule.parse, self.thresholds):
+            if rule.transaction and rule.transaction not in names:
+                raise ValueError(f"thresholds: {self.workload.name} has no transaction {rule.transaction}")
         if self.think_time and self.arrivals != "closed":
             raise ValueError("think_time belongs to a closed loop: remove it, or set arrivals: closed")
         return self

@@ -19,8 +19,11 @@ class Hook(Section):
     operator, who does it and says so."""
 
     command: Annotated[list[str], Field(min_length=1)] | None = None
+    """A program and its arguments, run without a shell."""
     timeout: Annotated[Seconds, Field(ge=1)] | None = None
+    """The time it has, 10 minutes by default."""
     ask: Annotated[str, Field(min_length=1)] | None = None
+    """A request to the operator; the experiment waits for the answer."""
 
     @field_validator("command")
     @classmethod
@@ -38,6 +41,50 @@ class Hook(Section):
         return self
 
 
+class ResourcePool(Section):
+    """Limits of a Resource Governor pool: I/Os per second on each volume, CPU, and memory for sorts and hashes as a
+    share of what the server grants. The buffer pool is not divided by it."""
+
+    iops_per_volume: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """The most I/Os per second on each volume."""
+    cpu_percent: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
+    """The most of the CPUs."""
+    grants_percent: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
+    """The most of the memory that the server grants to queries."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if all(value is None for _, value in self):
+            raise ValueError("write a limit: iops_per_volume, cpu_percent or grants_percent")
+        return self
+
+
+class During(Section):
+    """Maintenance beside the users, over and over from when measuring begins: a `backup` to a file of the server (NUL:
+    read and thrown away), a `check` of the whole database, or a `rebuild` of a table's indexes."""
+
+    backup: Annotated[str, Field(min_length=1)] | None = None
+    """The file of the server that a backup is written to; NUL: none."""
+    check: Literal[True] | None = None
+    """Check the whole database (DBCC CHECKDB)."""
+    rebuild: Annotated[str, Field(pattern=r"^\w+\.\w+$")] | None = None
+    """The table whose indexes are rebuilt."""
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        if sum(value is not None for _, value in self) != 1:
+            raise ValueError("write one of {backup: NUL}, {check: true} and {rebuild: schema.table}")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return next(name for name, value in self if value is not None)
+
+    @property
+    def what(self) -> str:
+        return self.backup or self.rebuild or ""
+
+
 EmulatedArraysOrBare = Annotated[
     Annotated[Literal["bare"], Tag(WORD)] | Annotated[EmulatedArrays, Tag(MAPPING)], WordOrMapping
 ]
@@ -47,10 +94,20 @@ class Variant(Section):
     """One side of a comparison. What it does not say is as the scenario says."""
 
     name: VariantName
+    """The variant's name in reports."""
     buffer_pool: Pool | None = None
+    """The memory for pages, in place of the scenario's."""
     emulated_array: EmulatedArraysOrBare | None = None
+    """An emulated array, in place of the scenario's; `bare` is the real disk."""
     array: Array | None = None
-    # What makes the array that of this variant, whenever another one ran before.
+    """Facts of the real array in this variant, over those of the scenario."""
     before: Hook | None = None
-    # Of queries at the same time as the users; 0: the users alone.
+    """The command or question that makes the array that of this variant, whenever another one ran before."""
+    row_versioning: Annotated[bool, Field(strict=True)] | None = None
+    """SQL Server: whether READ COMMITTED reads row versions (READ_COMMITTED_SNAPSHOT) or locks what it reads."""
+    resource_pool: ResourcePool | None = None
+    """SQL Server: limits of all users together, by a pool of Resource Governor."""
+    during: During | None = None
+    """Maintenance beside the users."""
     streams: Annotated[int, Field(ge=0, le=MOST_STREAMS, strict=True)] | None = None
+    """The streams of queries beside the users, in place of the scenario's; 0: the users alone."""

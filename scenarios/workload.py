@@ -22,10 +22,15 @@ class WorkloadChoice(Section):
     """
 
     name: Literal[WORKLOADS]  # type: ignore[valid-type]
+    """`bank`, `brokerage`, `warehouse`, or `htap` (brokerage and warehouse in one database)."""
     scale: Annotated[dict[str, int | float], Field(validate_default=True)] = {}
+    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 5000, days: 5}`, `{factor: 1}`."""
     seed: Annotated[int, Field(ge=0, strict=True)] = 1
+    """The seed of all data and inputs: the same seed makes the same database and the same load."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
+    """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share of its customers that each of several load machines takes from a part of its own."""
 
     @field_validator("scale")
     @classmethod
@@ -59,7 +64,7 @@ class WorkloadChoice(Section):
     @field_validator("locality")
     @classmethod
     def _in_parts(cls, given: float, info: ValidationInfo) -> float:
-        if given and "name" in info.data and not find_workload(info.data["name"]).has_parts:
+        if given and "name" in info.data and not find_workload(info.data["name"]).users.has_local_customers:
             raise ValueError(
                 f"{info.data['name']} has no customers of which a load machine could have a part: remove it"
             )

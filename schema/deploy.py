@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -25,6 +24,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 from stallmark.schema import size, violations
+from stallmark.schema.ddl import Ddl
 from stallmark.schema.keys import name_of, present, table_of
 
 Item = TypeVar("Item")
@@ -102,13 +102,7 @@ def create_tables(engine: Engine, metadata: sa.MetaData) -> None:
 
 
 def finish(
-    engine: Engine,
-    parts: "Parts",
-    procedures: str,
-    *,
-    rows: Mapping[str, int],
-    workers: int = 1,
-    step: Callable[[str], None],
+    engine: Engine, ddl: Ddl, procedures: str, *, rows: Mapping[str, int], workers: int = 1, step: Callable[[str], None]
 ) -> None:
     """Do everything after the load, in order; `step` is told what begins.
 
@@ -124,59 +118,26 @@ def finish(
     def everywhere(action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
         _in_parallel(workers, action, sorted(_by_table(items), key=work, reverse=True))
 
-    there = {schema: present(engine, schema) for schema in schemas_of(parts.tables)}
+    there = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
 
     def is_there(item: Constraint | Index) -> bool:
         table = table_of(item)
         return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
 
-    keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (parts.keys, parts.foreign_keys))
+    keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (ddl.keys, ddl.foreign_keys))
     step("keys and indexes")
     everywhere(lambda items: _add(engine, items), keys)
     # Before foreign keys are checked: without them PostgreSQL looks each of the warehouse's lineitems up in an index.
     step("statistics")
-    everywhere(lambda tables: engine.settle(tables[0].fullname), parts.tables.sorted_tables)
-    if parts.foreign_keys:
+    everywhere(lambda tables: engine.settle(tables[0].fullname), ddl.tables.sorted_tables)
+    if ddl.foreign_keys:
         step("foreign keys")
         _add(engine, foreign_keys)  # each locks two tables
         if engine.dialect == "postgresql":
-            everywhere(lambda items: _validate(engine, items), parts.foreign_keys)
+            everywhere(lambda items: _validate(engine, items), ddl.foreign_keys)
     step("procedures")
     for batch in batches(procedures):
         engine.execute(batch)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """A copy of a schema in the order of deployment. The keys are not part of the tables any more."""
-
-    tables: sa.MetaData
-    keys: Sequence[Constraint | Index]
-    foreign_keys: Sequence[sa.ForeignKeyConstraint]
-
-
-def take_apart(metadata: sa.MetaData) -> Parts:
-    copy = sa.MetaData(schema=metadata.schema, naming_convention=metadata.naming_convention)
-    keys: list[Constraint | Index] = []
-    foreign_keys: list[sa.ForeignKeyConstraint] = []
-    for original in metadata.sorted_tables:
-        table = original.to_metadata(copy)
-        keys += sorted(table.indexes, key=lambda index: str(index.name))
-        table.indexes.clear()
-        for constraint in sorted(table.constraints, key=lambda c: str(c.name)):
-            match constraint:
-                case sa.ForeignKeyConstraint():
-                    # Checked afterwards, when PostgreSQL needs no lock on the parent.
-                    constraint.dialect_options["postgresql"]["not_valid"] = True
-                    foreign_keys.append(constraint)
-                case sa.PrimaryKeyConstraint() if len(constraint.columns):
-                    keys.insert(0, constraint)
-                case sa.UniqueConstraint():
-                    keys.append(constraint)
-                case _:
-                    continue  # a check costs little inline, and a scan of the table afterwards
-            AddConstraint(constraint)  # keeps it out of CREATE TABLE
-    return Parts(copy, keys, foreign_keys)
 
 
 def batches(procedures: str) -> list[str]:

@@ -1,11 +1,12 @@
-"""What tests of several rooms share: one embedded server, an empty database on it for each test, and which are slow."""
+"""Fixtures of several rooms: one embedded server, an empty database on it for each test, and which are slow."""
 
 import itertools
+import signal
 
 import hypothesis
 import pytest
 from support import sql_server
-from support.embedded_servers import embedded_server
+from support.embedded_servers import embedded_server, template
 from support.tsql import tools_service
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -13,11 +14,14 @@ from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD as BANK
 
-__all__ = ["embedded_server"]
+__all__ = ["embedded_server", "template"]
 
 # No test asserts a time.
 hypothesis.settings.register_profile("stallmark", deadline=None)
 hypothesis.settings.load_profile("stallmark")
+
+# A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BANK_SCALE = {"branches": 1}
 _numbers = itertools.count(1)
@@ -26,12 +30,15 @@ SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_
 """Modules whose fixtures start database servers."""
 
 SLOW = (
-    "end_to_end", "tests/storage/", "test_browser", "test_on_a_lab", "test_selftest", "test_every_text",
+    "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
     "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
-LONG = ("end_to_end/test_readme", "end_to_end", "test_browser", "test_build", "test_selftest", "test_every_text")
+LONG = (
+    "end_to_end/test_readme", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "test_browser", "test_build", "test_selftest", "test_every_text",
+)  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
 
 

@@ -48,7 +48,7 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def context() -> set[str]:
-    """What the build sees, as the `docker` package works it out from .dockerignore."""
+    """Return the files that the build sees, as the `docker` package works it out from .dockerignore."""
     patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] not in ("#", "")]
     return {str(path) for path in exclude_paths(str(ROOT), patterns)}
 

@@ -1,5 +1,6 @@
 """No secret survives in a text, in whatever form it is written."""
 
+import html
 import json
 import shlex
 from urllib.parse import quote, quote_plus
@@ -40,10 +41,27 @@ def written(password: str) -> dict[str, str]:
 def test_a_password_that_we_were_given_is_hidden_in_every_form(password):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSWORD", password)
-        redacted = redact.Redactor({}, [], password)
+        redacted, forms = redact.Redactor({}, [], password), redact.forms(password)
         for form, text in written(password).items():
-            assert not any(one in redact.without_secrets(text) for one in redact.forms(password)), form
-            assert not any(one in redacted(text) for one in redact.forms(password)), form
+            for said in (redact.without_secrets(text), redacted(text)):
+                assert not any(one in said for one in forms), form
+
+
+HARD = "p}w'7\"\\&<ü 1"
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        HARD, quote(HARD), quote(HARD, safe=""), quote_plus(HARD), quote(HARD).lower(), HARD.replace("}", "}}"),
+        HARD.replace("'", "''"), HARD.replace('"', '""'), HARD.replace("\\", "\\\\").replace("'", "\\'"),
+        json.dumps(HARD)[1:-1], json.dumps(HARD, ensure_ascii=False)[1:-1], repr(HARD)[1:-1], shlex.quote(HARD),
+        html.escape(HARD),
+    ],
+)  # fmt: skip
+def test_each_form_is_hidden_without_a_word_that_says_what_it_is(monkeypatch, encoded):
+    monkeypatch.setenv("PGPASSWORD", HARD)
+    assert redact.without_secrets(f"it said: {encoded} !") == f"it said: {redact.HIDDEN} !"
 
 
 @given(PASSWORDS)

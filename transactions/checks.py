@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema import deploy
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.keys import defects
 from stallmark.transactions.workload import Condition, Workload
 
@@ -23,7 +25,7 @@ class ConditionResult:
     first of them.
 
     `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
-    driven since.
+    driven since; or when the server refused it, in the words of `refused`.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ConditionResult:
     seconds: float
     detail: str
     counted: str = "rows"
+    refused: str = ""
 
 
 def run(
@@ -61,8 +64,8 @@ def keys(engine: Engine, workload: Workload) -> ConditionResult:
     """Check that the database has all keys, indexes and foreign keys. Rows fulfil the conditions without them too, but
     calls then take other access paths."""
     started = time.monotonic()
-    parts = deploy.take_apart(workload.metadata)
-    items = [*parts.keys, *parts.foreign_keys]
+    ddl = ddl_of(workload.metadata)
+    items = [*ddl.keys, *ddl.foreign_keys]
     schemas = deploy.schemas_of(workload.metadata)
     found = [defect for schema in schemas for defect in defects(engine, schema, items)]
     seconds = time.monotonic() - started
@@ -82,10 +85,17 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult
         f"SELECT COUNT(*) OVER () AS offending_rows, offending.* FROM (\n{sql}\n) AS offending "
         f"ORDER BY 2 OFFSET 0 ROWS FETCH FIRST {EXAMPLES} ROWS ONLY"
     )
-    with engine.cursor() as cursor:
-        cursor.execute(counted)
-        rows = cursor.fetchall()
-        columns = [column[0] for column in cursor.description][1:]
+    try:
+        with engine.cursor() as cursor:
+            cursor.execute(counted)
+            rows = cursor.fetchall()
+            columns = [column[0] for column in cursor.description][1:]
+    except CallFailed as error:
+        if error.kind is ErrorClass.CONNECTION_LOST or error.kind.fatal:
+            raise
+        took = round(time.monotonic() - started, 3)
+        about = condition.name, condition.statistical, condition.cost
+        return ConditionResult(*about, None, 0, took, "", refused=str(error))
     seconds = time.monotonic() - started
     offending = rows[0][0] if rows else 0
     shown = ["; ".join(f"{c} {v}" for c, v in zip(columns, row[1:], strict=True)) for row in rows]

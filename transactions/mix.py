@@ -26,7 +26,7 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
     of all that users start only reads. The transactions that read then keep their proportions, and so do those that
     write. Raise StallmarkError, a sentence without its full stop, for a mix that cannot be.
     """
-    own = {kind.name: cards for kind, cards in workload.deck.items()}
+    own = {kind.name: cards for kind, cards in workload.users.deck.items()}
     if not own:
         raise StallmarkError(
             f"users start no transactions of {workload.name}, whose queries are executed by streams: say queries in "
@@ -73,7 +73,7 @@ def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kin
 
 
 def _by_name(workload: Workload, mix: Mix) -> dict[str, int]:
-    names = [kind.name for kind in workload.deck]
+    names = [kind.name for kind in workload.users.deck]
     for name, weight in mix.items():
         if name not in names:
             others = [kind.name for kind in workload.transactions]
@@ -98,7 +98,7 @@ def _by_read_share(workload: Workload, mix: Mix) -> dict[str, int]:
     for does in shares:
         groups[does] = {
             kind.name: Fraction(cards)
-            for kind, cards in workload.deck.items()
+            for kind, cards in workload.users.deck.items()
             if kind.reads_only == (does == "reads only")
         }
         if not groups[does]:

@@ -45,7 +45,7 @@ class Transaction(ABC):
     """The time in seconds within which 90 % of the transactions should end."""
 
     def __init__(self, shared: Any):
-        """Take in `shared` what the workload's `share` made for all transactions of this process."""
+        """Take in `shared` what `UserLoad.share` made for all transactions of this process."""
         self.shared = shared
 
     @abstractmethod
@@ -119,8 +119,42 @@ class Background:
 
 
 @dataclass(frozen=True)
+class UserLoad:
+    """The transactions that virtual users start, and what a load process, a run and a report need for them."""
+
+    deck: Mapping[type[Transaction], int] = field(default_factory=dict)
+    """The number of cards of each transaction in the shuffled deck; none where users start nothing."""
+    share: Callable[[WorkloadContext], Any] = attrgetter("scale")
+    """The function that makes what the transactions of one process share. It is called before the load begins, and may
+    query the database."""
+    opening: type[Opening] | None = None
+    primary: type[Transaction] | None = None
+    """The transaction whose rate is the result; None: all count."""
+    nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
+    """The rate of the primary transaction, per second, that a database of that scale is meant for; None where the
+    workload has none."""
+    counted: Mapping[type[Transaction], str] = field(default_factory=dict)
+    """A number in the database (as a query) that grows by one with each commit of a transaction."""
+    has_local_customers: bool = False
+    """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
+    contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
+    """The function that returns a sentence where so many users are too many for the scale: they would wait for each
+    other, not for storage."""
+
+
+@dataclass(frozen=True)
+class QueryStreams:
+    """The queries that streams execute."""
+
+    queries: Sequence[int]
+    """The numbers of the queries."""
+    at_scale: Callable[[Mapping[str, Any]], int]
+    """The function that returns the number of streams of a throughput run, where a scenario does not say it."""
+
+
+@dataclass(frozen=True)
 class Workload:
-    """A workload by name. `version` is raised when generated data or procedures change."""
+    """A workload by name: its database, and its load. `version` is raised when generated data or procedures change."""
 
     name: str
     version: int
@@ -129,32 +163,15 @@ class Workload:
     tables: str
     """The module that has the tables. It is imported on demand: a process that only executes transactions starts
     without SQLAlchemy, in half the time."""
-    deck: Mapping[type[Transaction], int]
-    """The number of cards of each transaction in the shuffled deck of the virtual users; none where streams execute
-    queries instead."""
-    conditions: Sequence[Condition]
     package: str
+    """The package that has the SQL of its transactions."""
+    conditions: Sequence[Condition] = ()
     numbers: Callable[[Mapping[str, Any]], Mapping[str, int]] = dict
     """The whole numbers that conditions name, from the scale: its own measures where those are such numbers."""
-    share: Callable[[WorkloadContext], Any] = attrgetter("scale")
-    """The function that makes what the transactions of one process share. It is called before the load begins, and may
-    query the database."""
+    users: UserLoad = UserLoad()
     background: Background = Background()
-    opening: type[Opening] | None = None
-    primary: type[Transaction] | None = None
-    """The transaction whose rate is the result; None: all count."""
-    nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
-    """The rate of the primary transaction, per second, at that scale; None where the workload has none."""
-    counted: Mapping[type[Transaction], str] = field(default_factory=dict)
-    """A number in the database (as a query) that grows by one with each commit of a transaction."""
-    has_parts: bool = False
-    """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
-    crowded: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
-    """The function that returns a sentence where so many users are too many for the scale: they would wait for each
-    other, not for storage."""
-
-    queries: bool = False
-    """True where its database has the warehouse's tables, so that streams can execute the queries."""
+    streams: QueryStreams | None = None
+    """None where its database has no queries for streams."""
 
     @cached_property
     def metadata(self) -> "MetaData":
@@ -163,8 +180,8 @@ class Workload:
 
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
-        opening = (self.opening,) if self.opening else ()
-        return *self.deck, *self.background.followers, *self.background.timers, *opening
+        opening = (self.users.opening,) if self.users.opening else ()
+        return *self.users.deck, *self.background.followers, *self.background.timers, *opening
 
     def procedures(self, dialect: str) -> str:
         """Return the SQL that is deployed for all transactions, in batches."""

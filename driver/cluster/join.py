@@ -6,7 +6,8 @@ Nothing here depends on Locust or gevent.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
 
 STALLMARK = "stallmark"
 """The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.
@@ -15,17 +16,36 @@ STALLMARK = "stallmark"
 MASTER_PORT = 5557  # Locust's own
 
 
+Measures = dict[str, int | float | str | bool | None]
+
+
+class RunFacts(msgspec.Struct, frozen=True):
+    """The facts that all machines of a run must agree on. What another version of Stallmark adds is ignored, and what
+    it lacks is None: its version is a difference in any case."""
+
+    stallmark: str | None = None
+    server: str | None = None
+    workload: str | None = None
+    scale: Measures | None = None
+    options: Measures | None = None
+    seed: int | None = None
+    bytes_as_loaded: int | None = None
+
+
+_IN_WORDS = {"stallmark": "Stallmark", "bytes_as_loaded": "size as loaded"}
+
+
 @dataclass(frozen=True)
 class ExpectedMachines:
     """The load machines that a run waits for, on `host` ("*": all addresses of this machine) and `port`.
 
-    `facts` are what a machine must agree with, in words: its Stallmark, the server, what the database holds.
+    A machine must agree with `facts`.
     """
 
     count: int
     host: str
     port: int
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: RunFacts = field(default_factory=RunFacts)
     within_s: float = 300
 
 
@@ -46,15 +66,15 @@ class ThisMachine:
 ALONE = ThisMachine()
 
 
-def refusal(facts: Mapping[str, Any], offered: Mapping[str, Any]) -> str | None:
+def refusal(facts: RunFacts, offered: RunFacts) -> str | None:
     """Return why a machine may not join, as the end of a sentence: the first difference. None when it may."""
-    for name in {**facts, **offered}:
-        if (ours := facts.get(name)) != (theirs := offered.get(name)):
-            return f"its {name} is {_said(theirs)}, this run's is {_said(ours)}"
+    for name in RunFacts.__struct_fields__:
+        if (ours := getattr(facts, name)) != (theirs := getattr(offered, name)):
+            return f"its {_IN_WORDS.get(name, name)} is {_said(theirs)}, this run's is {_said(ours)}"
     return None
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {value[key]}" for key in sorted(value)) or "none"
     return "none" if value is None else str(value)

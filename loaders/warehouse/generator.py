@@ -1,11 +1,12 @@
 """`tpchgen-cli`: where it is, and a part of its tables as files that are gone afterwards."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import msgspec
 
 from stallmark.errors import StallmarkError
 from stallmark.schema.warehouse.generator import NAME, found
@@ -17,6 +18,14 @@ VARIED = (
     *("o_orderkey", "o_custkey", "o_totalprice", "o_clerk", "o_comment"),
     *("l_orderkey", "l_partkey", "l_suppkey", "l_extendedprice", "l_comment"),
 )
+
+
+class Ended(msgspec.Struct):
+    """The end of the generator, as the keeper reports it."""
+
+    folder: str
+    code: int
+    stderr: str
 
 
 def command() -> str:
@@ -53,11 +62,11 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
         line = keeper.stdout.readline()
         if not line:
             raise StallmarkError(f"{NAME} was ended from outside: build again.")
-        answer = json.loads(line)
-        if answer["code"] != 0:
-            said = " ".join(answer["complaints"].split()) or f"it ended with code {answer['code']}"
+        ended = msgspec.json.decode(line, type=Ended)
+        if ended.code != 0:
+            said = " ".join(ended.stderr.split()) or f"it ended with code {ended.code}"
             raise StallmarkError(f"{NAME} made no data: {said.rstrip('.')}.")
-        yield {table: _file(Path(answer["folder"]), table) for table in tables}
+        yield {table: _file(Path(ended.folder), table) for table in tables}
 
 
 def _file(folder: Path, table: str) -> Path:

@@ -3,7 +3,7 @@
 Whoever started us closes that input when the files are read, and the kernel does it when that process is killed: a
 loader that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours, because it
 starts once for each batch. The arguments are the generator's; it writes into the folder it gets as `--output-dir`.
-When that has ended, one line of JSON says so: `folder`, `code`, `complaints`.
+When that has ended, one line of JSON says so: `folder`, `code`, `stderr`; `generator.Ended` is its counterpart.
 """
 
 import json
@@ -26,8 +26,8 @@ def main() -> None:
         )
         ended = threading.Thread(target=_kill_when_input_ends, args=[generator], daemon=True)
         ended.start()
-        _, complaints = generator.communicate()
-        answer = {"folder": folder, "code": generator.returncode, "complaints": complaints}
+        _, stderr = generator.communicate()
+        answer = {"folder": folder, "code": generator.returncode, "stderr": stderr}
         try:
             print(json.dumps(answer), flush=True)
         except BrokenPipeError:

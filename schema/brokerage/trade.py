@@ -61,7 +61,9 @@ TRADE_REQUEST = Table(
     key("tr_b_id", ForeignKey("broker.b_id")),
     CheckConstraint("tr_qty > 0", name="tr_qty"),
     CheckConstraint("tr_bid_price > 0", name="tr_bid_price"),
-    Index(None, "tr_s_symb"),
+    # With all that Broker-Volume and Market-Feed read of a request, so that they never go on from the index to the row:
+    # who deletes the row comes the other way (docs/locks.md).
+    Index(None, "tr_s_symb", mssql_include=["tr_tt_id", "tr_qty", "tr_bid_price", "tr_b_id"]),
     info=GROWS,
 )
 # Amounts below zero are paid, those above received.

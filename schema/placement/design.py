@@ -38,6 +38,7 @@ DATES = "dates"  # in `Column.info` of a date: the first and the last one that i
 Recovery = Literal["simple", "bulk_logged", "full"]
 DelayedDurability = Literal["disabled", "allowed", "forced"]
 PageVerify = Literal["checksum", "torn_page_detection", "none"]
+StatisticsUpdate = Literal["on", "off", "async"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,8 @@ class TableGroup:
     cluster_by: str | None = None
     partition_by: str | None = None
     partition_every: Period = "month"
+    fill_factor: int | None = None  # per cent of a page, of indexes as they are made; None: the server's, which is all
+    sequential_key: bool = False  # OPTIMIZE_FOR_SEQUENTIAL_KEY, from 2019 on
 
     def __post_init__(self) -> None:
         names = ", ".join(self.tables)
@@ -99,6 +102,10 @@ class TableGroup:
             raise StallmarkError(
                 f"{names} cannot be a columnstore with compression {self.compression}: a columnstore is always "
                 "compressed in its own way, so leave `compression` out."
+            )
+        if self.storage == "columnstore" and (self.fill_factor or self.sequential_key):
+            raise StallmarkError(
+                f"{names} cannot be a columnstore with a fill factor or a sequential key: leave that out."
             )
         if self.storage == "columnstore" and self.cluster_by:
             raise StallmarkError(
@@ -135,6 +142,8 @@ class Settings:
     target_recovery_time_s: int | None = None  # 0: checkpoints by the server's recovery interval
     delayed_durability: DelayedDurability | None = None
     page_verify: PageVerify | None = None
+    legacy_cardinality_estimation: bool | None = None  # estimates rows as SQL Server 2012 did, at any level
+    auto_update_statistics: StatisticsUpdate | None = None  # async: behind the query that needs them
 
 
 @dataclass(frozen=True)

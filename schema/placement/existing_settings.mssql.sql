@@ -5,6 +5,10 @@ SELECT LOWER(recovery_model_desc) AS recovery,
        compatibility_level,
        target_recovery_time_in_seconds AS target_recovery_time_s,
        LOWER(delayed_durability_desc) AS delayed_durability,
-       LOWER(page_verify_option_desc) AS page_verify
+       LOWER(page_verify_option_desc) AS page_verify,
+       (SELECT CAST(value AS bit) FROM sys.database_scoped_configurations
+         WHERE name = 'LEGACY_CARDINALITY_ESTIMATION') AS legacy_cardinality_estimation,
+       CASE WHEN is_auto_update_stats_on = 0 THEN 'off' WHEN is_auto_update_stats_async_on = 1 THEN 'async' ELSE 'on'
+       END AS auto_update_statistics
   FROM sys.databases
  WHERE database_id = DB_ID();

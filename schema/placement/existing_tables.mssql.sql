@@ -8,7 +8,8 @@ SELECT t.name AS table_name,
        CASE WHEN i.type IN (5, 6) THEN 'columnstore' ELSE 'rowstore' END AS storage,
        by_order.name AS ordered_by,
        by_partition.name AS partitioned_by,
-       f.fanout AS partitions
+       f.fanout AS partitions,
+       i.fill_factor
   FROM sys.tables AS t
   JOIN sys.schemas AS s ON s.schema_id = t.schema_id
   JOIN sys.indexes AS i ON i.object_id = t.object_id

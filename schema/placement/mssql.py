@@ -5,7 +5,7 @@ Names and paths come from a scenario file: all are quoted.
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
@@ -16,13 +16,11 @@ from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.sql import execute, name, text
 from stallmark.errors import StallmarkError
+from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql_rows
-from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings
+from stallmark.schema.placement.design import MIB, PRIMARY, Design, File, Settings, TableGroup
 
-if TYPE_CHECKING:
-    from stallmark.schema.deploy import Parts
-
-_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, compression)
+_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, options)
 
 
 def create_database(database: str, design: Design) -> list[str]:
@@ -45,11 +43,18 @@ def settings(database: str, wanted: Settings) -> list[str]:
         "DELAYED_DURABILITY = {}": wanted.delayed_durability and wanted.delayed_durability.upper(),
         "PAGE_VERIFY {}": wanted.page_verify and wanted.page_verify.upper(),
     }
-    return [
+    if updates := wanted.auto_update_statistics:
+        clauses["AUTO_UPDATE_STATISTICS {}"] = on[updates != "off"]
+        clauses["AUTO_UPDATE_STATISTICS_ASYNC {}"] = on[updates == "async"]
+    statements = [
         f"ALTER DATABASE {name(database)} SET {clause.format(value)}"
         for clause, value in clauses.items()
         if value is not None
     ]
+    if (legacy := on.get(wanted.legacy_cardinality_estimation)) is not None:  # type: ignore[arg-type]
+        scoped = f"ALTER DATABASE SCOPED CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = {legacy}"
+        statements.append(f"EXEC {name(database)}.sys.sp_executesql {text(scoped)}")  # of the database it is run in
+    return statements
 
 
 def make_database(server: Server, design: Design) -> None:
@@ -67,18 +72,18 @@ def make_database(server: Server, design: Design) -> None:
             raise
 
 
-def place_tables(parts: "Parts", design: Design) -> "Parts":
-    """Tables, keys and indexes of `schema.deploy.take_apart` say where they lie and how they are compressed when they
+def place_tables(ddl: Ddl, design: Design) -> Ddl:
+    """Tables, keys and indexes of `schema.ddl` say where they lie and how they are compressed when they
     are created on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a
     column that the schema does not have."""
-    design.check_tables(parts.tables)
-    parts = mssql_rows.arrange(parts, design)
-    for table in parts.tables.sorted_tables:
+    design.check_tables(ddl.tables)
+    ddl = mssql_rows.arrange(ddl, design)
+    for table in ddl.tables.sorted_tables:
         table.info[_STORAGE] = _storage(design, table, table)
-    for item in parts.keys:
+    for item in ddl.keys:
         if item.table is not None:
             item.info[_STORAGE] = _storage(design, item, item.table)
-    return parts
+    return ddl
 
 
 @compiles(CreateTable, "mssql")
@@ -99,11 +104,11 @@ def _add_constraint(statement: AddConstraint, compiler: Any, **options: Any) -> 
 
 def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
     """CREATE TABLE wants the filegroup before its options, keys and indexes want it behind them."""
-    place, compression = item.info.get(_STORAGE, (None, "none"))
+    place, chosen = item.info.get(_STORAGE, (None, ()))
     on = [f"ON {place}"] if place else []
     if place and isinstance(item, sa.Table) and any(map(_is_large, item.columns)):
         on.append(f"TEXTIMAGE_ON {place}")  # else, as documented, they go to the default filegroup
-    options = [f"WITH (DATA_COMPRESSION = {compression.upper()})"] if compression != "none" else []
+    options = [f"WITH ({', '.join(chosen)})"] if chosen else []
     yield from (*on, *options) if filegroup_first else (*options, *on)
 
 
@@ -112,16 +117,27 @@ def _is_large(column: sa.Column) -> bool:
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 
-def _storage(design: Design, item: Any, table: sa.Table) -> tuple[str | None, str]:
+def _storage(design: Design, item: Any, table: sa.Table) -> tuple[str | None, Sequence[str]]:
     group = design.group_of(table)
     is_rows = isinstance(item, sa.Table) or _is_clustered(item)
     filegroup = group.filegroup if is_rows else group.index_filegroup or group.filegroup
     if group.partition_by and isinstance(item, sa.Index) and is_rows:
-        return f"{name(mssql_rows.partitions(group, table))} ({name(group.partition_by)})", group.compression
+        return f"{name(mssql_rows.partitions(group, table))} ({name(group.partition_by)})", _options(group, item)
     if group.partition_by and filegroup is None and item is not table:
         # It would go into partitions, too, and be looked up in each.
         filegroup = PRIMARY
-    return filegroup and name(filegroup), group.compression
+    return filegroup and name(filegroup), _options(group, item)
+
+
+def _options(group: TableGroup, item: Any) -> list[str]:
+    options = [f"DATA_COMPRESSION = {group.compression.upper()}"] if group.compression != "none" else []
+    if isinstance(item, sa.Table):  # a heap while it is loaded
+        return options
+    if group.fill_factor:
+        options.append(f"FILLFACTOR = {group.fill_factor}")
+    if group.sequential_key:
+        options.append("OPTIMIZE_FOR_SEQUENTIAL_KEY = ON")
+    return options
 
 
 def _is_clustered(item: Any) -> bool:

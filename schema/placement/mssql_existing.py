@@ -42,6 +42,7 @@ class FoundIndex:
     ordered_by: str | None  # its first column; None: a heap or a columnstore
     partitioned_by: str | None
     partitions: int | None
+    fill_factor: int = 0  # 0: the server's, which is all of a page
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ def read(server: Server, schema: str) -> Found:
     """The engine's database as it is, and where the tables of `schema` lie in it. Raises StallmarkError."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
-        recovery, rcsi, snapshot, level, target_s, durability, verify = row
+        recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
         return Found(
             [FoundFile(*file) for file in _ask(connection, "existing_files")],
-            Settings(recovery, bool(rcsi), snapshot == "ON", level, target_s, durability, verify),
+            Settings(
+                recovery, bool(rcsi), snapshot == "ON", level, target_s, durability, verify, bool(legacy), updates
+            ),
             [FoundIndex(*index) for index in _ask(connection, "existing_tables", schema)],
         )
 
@@ -159,6 +162,8 @@ def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str
             yield f"{what} lies in {index.filegroup}, not in {place}"
         if index.compression != group.compression and index.storage == "rowstore":
             yield f"the compression of {what} is {index.compression}, not {group.compression}"
+        if index.number and group.fill_factor and index.fill_factor != group.fill_factor:
+            yield f"the fill factor of {what} is {index.fill_factor or 100}, not {group.fill_factor}"
         if index.number == 1:
             yield from _rows(group, index, tables[index.table])
 

@@ -6,33 +6,31 @@ The primary key is then an index beside them, and a clustered index without its 
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from stallmark.engines.mssql.sql import name, text
+from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement.design import DATES, PRIMARY, Design, TableGroup
 
-if TYPE_CHECKING:
-    from stallmark.schema.deploy import Parts
 
-
-def arrange(parts: "Parts", design: Design) -> "Parts":
-    """Parts with the clustered indexes that `design` asks for, before all others: these refer to it. Partitions are
-    made before their table."""
+def arrange(ddl: Ddl, design: Design) -> Ddl:
+    """Return the DDL with the clustered indexes that `design` asks for, before all others: these refer to it.
+    Partitions are made before their table."""
     indexes = []
-    for table in parts.tables.sorted_tables:
+    for table in ddl.tables.sorted_tables:
         group = design.group_of(table)
         if not group.key_is_apart:
             continue
         table.primary_key.dialect_options["mssql"]["clustered"] = False
-        for key in parts.keys:
+        for key in ddl.keys:
             if isinstance(key, sa.PrimaryKeyConstraint) and key.table is table:
                 key.dialect_options["mssql"]["clustered"] = False
         indexes.append(_clustered(group, table))
         if group.partition_by:
             sa.event.listen(table, "before_create", _making(group, table))
-    return replace(parts, keys=[*indexes, *parts.keys])
+    return replace(ddl, keys=[*indexes, *ddl.keys])
 
 
 def partitions(group: TableGroup, table: sa.Table) -> str:

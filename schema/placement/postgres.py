@@ -5,7 +5,7 @@ A tablespace is a directory on somebody's server: its administrator makes it, we
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 from psycopg import sql
@@ -15,10 +15,8 @@ from sqlalchemy.schema import AddConstraint
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
+from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement.design import Design, Settings, TableGroup
-
-if TYPE_CHECKING:
-    from stallmark.schema.deploy import Parts
 
 
 def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
@@ -62,15 +60,15 @@ def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) 
         )
 
 
-def place_tables(parts: "Parts", design: Design) -> "Parts":
-    """Tables, keys and indexes of `schema.deploy.take_apart` say in which tablespace they lie when they are created on
+def place_tables(ddl: Ddl, design: Design) -> Ddl:
+    """Tables, keys and indexes of `schema.ddl` say in which tablespace they lie when they are created on
     PostgreSQL; what is kept outside its row (TOAST) goes with its table."""
-    for item in (*parts.tables.sorted_tables, *parts.keys):
+    for item in (*ddl.tables.sorted_tables, *ddl.keys):
         table = item if isinstance(item, sa.Table) else item.table
         assert table is not None
         place = _tablespace(design.group_of(table), is_table=item is table)
         item.dialect_options["postgresql"]["tablespace"] = place
-    return parts
+    return ddl
 
 
 @compiles(AddConstraint, "postgresql")
@@ -97,6 +95,8 @@ def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
             yield "a filegroup", "PostgreSQL has tablespaces: write `tablespace` and `index_tablespace`"
         if group.compression != "none":
             yield f"compression: {group.compression}", "PostgreSQL compresses no tables: leave it out"
+        if group.fill_factor or group.sequential_key:
+            yield "a fill factor or a sequential key", "that is of SQL Server's indexes here: leave it out"
         if group.storage != "rowstore":
             yield f"storage: {group.storage}", "PostgreSQL has no columnstore: leave it out"
         if group.cluster_by:

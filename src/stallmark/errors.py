@@ -29,6 +29,7 @@ class ErrorClass(StrEnum):
     CONNECTION_LOST = "connection lost"
     UNKNOWN_OUTCOME = "unknown outcome"
     OUT_OF_SPACE = "out of space"
+    OUT_OF_MEMORY = "out of memory"
     STORAGE = "storage"
     OTHER = "other"
 

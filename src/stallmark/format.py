@@ -65,6 +65,11 @@ def seconds(value: float | None) -> str:
     return f"{_short(value)}{NBSP}s"
 
 
+def duration(span_s: float) -> str:
+    """Return a span in words: to the second below an hour, to the minute above."""
+    return humanize.precisedelta(round(span_s), minimum_unit="seconds" if span_s < 3600 else "minutes", format="%d")
+
+
 def of_time(span_s: float) -> tuple[int, str]:
     """Seconds in a unit for an axis of so long a time, and the unit."""
     return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")

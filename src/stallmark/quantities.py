@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter
+from pydantic import BeforeValidator, ByteSize, PlainSerializer, TypeAdapter, WithJsonSchema
 from pytimeparse2 import parse
 
 _BYTES = TypeAdapter(ByteSize)
@@ -89,6 +89,18 @@ def _seconds(value: Any) -> float:
     return float(seconds)
 
 
+def finite(text: str) -> float:
+    """Parse a number; raise ValueError for what is none, NaN and infinity among it."""
+    if not _is_number(text):
+        raise ValueError(f"{text!r} is no number")
+    return float(text)
+
+
+def parse_milliseconds(text: str) -> float:
+    """Return the milliseconds that `20ms`, `1s` or a plain number of them means. Raises ValueError."""
+    return float(text) if _is_number(text) else _seconds(text) * 1000
+
+
 def _is_number(text: str) -> bool:
     try:
         return math.isfinite(float(text))
@@ -102,9 +114,12 @@ def write_duration(seconds: float) -> str:
 
 
 _write_size = PlainSerializer(lambda size: str(PoolSize(size_bytes=size)))
+_SIZE = WithJsonSchema({"type": ["string", "integer"], "examples": ["64GiB", "800GB"]})
+_POOL = WithJsonSchema({"type": "string", "examples": ["2GiB", "25 %"]})
+_SECONDS = WithJsonSchema({"type": "string", "examples": ["90s", "500ms", "5min", "1h30m"]})
 
-Size = Annotated[int, BeforeValidator(_size), _write_size]
-SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size]
+Size = Annotated[int, BeforeValidator(_size), _write_size, _SIZE]
+SizeOrZero = Annotated[int, BeforeValidator(parse_size), _write_size, _SIZE]
 """May be 0."""
-Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str)]
-Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration)]
+Pool = Annotated[PoolSize, BeforeValidator(_pool), PlainSerializer(str), _POOL]
+Seconds = Annotated[float, BeforeValidator(_seconds), PlainSerializer(write_duration), _SECONDS]

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
 OURS = "STALLMARK_HOME"
-"""The one variable of ours that a command may need: `stallmark lab` finds its emulated array by it."""
+"""The one variable of ours that a command may need: `stallmark array` finds its emulated array by it."""
 
 HIDDEN = "(hidden)"
 
@@ -52,7 +52,7 @@ def holds_secret(argument: str) -> bool:
 def environment() -> dict[str, str]:
     """Return our environment without secrets, by name or by value, and with our own programs first.
 
-    So `stallmark lab change` in a command is this one.
+    So `stallmark array change` in a command is this one.
     """
     kept = {name: value for name, value in os.environ.items() if not _is_secret(name, value)}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])

@@ -8,8 +8,8 @@ from support.manifests import changed, on
 from support.synthetic import BLOCK, MIB, Truth, make_run
 
 from stallmark.analysis.array_cautions import ArrayKind
-from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.experiment import summarise, summarise_run
+from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record, find_records
@@ -22,24 +22,24 @@ def step_of(folder) -> StepSummary:
 
 def test_what_an_emulated_device_counted(tmp_path):
     step = step_of(with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000))
-    active, flash = step.active, step.flash
+    active, flash = step.storage.active, step.storage.flash
     assert active and active.counted_bytes == pytest.approx(2000 * EXTENT, rel=0.1)
     assert (active.minute_bytes, active.at_most_bytes) == (1000 * EXTENT, None)
     assert flash and flash.share == pytest.approx(0.5, abs=0.01)
     assert flash.read_ms == pytest.approx(FLASH_MS)
     # The mean of all is that of both, by their share.
-    assert step.device_io and step.device_io.read_ms == pytest.approx(
+    assert step.storage.data_device and step.storage.data_device.read_ms == pytest.approx(
         flash.share * flash.read_ms + (1 - flash.share) * flash.spindle_read_ms
     )
     assert flash.evictions_per_s == pytest.approx(100, rel=0.01) and flash.up_bytes is None
     assert flash.used_bytes == 32 * MIB and not active.warnings
-    assert step.device == "EMULATED 8 spindles, 8 ms + 64\u00a0MiB flash cache"
+    assert step.device.name == "8 spindles, 8 ms + 64\u00a0MiB flash cache"
 
 
 def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
     folder = with_flash(make_run(tmp_path / "run", Truth(database_bytes=40 << 30)), active_extents=(33 << 30) // EXTENT)
     run = summarise_run(Record(folder), "run1")
-    active = run.steps[0].active
+    active = run.steps[0].storage.active
     assert active and active.counted_bytes is None and 0 < active.at_most_bytes <= 40 << 30
     assert active.minute_bytes == pytest.approx(16.5 * (1 << 30), rel=0.01)  # which is known
     assert np.nanmax(run.series.line("active_bytes")) < 33 << 30
@@ -47,7 +47,7 @@ def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
 
 def test_a_tier_moves_what_a_cache_evicts(tmp_path):
     step = step_of(with_flash(make_run(tmp_path / "run", Truth(measured_s=30)), kind="tier"))
-    flash = step.flash
+    flash = step.storage.flash
     assert flash and flash.evictions_per_s is None
     assert flash.up_bytes == pytest.approx(30 * MIB, rel=0.1) and flash.down_bytes == pytest.approx(15 * MIB, rel=0.1)
 
@@ -73,7 +73,7 @@ def test_of_a_real_array_the_line_is_the_bound(tmp_path):
     folder = make_run(tmp_path / "run", Truth(database_bytes=20 * MIB, **REAL))
     run = summarise_run(Record(folder), "run1")
     line = run.series.line("active_bytes")
-    assert (np.diff(line) >= 0).all() and line[-1] == run.steps[0].active.at_most_bytes == 20 * MIB
+    assert (np.diff(line) >= 0).all() and line[-1] == run.steps[0].storage.active.at_most_bytes == 20 * MIB
     assert run.series.active_minute_bytes is None
 
 
@@ -83,7 +83,7 @@ def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warmi
     with_flash(make_run(tmp_path / "1", Truth(variant="cached", sequence=1)), hit_share=0.5, later_share=later)
     make_run(tmp_path / "2", Truth(variant="disks", sequence=2))
     found = summarise(find_records([tmp_path]))
-    [use] = [step.flash for step in found.steps if step.flash]
+    [use] = [step.storage.flash for step in found.steps if step.storage.flash]
     assert use.first_half == pytest.approx(0.5, abs=0.01)
     assert use.second_half == pytest.approx(later, abs=0.01) and use.warming is warming
     [told] = facts_of(found.findings, ExperimentKind.FLASH)
@@ -94,8 +94,8 @@ def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warmi
 def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
     truth = Truth(tps=50, reads_per_transaction=2, database_bytes=10_000 * MIB, **REAL)
     step = step_of(on_array(make_run(tmp_path / "run", truth), dram_bytes=64 * MIB))
-    active = step.active
-    assert active and active.counted_bytes is None and step.flash is None
+    active = step.storage.active
+    assert active and active.counted_bytes is None and step.storage.flash is None
     # 50 × 2 reads of 8 KiB for the 35 s of the run, and some writes.
     moved = 35 * 50 * 2 * BLOCK
     assert active.at_most_bytes == pytest.approx(moved, rel=0.25) and active.at_most_bytes > 0.9 * moved
@@ -105,13 +105,13 @@ def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
 
 def test_no_more_than_the_database_is_active(tmp_path):
     truth = Truth(database_bytes=20 * MIB, pool_bytes=8 * MIB, **REAL)
-    active = step_of(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).active
+    active = step_of(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).storage.active
     assert active and active.at_most_bytes == 20 * MIB
     assert [one.kind for one in active.warnings] == [ReadKind.ACTIVE_FITS_FLASH]
 
 
 def test_without_an_array_described_nobody_is_warned(tmp_path):
-    active = step_of(make_run(tmp_path / "run", Truth(**REAL))).active
+    active = step_of(make_run(tmp_path / "run", Truth(**REAL))).storage.active
     assert active and not active.warnings
 
 
@@ -129,8 +129,8 @@ def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
     device = {"name": "loop0", "emulated_array": array}
     folder = changed(make_run(tmp_path / "run", Truth(**REAL)), devices=on(device, {}))
     step = step_of(folder)
-    assert step.emulated and step.device == "EMULATED 4 spindles, 10,000 rpm + 64\u00a0MiB flash tier"
-    assert step.flash is None and step.active and step.active.flash_bytes == 64 * MIB
+    assert step.emulated and step.device.name == "4 spindles, 10,000 rpm + 64\u00a0MiB flash tier"
+    assert step.storage.flash is None and step.storage.active and step.storage.active.flash_bytes == 64 * MIB
 
 
 def test_what_flash_took_off_the_disks_is_a_finding(tmp_path):

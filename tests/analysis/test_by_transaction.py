@@ -106,7 +106,7 @@ def test_reads_are_those_of_a_transactions_procedures_together(folder):
 
 def test_nobody_tells_nothing_is_shown(folder):
     summary = summarise([Record(folder)])
-    assert summary.steps[0].reads == [] and summary.steps[0].row_waits is None
+    assert summary.steps[0].reads == [] and summary.steps[0].waits.row_waits is None
     assert transactions.reads(summary) is None and transactions.reads_by_step(summary) == []
     assert server_tables.row_waits(summary) is None
 
@@ -120,7 +120,7 @@ def test_sessions_seen_waiting_are_averaged_over_all_looks(folder):
     rows += [seen(second, "brokerage.broker", 15) for second in range(0, 52, 2)]
     rows += [seen(20, "brokerage.last_trade", 4), seen(5, "brokerage.trade", 100)]
     summary = summarise([With(folder, row_locks=rows)])
-    broker, last_trade = summary.steps[0].row_waits
+    broker, last_trade = summary.steps[0].waits.row_waits
     assert (broker.table, broker.waiting) == ("brokerage.broker", pytest.approx(0.75))
     assert last_trade.waiting == pytest.approx(0.4 / 40)
     table = server_tables.row_waits(summary)
@@ -129,7 +129,7 @@ def test_sessions_seen_waiting_are_averaged_over_all_looks(folder):
 
 def test_nobody_waited_is_not_nobody_looked(folder):
     summary = summarise([With(folder, row_locks=[seen(second, None, 0) for second in range(52)])])
-    assert summary.steps[0].row_waits == []
+    assert summary.steps[0].waits.row_waits == []
     assert server_tables.row_waits(summary).rows == []
 
 
@@ -150,7 +150,7 @@ def test_summed_waits_are_sessions_too(folder):
 
     rows = [row(t, index, factor) for t in range(0, 61, 15) for index, factor in (("pk_broker", 1), ("idle", 0))]
     summary = summarise([With(folder, row_locks=rows)])
-    (broker,) = summary.steps[0].row_waits
+    (broker,) = summary.steps[0].waits.row_waits
     assert broker.table == "brokerage.broker" and broker.waiting == pytest.approx(0.75)
     assert (broker.waits_per_s, broker.wait_ms) == (pytest.approx(5), pytest.approx(150))
     assert (broker.latched, broker.reading) == (pytest.approx(0.02), pytest.approx(0.9))
@@ -169,9 +169,9 @@ def test_a_table_whose_counters_began_again_is_left_out(folder):
         }
         for t in range(0, 61, 15)
     ]
-    assert summarise([With(folder, row_locks=rows)]).steps[0].row_waits == []
+    assert summarise([With(folder, row_locks=rows)]).steps[0].waits.row_waits == []
 
 
 def test_old_records_without_either_still_read(tmp_path):
     (step,) = summarise([Record(make_run(tmp_path / "run", replace(TRUTH, brokerage=None)))]).steps
-    assert step.reads == [] and step.row_waits is None
+    assert step.reads == [] and step.waits.row_waits is None

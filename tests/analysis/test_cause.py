@@ -1,4 +1,4 @@
-"""What is said of causes, on records whose truth is known."""
+"""Causes, on records whose truth is known."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.findings import kinds_of
 from support.manifests import changed
+from support.steps import changed_step
 from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
 
@@ -60,7 +61,7 @@ def fast(tmp_path_factory) -> StepSummary:
 
 def test_the_response_time_is_divided_as_sessions_were_seen(slow):
     budget = slow.cause.budget
-    assert budget.response_ms == pytest.approx(slow.latency_mean_ms)
+    assert budget.response_ms == pytest.approx(slow.latency.mean_ms)
     assert sum(budget.parts_ms.values()) == pytest.approx(budget.response_ms)
     assert budget.share("read") == pytest.approx(0.72, abs=0.02)
     assert budget.share("log") == pytest.approx(0.06, abs=0.01)
@@ -147,7 +148,7 @@ def test_an_open_loop_is_not_predicted(tmp_path):
 
 
 def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tmp_path, monkeypatch):
-    """What ended were others' transactions."""
+    """Only transactions of others ended."""
     monkeypatch.setattr(Load, "of_users", lambda load, column: 0 * load.all(column))
     cause = step_of(make_run(tmp_path / "run", Truth(waits=WAITS))).cause
     assert cause.budget is not None and not cause.predictions
@@ -161,10 +162,10 @@ def test_more_sessions_than_cores_do_not_account_for_the_cores(slow):
 
 
 def test_predictions_are_of_the_measured_step(slow):
-    assert slow.cause.demands.tps == slow.tps
+    assert slow.cause.demands.tps == slow.throughput.tps
     assert slow.cause.demands.reads_per_transaction == pytest.approx(2.0, rel=0.05)
     assert [one.read_ms for one in slow.cause.predictions] == [5, 2, 1, 0.5, 0.2]
-    assert slow.cause.predictions[0].tps > slow.tps
+    assert slow.cause.predictions[0].tps > slow.throughput.tps
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def repeated(step: StepSummary, spread: Sequence[float], **parts_ms: float) -> l
     """Runs of the step with these parts of the response time, and everything times 1 + spread."""
     budget = step.cause.budget
     parts = budget.parts_ms | parts_ms
-    return [replace(step, cause=replace(step.cause, budget=_scaled(budget, parts, 1 + one))) for one in spread]
+    return [changed_step(step, cause=replace(step.cause, budget=_scaled(budget, parts, 1 + one))) for one in spread]
 
 
 def _scaled(budget: Budget, parts: dict[str, float], factor: float) -> Budget:
@@ -273,7 +274,7 @@ def test_the_cpu_is_the_cause_and_storage_is_not(slow):
 
 def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
     read = slow.cause.budget.parts_ms["read"]
-    b = [replace(step, reads_per_transaction=1.0) for step in repeated(slow, THREE, read=read / 2)]
+    b = [changed_step(step, reads_per_transaction=1.0) for step in repeated(slow, THREE, read=read / 2)]
     cause = explain(repeated(slow, THREE), b)
     assert cause.storage == Storage.NOT_THE_CAUSE
     assert other_reason(cause).kind == ChangeKind.NUMBER
@@ -284,8 +285,8 @@ def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
 def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None) -> list[StepSummary]:
     """Runs that waited for `ms` of writes per transaction, where the server counted so many of so long in all. The log
     lies on the same device."""
-    data = replace(step.data_io, writes=writes, write_ms=write_ms)
-    return [replace(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
+    data = replace(step.storage.data, writes=writes, write_ms=write_ms)
+    return [changed_step(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None)
     ids=["none", "few, and longer", "few, and shorter", "by a checkpoint, for which nobody waits"],
 )
 def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, writes, write_ms, by_count):
-    many = round(2 * slow.tps * slow.data_io.seconds)
+    many = round(2 * slow.throughput.tps * slow.storage.data.seconds)
     small, large = of_writes(slow, 30.0, many, 4.0), of_writes(slow, ms, writes, write_ms)
     for a, b, fewer in ((small, large, True), (large, small, False)):
         cause = explain(a, b)
@@ -308,28 +309,28 @@ def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, write
 
 
 def test_longer_writes_are_the_devices_doing_however_many_there_are(slow):
-    many = round(2 * slow.tps * slow.data_io.seconds)
+    many = round(2 * slow.throughput.tps * slow.storage.data.seconds)
     cause = explain(of_writes(slow, 8.0, many, 4.0), of_writes(slow, 24.0, many // 2, 12.0))
     assert cause.storage == Storage.CAUSE and cause.finding.facts["io_share"] == pytest.approx(1)
     assert io_reason(cause).facts == {"part": "other I/O", "per_transaction_ms": pytest.approx([8, 24])}
 
 
 def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) -> list[StepSummary]:
-    log = replace(step.wal_io, writes=0, write_ms=None, syncs=syncs, sync_ms=sync_ms)
-    return [replace(one, wal_io=log, wal_device_io=None) for one in repeated(step, THREE, log=ms)]
+    log = replace(step.storage.wal, writes=0, write_ms=None, syncs=syncs, sync_ms=sync_ms)
+    return [changed_step(one, wal_io=log, wal_device_io=None) for one in repeated(step, THREE, log=ms)]
 
 
 def test_where_the_log_has_a_device_of_its_own_both_are_timed_by_their_devices(slow):
     """The server's time of a write has waiting for a CPU in it; the part of the response time has not."""
     a, b = repeated(slow, THREE, **{"other I/O": 5.0}), repeated(slow, THREE, **{"other I/O": 40.0})
-    server = [replace(step, data_io=replace(step.data_io, write_ms=40.0)) for step in b]
-    assert slow.wal_device_io and explain(a, server).storage == Storage.NOT_THE_CAUSE
-    device = [replace(step, device_io=replace(step.device_io, write_ms=32.0)) for step in b]
+    server = [changed_step(step, data_io=replace(step.storage.data, write_ms=40.0)) for step in b]
+    assert slow.storage.wal_device and explain(a, server).storage == Storage.NOT_THE_CAUSE
+    device = [changed_step(step, device_io=replace(step.storage.data_device, write_ms=32.0)) for step in b]
     assert explain(a, device).storage == Storage.CAUSE
 
 
 def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
-    many = round(slow.tps * slow.wal_io.seconds)
+    many = round(slow.throughput.tps * slow.storage.wal.seconds)
     fewer = explain(of_syncs(slow, 20.0, many, 2.0), of_syncs(slow, 2.0, many // 10, 2.0))
     assert fewer.storage == Storage.NOT_THE_CAUSE
     assert other_reason(fewer).facts == {"figure": Figure.SYNCS, "per_transaction": pytest.approx([1, 0.1], rel=0.01)}
@@ -340,16 +341,16 @@ def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
 
 
 def test_waiting_for_io_that_nobody_timed_leaves_the_cause_open(slow):
-    many = round(slow.tps * slow.wal_io.seconds)
+    many = round(slow.throughput.tps * slow.storage.wal.seconds)
     cause = explain(of_syncs(slow, 20.0, many, None), of_syncs(slow, 2.0, many, None))
     assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_SPLIT)
-    blind = [replace(step, reads_per_transaction=None) for step in repeated(slow, THREE, read=10.0)]
+    blind = [changed_step(step, reads_per_transaction=None) for step in repeated(slow, THREE, read=10.0)]
     assert explain(repeated(slow, THREE), blind).storage == Storage.NOT_KNOWN
 
 
 def test_the_last_few_reads_do_not_tell_how_long_a_read_takes(slow):
     """All in the pool: no session was ever seen reading, which does not make the device infinitely fast."""
-    rare = [replace(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
+    rare = [changed_step(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
     cause = explain(repeated(slow, THREE), rare)
     assert cause.storage == Storage.NOT_THE_CAUSE and cause.finding.facts["io_share"] <= 0
 
@@ -392,11 +393,11 @@ def test_pairs_show_what_the_drift_of_a_day_hides(slow):
 
 
 def test_without_looks_at_sessions_the_cause_is_not_known(slow, fast):
-    blind = replace(slow, cause=StepCause(None))
+    blind = changed_step(slow, cause=StepCause(None))
     cause = explain([blind], [fast])
     assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_LOOKED_AT)
     assert {(one.figure, one.source) for one in cause.evidence} >= {
         (Figure.READ_TIME, Source.SERVER),
         (Figure.CPU_BUSY, None),
     }
-    assert explain([replace(slow, cause=None)], [fast]).storage == Storage.NOT_KNOWN
+    assert explain([changed_step(slow, cause=None)], [fast]).storage == Storage.NOT_KNOWN

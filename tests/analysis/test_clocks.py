@@ -1,11 +1,64 @@
-"""A server's clock that jumps while a step is measured."""
+"""A server's clock: what it says of samples, and that it jumps while a step is measured."""
+
+from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.comparisons import template
 
 from stallmark.analysis.read import clocks
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.sample_times import sample_times, server_clock
+
+
+class Table:
+    """Stands for a record whose only table is server_io."""
+
+    def __init__(self, columns: dict[str, np.ndarray]):
+        self._table = pa.table(columns)
+
+    def column(self, name: str) -> np.ndarray:
+        return self._table[name].to_numpy()
+
+    def batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        if name == "server_io":
+            yield from self._table.select([c for c in columns if c in self._table.column_names]).to_batches()
+
+
+OFFSET_S, DRIFT = 1.7e9 - 3600.25, 2e-4
+
+
+def calls(took_s: np.ndarray, counted: np.ndarray, jump_s: float = 0.0, **columns: np.ndarray) -> Table:
+    """Calls that begin every second; `counted`: where in its call the server says its time, 0 to 1."""
+    began = np.arange(len(took_s), dtype=float)
+    at = began + counted * took_s
+    server = OFFSET_S + at * (1 + DRIFT) + np.where(began > len(began) / 2, jump_s, 0.0)
+    return Table({"t": began + took_s / 2, "took_s": took_s, "server_time": server, "at": at} | columns)
+
+
+def test_samples_are_dated_by_the_servers_clock_of_the_shortest_calls():
+    random = np.random.default_rng(1)
+    slow = random.random(600) < 0.7
+    table = calls(np.where(slow, 6.0 * random.random(600), 0.004), random.random(600))
+    clock = server_clock(table)
+    assert clock.drift == pytest.approx(DRIFT, abs=1e-5)
+    assert clock.offset_s == pytest.approx(OFFSET_S, abs=0.01) and clock.uncertainty_s < 0.02
+    at = table.column("at")
+    assert np.abs(sample_times(table, "server_io") - at).max() < 0.02
+    assert np.abs(table.column("t") - at).max() > 2.5  # as the middle of the call would have it
+
+
+def test_a_clock_that_jumps_dates_no_sample_outside_of_its_call():
+    table = calls(np.full(600, 0.5), np.full(600, 0.5), jump_s=30.0)
+    assert np.abs(sample_times(table, "server_io") - table.column("at")).max() <= 0.25 + 1e-6
+
+
+def test_without_the_length_of_calls_their_middle_counts():
+    table = Table({"t": np.arange(9.0), "server_time": np.arange(9.0) + 5})
+    assert server_clock(table) is None
+    assert list(sample_times(table, "server_io")) == list(range(9))
+
 
 STEP = Interval(0, 5, 95, 90.0, False)
 
@@ -36,4 +89,4 @@ def test_a_jump_outside_the_measured_interval_changes_no_figure(monkeypatch):
 
 
 def test_a_sound_record_has_none(tmp_path):
-    assert template(tmp_path).steps[0].invalid == []
+    assert template(tmp_path).steps[0].validity.invalid == []

@@ -176,7 +176,9 @@ def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, kind):
 
 
 MANIFESTS = {
-    DifferenceKind.SETTING: lambda m: {"server": m.server.changed(settings=m.server.settings | {"work_mem": "1GB"})},
+    DifferenceKind.SETTING: lambda m: {
+        "server": m.server.changed(settings=m.server.settings | {"block_size": "16384"})
+    },
     DifferenceKind.SCALE: lambda m: {"workload": m.workload.changed(scale={"branches": 21})},
     DifferenceKind.SERVER_VERSION: lambda m: {"server": m.server.changed(version="17.1")},
     DifferenceKind.CORES: lambda m: {"machine": m.machine.changed(cores=64)},

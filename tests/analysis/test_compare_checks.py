@@ -1,4 +1,4 @@
-"""What may not be compared, and what is said of it: drift seen by A′, unsteady runs, settings, single runs."""
+"""Refused comparisons and their reasons: drift seen by A′, unsteady runs, settings, single runs."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
+from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
 
@@ -35,7 +36,7 @@ def check(pair, kind):
 
 
 def drifted(pair):
-    """What A′ was off A in, and by how much."""
+    """Measures in which A′ was off A, and by how much."""
     [facts] = facts_of(pair.finding.facts["reasons"], ReasonKind.DRIFTED)
     return facts["side"], facts["metric"], round(facts["share"], 2)
 
@@ -194,3 +195,76 @@ def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unkno
     assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [found.found.facts]
     unknown = facts_of(pair.cautions, PairKind.CHECKS_UNKNOWN)
     assert all(CheckKind.READS not in facts["checks"] for facts in unknown)
+
+
+@pytest.mark.parametrize(("a", "b", "differs"), [(False, True, False), (None, None, True)])
+def test_a_setting_that_a_variant_has_as_it_wants_is_intended(sound, a, b, differs):
+    name = "database read committed snapshot"
+
+    def versioned(run):
+        wanted, there = (a, "False") if run.steps[0].variant == "A" else (b, "True")
+        changed = run.manifest.variant.changed(row_versioning=wanted)
+        server = run.manifest.server.changed(settings=run.manifest.server.settings | {name: there})
+        return with_manifest(run, variant=changed, server=server)
+
+    found = check(only([versioned(run) for run in made(sound, **QUIET)]), CheckKind.SETTINGS)
+    assert [one.facts["name"] for one in found.found.facts["differences"]] == [name] * differs
+
+
+def planned(run, *plans, procedure="bank.transfer"):
+    statements = [
+        StatementSummary(procedure, position, "", one, 100, 10.0, 99.0, 1.0, 2.0, 30.0)
+        for position, one in enumerate(plans)
+    ]
+    return with_step(run, statements=statements)
+
+
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "changed"),
+    [
+        ([("x",)], [("x",)], []),
+        ([("x", "y")], [("x",)], []),  # executed most by the same
+        ([("x",)], [("y", "x")], ["bank.transfer"]),
+        ([("x",), ("z",)], [("x",), ("w",)], ["bank.transfer"]),
+        ([("x",), ("z",)], [("x",)], []),  # a statement of one side is no change
+    ],
+)
+def test_a_plan_that_changed_is_said_in_the_verdict_and_does_not_forbid_it(sound, of_a, of_b, changed):
+    runs = [planned(run, *(of_a if run.steps[0].variant == "A" else of_b)) for run in made(sound, **QUIET)]
+    pair = only(runs)
+    assert pair.verdict == "better" and pair.finding.facts.get("plans_changed", []) == changed
+    assert check(pair, CheckKind.PLANS).passed is (None if changed else True)
+    assert facts_of(pair.cautions, ReasonKind.PLANS_DIFFER) == [{"procedures": changed}] * bool(changed)
+
+
+def test_a_side_whose_runs_had_both_plans_has_not_changed(sound):
+    of_a, runs = iter("xyx"), made(sound, **QUIET)
+    runs = [planned(run, (next(of_a) if run.steps[0].variant == "A" else "y",)) for run in runs]
+    assert check(only(runs), CheckKind.PLANS).passed
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "alike"),
+    [
+        ("database scoped LEGACY_CARDINALITY_ESTIMATION", "0", "1", False),
+        ("automatic tuning FORCE_LAST_GOOD_PLAN", "OFF", "ON", False),
+        ("query store mode", "READ_WRITE", "OFF", False),
+        ("availability group commit mode", "ASYNCHRONOUS_COMMIT", "SYNCHRONOUS_COMMIT", False),
+        ("availability group role", "none", "PRIMARY", False),
+        ("resource governor workload group", "default", "small", False),
+        ("tempdb metadata in memory", "0", "1", False),
+        ("database auto update statistics", "True", "False", False),
+        ("server soft numa", "OFF", "ON", False),
+        ("query store mode", "READ_WRITE", "READ_WRITE", True),
+        ("query store mode", None, "READ_WRITE", True),  # an older record does not say
+    ],
+)
+def test_settings_of_a_sql_server_that_differ_let_nothing_be_compared(sound, name, a, b, alike):
+    def told(run):
+        value = a if run.steps[0].variant == "A" else b
+        more = {} if value is None else {name: value}
+        server = run.manifest.server
+        return with_manifest(run, server=server.changed(settings=server.settings | more))
+
+    pair = only([told(run) for run in made(sound, **QUIET)])
+    assert check(pair, CheckKind.SETTINGS).passed is alike

@@ -1,4 +1,4 @@
-"""What must not be compared because of the storage itself: emulated beside real, and an array that drifted."""
+"""Comparisons that the storage itself forbids: emulated beside real, and an array that drifted."""
 
 from dataclasses import replace
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.manifests import a_manifest
 
 from stallmark.analysis.read.counters import read_counters
 
@@ -22,6 +23,7 @@ class Rows:
 
     def __init__(self, rows: list[dict]):
         self.rows = pa.Table.from_pylist(rows)
+        self.manifest = a_manifest()
 
     def batches(self, name: str, columns: list[str]):
         yield from self.rows.select([c for c in columns if c in self.rows.column_names]).to_batches(7)
@@ -142,3 +144,38 @@ def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
     unknown = np.flatnonzero(np.isnan(counters.per_second(6)["reads"]))
     assert unknown.tolist() == [2, 3, 4]  # from 2.5, the last before it, to 4, and what is dated back into that
     assert counters.over(4.5, 6.5)["reads"] == 20 and not counters.over(4.5, 6.5).broken
+
+
+@pytest.mark.parametrize(
+    ("values", "seen", "rise"),
+    [
+        ((0, 10, None, 30, 40), (0, 4), 40),  # filled evenly: what was counted around a null is known
+        ((None, 10, 20, 30, 40), (1, 4), 30),
+        ((0, 10, 20, 30, None), (0, 3), 30),
+        ((None, 2_000_000, 2_000_010, None, None), (1, 2), 10),
+    ],
+)
+def test_next_to_a_null_a_difference_is_unknown_and_no_break(values, seen, rise):
+    """Beside an entity that always has a value, and one that has no such counter."""
+    table = [
+        {"t": float(t), "epoch": "same", "entity": entity, "reads": reads}
+        for t, value in enumerate(values)
+        for entity, reads in (("a", value), ("b", 5 * t), ("c", None))
+    ]
+    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    delta = counters.over(0, 4)
+    assert (delta.begin, delta.end) == seen and not delta.broken
+    assert delta["reads"] == rise + 5 * (seen[1] - seen[0])
+
+
+def test_a_counter_that_fell_behind_a_null_began_again():
+    table = [{"t": float(t), "epoch": "same", "entity": "a", "reads": r} for t, r in enumerate((90, None, 10, 20))]
+    assert read_counters(Rows(table), "any", ["reads"])[""].over(0, 3).broken
+
+
+@pytest.mark.parametrize(("begin", "end", "seen"), [(1, 9, (1, 9)), (4, 9, (7, 9)), (0, 5, (0, 2)), (3, 6, None)])
+def test_an_end_is_never_sought_in_a_gap(begin, end, seen):
+    table = [{"t": float(t), "reads": 10 * t} for t in (0, 1, 2, 7, 8, 9)]
+    delta = read_counters(Rows(table), "any", ["reads"])[""].over(begin, end)
+    assert (delta and (delta.begin, delta.end)) == seen
+    assert delta is None or delta["reads"] == 10 * delta.seconds

@@ -24,9 +24,8 @@ def marks(*seconds: float) -> Marks:
 def counted(every_s: float, until: float, **totals) -> Counters:
     """Sampled once a second, not on whole ones; counts how many multiples of `every_s` have passed."""
     t = np.arange(0.3, until)
-    return Counters(
-        t, {name: np.floor(t / every_s) * each for name, each in totals.items()}, np.zeros(len(t) - 1, bool)
-    )
+    nowhere = np.zeros(len(t) - 1, bool)
+    return Counters(t, {name: np.floor(t / every_s) * each for name, each in totals.items()}, nowhere, nowhere)
 
 
 def test_figures_are_over_the_whole_cycles():
@@ -99,10 +98,10 @@ def test_every_figure_of_a_step_is_over_the_same_cycles(tmp_path):
     truth = Truth(tps=500, noise=0.0, warm_up_s=10, measured_s=100, checkpoint_every_s=24)
     record = Record(make_run(tmp_path / "run", truth))
     (step,) = summarise([record]).steps
-    assert step.cycles.whole and step.cycles.count == 3
-    assert step.end_s - step.begin_s == step.measured_s == 72
-    assert step.committed == 72 * 500 and step.tps == 500
-    assert step.data_io.seconds == pytest.approx(72) and step.checkpoints == 3
-    assert step.latency_ms["p50"] is not None and step.steadiness.seconds == 72
+    assert step.interval.cycles.whole and step.interval.cycles.count == 3
+    assert step.interval.end_s - step.interval.begin_s == step.interval.measured_s == 72
+    assert step.throughput.committed == 72 * 500 and step.throughput.tps == 500
+    assert step.storage.data.seconds == pytest.approx(72) and step.server.checkpoints == 3
+    assert step.latency.percentiles_ms["p50"] is not None and step.validity.steadiness.seconds == 72
     (whole,) = summarise([Record(make_run(tmp_path / "other", replace(truth, checkpoint_every_s=70)))]).steps
-    assert whole.measured_s == 100 and not whole.cycles.whole
+    assert whole.interval.measured_s == 100 and not whole.interval.cycles.whole

@@ -1,4 +1,4 @@
-"""What chance does to the mix, against decks that are dealt."""
+"""A mix left to chance, against decks that are dealt."""
 
 import random
 

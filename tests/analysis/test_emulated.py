@@ -13,7 +13,7 @@ from support.synthetic import MIB, Truth, make_run
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.record.devices import data_device_name
+from stallmark.record.devices import DeviceLabel, data_device_label
 from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.sections.environment import devices
@@ -31,17 +31,23 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
     experiment = on(tmp_path / "run", SDA, DISKS)
     [step] = experiment.steps
     assert experiment.emulated and step.emulated and step.emulated_roles == ("wal",)
-    assert step.device == f"EMULATED log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk"
+    assert step.device == DeviceLabel(
+        f"log on {DISKS['spindles']} spindles, {DISKS['read_ms']:g} ms; data on sda Disk", emulated=True
+    )
     # What is said of the data's device is of a real one: nobody counted, and there is an array's DRAM.
-    assert step.active and step.active.counted_bytes is None and step.active.dram_bytes == 64 * 1024 * MIB
+    assert (
+        step.storage.active
+        and step.storage.active.counted_bytes is None
+        and step.storage.active.dram_bytes == 64 * 1024 * MIB
+    )
     assert [one.title for one in devices(experiment)] == ["Device: data", "EMULATED device: WAL"]
-    assert data_device_name(experiment.runs[0].manifest) == "sda Disk"
+    assert data_device_label(experiment.runs[0].manifest) == DeviceLabel("sda Disk", emulated=False)
     assert experiment_in_json(experiment)["runs"][0]["steps"][0]["emulated"] is True
 
 
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
     [step] = on(tmp_path / "run", SDA, LAB).steps
-    assert step.emulated_roles == ("wal",) and step.device.startswith("EMULATED log on")
+    assert step.emulated_roles == ("wal",) and step.device.name.startswith("log on")
 
 
 def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(tmp_path):
@@ -52,8 +58,8 @@ def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(t
     late = pa.array([0] * counters.num_rows)  # what no kernel counts
     pq.write_table(counters.append_column("late", late), lab / "device.parquet")
     as_own, as_lab = (summarise([Record(folder)]).steps[0] for folder in (own, lab))
-    assert as_lab.device_busy_share == as_own.device_busy_share and 0 < (as_lab.device_busy_share or 0) < 1
-    assert as_lab.device_verdict == as_own.device_verdict
+    assert as_lab.storage.busy_share == as_own.storage.busy_share and 0 < (as_lab.storage.busy_share or 0) < 1
+    assert as_lab.bottleneck.device_verdict == as_own.bottleneck.device_verdict
 
 
 @pytest.mark.parametrize(("roles", "role"), [(("wal",), "wal"), (("data",), "data"), (("data", "wal"), "data")])

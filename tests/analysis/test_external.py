@@ -1,6 +1,7 @@
-"""What is said of foreign counters: what they measure, how they go with TPS, and whether a clock is off."""
+"""External counters: what they measure, how they go with TPS, and whether a clock is off."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,11 +27,28 @@ from stallmark.stats.correlation import correlate_changes
 TRUTH = Truth(warm_up_s=5, noise=0.1, steps=(Step(10, 330.0, name="10"), Step(30, 520.0, name="30")), measured_s=60)
 
 
-def attached(tmp_path: Path, write: external_files.Write, every: int = 1, clock_s: float = 0.0, **request):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """The record that every file is attached to, each to a copy of it."""
+    return make_run(tmp_path_factory.mktemp("made") / "run", TRUTH)
+
+
+@pytest.fixture
+def copied(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def perfmon_apart(made, tmp_path_factory):
+    """A clock that is off by 12 s, of which the user corrected 3 the wrong way."""
+    run = shutil.copytree(made, tmp_path_factory.mktemp("apart") / "run")
+    return attached(Path(run), external_files.perfmon, clock_s=12, offset_s=3.0)
+
+
+def attached(run: Path, write: external_files.Write, every: int = 1, clock_s: float = 0.0, **request):
     """The summary of a run with one file attached."""
-    run = make_run(tmp_path / "run", TRUTH)
     ends, latency = external_files.disk_of(run, every, clock_s, around_s=80)
-    file = write(tmp_path / "measured", ends, latency)
+    file = write(run.parent / "measured", ends, latency)
     attach([Record(run)], Wanted(file), Request(**request))
     return summarise([Record(run)])
 
@@ -113,42 +131,43 @@ def test_reads_and_writes_make_iops_and_units_become_common_ones():
     assert (chosen["read latency"].unit, chosen["read latency"].values[0]) == ("ms", pytest.approx(4.0))
 
 
-def test_at_most_six_are_drawn_and_the_rest_named(tmp_path):
-    (run,) = attached(tmp_path, external_files.perfmon).runs
+def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_leaves_the_other_figures(copied):
+    summary = attached(copied, external_files.perfmon)
+    (run,) = summary.runs
     (source,) = run.foreign
     kinds = ["read latency", "write latency", "IOPS", "throughput", "queue"]
     assert [counter.kind for counter in source.counters] == kinds
     assert {counter.instance for counter in source.counters} == {"1 D:"}
     assert source.others == ["Memory Available MBytes"]
+    (copied / "external_sql01.parquet").unlink()
+    again = summarise([Record(copied)])
+    assert again.runs[0].foreign[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
+    assert figures(again) == [] and clocks(again) is not None
 
 
-def test_iostat_s_busiest_device_is_drawn(tmp_path):
-    (run,) = attached(tmp_path, external_files.iostat, zone="UTC").runs
+def test_iostat_s_busiest_device_is_drawn(copied):
+    (run,) = attached(copied, external_files.iostat, zone="UTC").runs
     (source,) = run.foreign
     assert {counter.instance for counter in source.counters} == {"nvme0n1"}
     assert source.notes and source.hint is None
 
 
 @pytest.mark.parametrize(("every", "n"), [(1, 118), (5, 22), (10, 10)])
-def test_throughput_is_taken_over_the_intervals_between_samples(tmp_path, every, n):
+def test_throughput_is_taken_over_the_intervals_between_samples(copied, every, n):
     """The disk's latency follows from TPS, so the correlation is nearly −1 at any interval; pairs that span the
     two steps, or the warm-up between them, are none."""
-    (run,) = attached(tmp_path, external_files.array_csv, every).runs
+    (run,) = attached(copied, external_files.array_csv, every).runs
     (source,) = run.foreign
-    found = source.counters[0].correlation
+    counter = source.counters[0]
+    whole = [(counter.t - every >= begin - 1e-6) & (counter.t <= end + 1e-6) for begin, end in ((5, 65), (70, 130))]
+    assert counter.mean == pytest.approx(counter.values[whole[0] | whole[1]].mean())  # of measured intervals only
+    found = counter.correlation
     assert source.interval_s == every and source.hint is None
     if found is None:
         assert n < 20
     else:
         assert found.n == pytest.approx(n, abs=2)
         assert found.high < -0.6
-
-
-def test_the_mean_is_of_measured_intervals_only(tmp_path):
-    (run,) = attached(tmp_path, external_files.array_csv).runs
-    counter = run.foreign[0].counters[0]
-    inside = np.concatenate([counter.values[(counter.t > b) & (counter.t <= e)] for b, e in ((5, 65), (70, 130))])
-    assert counter.mean == pytest.approx(inside.mean(), rel=0.02)
 
 
 @given(st.integers(0, 10_000))
@@ -162,8 +181,8 @@ def test_at_one_second_it_is_the_plain_correlation_of_changes(seed):
 
 
 @pytest.mark.parametrize("clock_s", [-37.0, 12.4, 58.0])
-def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(tmp_path, clock_s):
-    (run,) = attached(tmp_path, external_files.perfmon, clock_s=clock_s).runs
+def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(copied, clock_s):
+    (run,) = attached(copied, external_files.perfmon, clock_s=clock_s).runs
     (source,) = run.foreign
     lag = round(-clock_s)
     assert (source.hint.facts["lag_s"], source.hint.facts["offset_s"]) == (lag, lag)
@@ -171,34 +190,25 @@ def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(tmp_path, clock_s):
     assert abs(source.counters[0].correlation.r) < 0.4
 
 
-def test_with_the_offset_there_is_no_hint(tmp_path):
-    (run,) = attached(tmp_path, external_files.perfmon, clock_s=12.0, offset_s=-12.0).runs
+def test_with_the_offset_there_is_no_hint(copied):
+    (run,) = attached(copied, external_files.perfmon, clock_s=12.0, offset_s=-12.0).runs
     (source,) = run.foreign
     assert source.hint is None and source.counters[0].correlation.r < -0.8
 
 
-def test_what_has_nothing_to_do_with_the_run_gives_no_hint(tmp_path):
+def test_what_has_nothing_to_do_with_the_run_gives_no_hint(copied, tmp_path):
     """121 offsets are tried: the best of them is large by chance alone."""
-    run = make_run(tmp_path / "run", TRUTH)
-    ends, latency = external_files.disk_of(run, around_s=80)
+    ends, latency = external_files.disk_of(copied, around_s=80)
     for seed in range(12):
         noise = np.random.default_rng(seed).normal(0.008, 0.001, len(latency)).clip(0.001)
         file = external_files.array_csv(tmp_path / "a.csv", ends, noise)
-        attach([Record(run)], Wanted(file), Request(name=f"noise {seed}"))
-    (summary,) = summarise([Record(run)]).runs
+        attach([Record(copied)], Wanted(file), Request(name=f"noise {seed}"))
+    (summary,) = summarise([Record(copied)]).runs
     assert [source.hint for source in summary.foreign] == [None] * 12
 
 
-def test_a_table_that_is_missing_leaves_the_rest(tmp_path):
-    summary = attached(tmp_path, external_files.perfmon)
-    (tmp_path / "run" / "external_sql01.parquet").unlink()
-    again = summarise([Record(tmp_path / "run")])
-    assert again.runs[0].foreign[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
-    assert figures(again) == [] and clocks(again) is not None
-
-
-def test_for_machines_without_the_samples(tmp_path):
-    text = json.dumps(experiment_in_json(attached(tmp_path, external_files.perfmon, clock_s=12)))
+def test_for_machines_without_the_samples(perfmon_apart):
+    text = json.dumps(experiment_in_json(perfmon_apart))
     (source,) = json.loads(text)["runs"][0]["foreign"]
     assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]["sentence"]
     assert source["counters"][0].keys() == {
@@ -206,8 +216,8 @@ def test_for_machines_without_the_samples(tmp_path):
     }  # fmt: skip
 
 
-def test_the_report_says_whose_clock_it_is(tmp_path):
-    experiment = attached(tmp_path, external_files.perfmon, clock_s=12, offset_s=3.0)
+def test_the_report_says_whose_clock_it_is(perfmon_apart):
+    experiment = perfmon_apart
     (figure,) = figures(experiment)
     clock = "UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); +3 s added"
     assert clock in figure.reading
@@ -220,16 +230,16 @@ def test_the_report_says_whose_clock_it_is(tmp_path):
     assert len(hints(experiment)) == 1
 
 
-def test_names_from_files_are_no_mark_up(tmp_path):
-    experiment = attached(tmp_path, external_files.array_csv, name="<script>hurt()</script>")
-    source = experiment.runs[0].foreign[0]
+def test_names_from_files_are_no_mark_up(perfmon_apart):
+    experiment = perfmon_apart
+    source = replace(experiment.runs[0].foreign[0], name="<script>hurt()</script>")
     bad = replace(source.counters[0], name="<b>x</b>", instance="</script><i>")
     run = replace(experiment.runs[0], foreign=[replace(source, counters=[bad], others=["<u>y</u>"])])
     page = render(replace(experiment, runs=[run]))
     assert "<script>hurt" not in page and "<b>x" not in page and "</script><i>" not in page and "<u>y" not in page
 
 
-def test_without_anything_attached_there_is_no_section(tmp_path):
-    experiment = summarise([Record(make_run(tmp_path / "run", TRUTH))])
+def test_without_anything_attached_there_is_no_section(made):
+    experiment = summarise([Record(made)])
     assert 'id="foreign"' not in render(experiment)
     assert clocks(experiment) is None and correlations(experiment) is None

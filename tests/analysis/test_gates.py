@@ -131,7 +131,14 @@ def test_conditions_left_out_do_not_count():
     assert gates.conditions([Condition(name="fresh", holds=None)]) is None
     both = [Condition(name=name, holds=holds) for name, holds in (("a", False), ("b", True), ("c", False))]
     gate = gates.conditions(both)
-    assert gate.passed is False and gate.facts == {"checked": 3, "broken": ["a", "c"]}
+    assert gate.passed is False and gate.facts == {"checked": 3, "broken": ["a", "c"], "refused": 0}
+
+
+def test_a_refused_condition_is_counted_and_the_others_are_judged():
+    refused, held = Condition(name="a", holds=None, refused="no such function"), Condition(name="b", holds=True)
+    gate = gates.conditions([refused, held])
+    assert gate.passed and gate.facts == {"checked": 1, "broken": [], "refused": 1}
+    assert gates.conditions([refused]).passed is None
 
 
 @pytest.mark.parametrize(
@@ -156,6 +163,11 @@ def test_completed_is_not_known_of_a_run_that_was_cut():
     gate = gates.completed({"trade_result": Counted(before=100)}, {"trade_result": 50}, {}, Unheard())
     assert gate and gate.passed is None
     assert gates.completed({}, {}, {}, Unheard()) is None
+
+
+def test_completed_says_nothing_where_there_was_nothing_to_count():
+    gate = gates.completed({"trade_result": Counted(before=100, after=100)}, {}, {}, Unheard())
+    assert gate and gate.passed is None
 
 
 def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_report():

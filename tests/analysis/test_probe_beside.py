@@ -1,4 +1,4 @@
-"""What a database had of its storage, at as many outstanding reads."""
+"""A database's share of its storage, at as many outstanding reads."""
 
 import pytest
 from hypothesis import given, settings

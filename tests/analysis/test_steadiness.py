@@ -78,11 +78,20 @@ def test_a_pause_is_neither_a_trend_nor_a_change():
 def test_the_finding_has_the_figures():
     series = autoregressive(600, 0.0, seed=1, noise=0.0, counting=0.01) * np.linspace(1, 1.2, 600)
     found = judge(series, Rate.LATENCY)
-    assert found.drift == pytest.approx(0.2 / 1.1, abs=0.01)
+    assert found.drift == pytest.approx(0.2, abs=0.01)
     assert found.drift_low < found.drift < found.drift_high
-    assert found.slope_per_h == pytest.approx(found.drift * 6)
+    assert found.slope_per_h == pytest.approx(0.2 / 1.1 * 6, abs=0.06)
     assert found.finding.kind in (SteadyKind.TREND, SteadyKind.LEVEL_CHANGED)
     assert found.finding.facts["of"] == Rate.LATENCY and found.finding.facts["p"] < 0.001
+
+
+@pytest.mark.parametrize("rate", [np.linspace(2, 0.02, 60), np.r_[np.ones(30), np.full(30, 0.02)]])
+def test_nothing_falls_by_more_than_all_of_it(rate):
+    """A slope as a share of the mean did: TPS fell by 110 %."""
+    found = judge(rate * autoregressive(60, 0.0, seed=5))
+    shares = [found.drift, found.drift_low, found.drift_high, found.change]
+    assert found.verdict == "never became steady"
+    assert all(-1 <= share < 0 for share in shares)
 
 
 def test_too_few_seconds_and_silence_are_not_judged():

@@ -1,6 +1,5 @@
 """Whole records of known truth through `summarise`."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -8,19 +7,29 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.findings import facts_of, kinds_of
+from support.manifests import changed
+from support.steps import changed_step
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 
 from stallmark.analysis.cause.device_verdict import DeviceKind
-from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.conclusions import ExperimentKind
+from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import invalid
+from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.validity.kinds import Counted, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.reader import Record, find_records
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.in_json import dumped, experiment_in_json, in_json
 
+OTHER_MACHINE = {"number": 1, "executors": 1, "clock_within_ms": 1.0}
 STEADY = Truth(noise=0.0, extends_per_second=0.0)
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory):
+    """A record that no test changes."""
+    return make_run(tmp_path_factory.mktemp("steady") / "run", STEADY)
 
 
 def step_of(tmp_path, truth):
@@ -31,32 +40,37 @@ def step_of(tmp_path, truth):
 def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):
     device = EMULATED | {"spindles": 16}
     step = step_of(tmp_path, replace(STEADY, tps=500, think_ms=20, read_ms=12.5, device=device))
-    assert (step.committed, step.tps, step.measured_s, step.warm_up_s) == (15_000, 500, 30, 5)
-    assert step.latency_mean_ms == pytest.approx(30 / 500 * 1000 * 0.99 - 20, rel=1e-3)
-    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
-    io = step.data_io
+    assert (step.throughput.committed, step.throughput.tps, step.interval.measured_s, step.interval.warm_up_s) == (
+        15_000,
+        500,
+        30,
+        5,
+    )
+    assert step.latency.mean_ms == pytest.approx(30 / 500 * 1000 * 0.99 - 20, rel=1e-3)
+    assert step.storage.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
+    io = step.storage.data
     assert io.seconds == pytest.approx(28.4)  # the last sample is 0.7 s before the end and shows 0.9 s earlier
     assert io.read_ms == pytest.approx(12.5, rel=1e-3)
     assert io.read_interval_mean_ms == pytest.approx(12.5, rel=5e-3)
     assert io.iops == pytest.approx(500 * 2.2, rel=1e-3)
     assert io.mb_per_s == pytest.approx(500 * 2.2 * 8192 / 1e6, rel=1e-3)
-    assert step.read_stall_ms_per_s == pytest.approx(500 * 2 * 12.5, rel=1e-3)
-    assert step.hit_share == pytest.approx(0.9, abs=1e-3)
-    assert step.cpu_busy_share == pytest.approx(0.35)
-    assert sum(step.wait_share.values()) == pytest.approx(1)
-    assert step.wait_share["io"] == pytest.approx(0.72, abs=0.02)
-    assert step.top_waits[0][0] == "IO:DataFileRead"
-    assert step.device_busy_share == pytest.approx(500 * (2 * 8 + 0.2 * 4) / 16_000, rel=2e-3)
-    assert step.wal_io.syncs == pytest.approx(500 * 0.3 * io.seconds, rel=1e-3)
-    assert step.wal_io.sync_ms == pytest.approx(2, rel=1e-2)
-    assert step.invalid == [] and step.driver_bound == []
+    assert step.storage.read_stall_ms_per_s == pytest.approx(500 * 2 * 12.5, rel=1e-3)
+    assert step.server.hit_share == pytest.approx(0.9, abs=1e-3)
+    assert step.server.cpu_busy_share == pytest.approx(0.35)
+    assert sum(step.waits.share.values()) == pytest.approx(1)
+    assert step.waits.share["io"] == pytest.approx(0.72, abs=0.02)
+    assert step.waits.top[0][0] == "IO:DataFileRead"
+    assert step.storage.busy_share == pytest.approx(500 * (2 * 8 + 0.2 * 4) / 16_000, rel=2e-3)
+    assert step.storage.wal.syncs == pytest.approx(500 * 0.3 * io.seconds, rel=1e-3)
+    assert step.storage.wal.sync_ms == pytest.approx(2, rel=1e-2)
+    assert step.validity.invalid == [] and step.validity.driver_bound == []
 
 
 def test_extends_count_as_writes(tmp_path):
     step = step_of(tmp_path, replace(STEADY, writes_per_transaction=0, extends_per_second=40, write_ms=3))
-    assert step.data_io.writes == pytest.approx(40 * step.data_io.seconds, rel=0.01)
-    assert step.data_io.write_bytes == step.data_io.writes * 8192
-    assert step.data_io.write_ms == pytest.approx(3)
+    assert step.storage.data.writes == pytest.approx(40 * step.storage.data.seconds, rel=0.01)
+    assert step.storage.data.write_bytes == step.storage.data.writes * 8192
+    assert step.storage.data.write_ms == pytest.approx(3)
 
 
 def test_the_mean_over_ios_and_the_mean_of_seconds_differ_where_volume_does(tmp_path):
@@ -67,7 +81,7 @@ def test_the_mean_over_ios_and_the_mean_of_seconds_differ_where_volume_does(tmp_
     record = Rewritten(
         folder, [{"t": float(t), "reads": n, "read_stall_ms": s} for (t, _, s), n in zip(samples, reads, strict=True)]
     )
-    io = summarise([record]).steps[0].data_io
+    io = summarise([record]).steps[0].storage.data
     assert io.read_ms == pytest.approx((1000 * 20 + 10) / 1010, rel=1e-6)
     assert io.read_interval_mean_ms == pytest.approx((20 + 1) / 2, rel=1e-6)
 
@@ -91,17 +105,21 @@ class Rewritten(Record):
 @pytest.mark.parametrize("how", ["epoch_change_at", "falls_at"])
 def test_counters_that_begin_again_while_measured_are_not_used(tmp_path, how):
     step = step_of(tmp_path, replace(STEADY, **{how: 20.0}))
-    assert step.data_io is None and step.wal_io is None
-    assert step.reads_per_transaction is None and step.read_stall_ms_per_s is None and step.hit_share is None
-    assert step.device_io is not None  # the device was not restarted
-    assert step.tps == 400
-    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in step.invalid
+    assert step.storage.data is None and step.storage.wal is None
+    assert (
+        step.storage.reads_per_transaction is None
+        and step.storage.read_stall_ms_per_s is None
+        and step.server.hit_share is None
+    )
+    assert step.storage.data_device is not None  # the device was not restarted
+    assert step.throughput.tps == 400
+    assert invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=Counted.DATA_FILES) in step.validity.invalid
 
 
 def test_counters_that_begin_again_in_the_warm_up_do_no_harm(tmp_path):
     step = step_of(tmp_path, replace(STEADY, epoch_change_at=2.0))
-    assert step.invalid == []
-    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
+    assert step.validity.invalid == []
+    assert step.storage.reads_per_transaction == pytest.approx(2.0, rel=1e-3)
 
 
 def test_a_restart_leaves_a_gap_in_the_lines(tmp_path):
@@ -111,8 +129,8 @@ def test_a_restart_leaves_a_gap_in_the_lines(tmp_path):
     assert (series.tps == 400).all()
 
 
-def test_lines_have_one_value_a_second(tmp_path):
-    (run,) = summarise([Record(make_run(tmp_path / "run", STEADY))]).runs
+def test_lines_have_one_value_a_second(steady):
+    (run,) = summarise([Record(steady)]).runs
     lengths = {len(line) for line in vars(run.series).values() if line is not None}
     assert lengths == {35}
     known = ~np.isnan(run.series.read_stall_ms_per_s)
@@ -131,18 +149,18 @@ def test_a_killed_run_keeps_the_seconds_there_are(tmp_path, cut_at):
         assert run.steps == []
         return
     (step,) = run.steps
-    assert step.cut
-    assert step.tps == 400
-    assert 0 < step.measured_s < 30 and step.measured_s >= cut_at - 5 - 1
-    assert [one.kind for one in step.invalid] == [ValidityKind.ENDED_EARLY]
-    assert step.reads_per_transaction == pytest.approx(2.0, rel=1e-2)
+    assert step.interval.cut
+    assert step.throughput.tps == 400
+    assert 0 < step.interval.measured_s < 30 and step.interval.measured_s >= cut_at - 5 - 1
+    assert [one.kind for one in step.validity.invalid] == [ValidityKind.ENDED_EARLY]
+    assert step.storage.reads_per_transaction == pytest.approx(2.0, rel=1e-2)
 
 
 def test_nothing_at_all_measured_is_said(tmp_path):
     summary = summarise([Record(make_run(tmp_path / "run", replace(STEADY, cut_at=2)))])
     assert summary.steps == []
     assert kinds_of(summary.findings) == [ExperimentKind.NOTHING_MEASURED]
-    json.dumps(experiment_in_json(summary))
+    dumped(experiment_in_json(summary))
 
 
 @pytest.mark.parametrize("off", ["server_io", "waits", "device", "host", "database", "wal", "checkpoints"])
@@ -150,7 +168,7 @@ def test_a_collector_that_is_off_leaves_its_quantities_unknown(tmp_path, off):
     (run,) = summarise([Record(make_run(tmp_path / "run", replace(STEADY, off=(off,))))]).runs
     (step,) = run.steps
     assert len(run.collectors_off) == 1
-    assert step.tps == 400 and step.invalid == []
+    assert step.throughput.tps == 400 and step.validity.invalid == []
     missing = {
         "server_io": ("data_io", "reads_per_transaction", "read_stall_ms_per_s"),
         "waits": ("wait_share",),
@@ -158,21 +176,21 @@ def test_a_collector_that_is_off_leaves_its_quantities_unknown(tmp_path, off):
         "host": ("cpu_busy_share",),
         "database": ("hit_share", "foreign_io_share"),
     }
-    assert all(getattr(step, name) is None for name in missing.get(off, ()))
+    told = in_json(step)
+    assert all(told[key] is None for key in missing.get(off, ()))
 
 
 def test_foreign_reads_make_a_step_invalid_when_they_matter(tmp_path):
     much = step_of(tmp_path / "much", replace(STEADY, foreign_reads_per_second=80))
-    assert much.foreign_io_share == pytest.approx(80 / 880, rel=1e-2)
-    assert [one.kind for one in much.invalid] == [ValidityKind.FOREIGN_IO]
+    assert much.storage.foreign_io_share == pytest.approx(80 / 880, rel=1e-2)
+    assert [one.kind for one in much.validity.invalid] == [ValidityKind.FOREIGN_IO]
     little = step_of(tmp_path / "little", replace(STEADY, foreign_reads_per_second=20))
-    assert little.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.invalid
+    assert little.storage.foreign_io_share == pytest.approx(20 / 820, rel=1e-2) and not little.validity.invalid
     cached = step_of(tmp_path / "cached", replace(STEADY, reads_per_transaction=0, foreign_reads_per_second=1))
-    assert cached.foreign_io_share is None and not cached.invalid
+    assert cached.storage.foreign_io_share is None and not cached.validity.invalid
 
 
-def test_littles_law_that_does_not_close_is_said(tmp_path):
-    folder = make_run(tmp_path / "run", STEADY)
+def test_littles_law_that_does_not_close_is_said(steady):
 
     class Missing(Record):
         """One transaction in ten is not in the record."""
@@ -184,8 +202,8 @@ def test_littles_law_that_does_not_close_is_said(tmp_path):
                     batch = batch.set_column(at, "latency_us", (batch.column(at).to_numpy() * 0.9).astype(int))
                 yield batch
 
-    assert not summarise([Record(folder)]).steps[0].invalid
-    (found,) = summarise([Missing(folder)]).steps[0].invalid
+    assert not summarise([Record(steady)]).steps[0].validity.invalid
+    (found,) = summarise([Missing(steady)]).steps[0].validity.invalid
     assert found.kind == ValidityKind.LITTLES_LAW and found.facts["users"] == pytest.approx(30)
 
 
@@ -199,12 +217,70 @@ def test_littles_law_that_does_not_close_is_said(tmp_path):
 )
 def test_a_driver_that_holds_the_load_back_is_found(tmp_path, change, kind, facts):
     step = step_of(tmp_path, replace(STEADY, **change))
-    found = {one.kind: one.facts for one in step.driver_bound}
+    found = {one.kind: one.facts for one in step.validity.driver_bound}
     assert {name: found[kind][name] for name in facts} == pytest.approx(facts, rel=0.01)
-    assert step.invalid == []  # the same users are not said to be missing as well
+    assert step.validity.invalid == []  # the same users are not said to be missing as well
 
 
-def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
+class Fewer(Record):
+    """Two of five users get no session until long after measuring has begun."""
+
+    def batches(self, name, columns):
+        for batch in super().batches(name, columns):
+            rows = batch.to_pylist()
+            if "executor" in columns:
+                rows = [row | {k: row[k] * 0.6 for k in row.keys() & {"running"}} for row in rows]
+                rows = [row | {k: int(row[k] * 0.6) for k in row.keys() & {"busy_us", "think_us"}} for row in rows]
+            yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
+
+
+def test_users_who_still_log_in_are_missing_and_not_the_drivers_overhead(steady):
+    (step,) = summarise([Fewer(steady)]).steps
+    assert step.validity.driver_bound == []
+    assert facts_of(step.validity.invalid, ValidityKind.NOT_CONNECTED) == [
+        {"users": 30, "connected_users": pytest.approx(18, rel=1e-6)}
+    ]
+
+
+def test_in_json_a_step_is_flat_and_a_gate_that_passed_has_no_sentence(steady):
+    [step] = experiment_in_json(summarise([Record(steady)]))["runs"][0]["steps"]
+    assert not {"interval", "throughput", "latency", "storage", "server", "waits", "validity"} & step.keys()
+    assert step.keys() >= {"measured_s", "tps", "latency_mean_ms", "latency_ms", "data_io", "wal_io", "device_io"}
+    assert step.keys() >= {"wal_device_io", "device_busy_share", "device_late_share", "raw", "server_state"}
+    assert step.keys() >= {"wait_share", "top_waits", "invalid", "device_is_bottleneck", "emulated"}
+    assert step["device"] == "EMULATED 8 spindles, 8 ms"
+    gates = step["gates"]
+    assert {gate["passed"] for gate in gates} == {True}
+    assert {gate["sentence"] for gate in gates} == {None}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "host", "kinds"),
+    [
+        ({}, True, {CautionKind.LOCAL_DRIVER}),
+        ({}, False, set()),  # a CPU share from SQL Server's own ring buffer says nothing of where the driver runs
+        ({"server": {"at_own_address": True}}, False, {CautionKind.OWN_ADDRESS}),
+        ({"server": {"at_own_address": False}}, False, set()),
+        (
+            {
+                "server": {"at_own_address": True},
+                "load_machines": [{"number": 1, "executors": 1, "clock_within_ms": 1.0}],
+            },
+            False,
+            set(),
+        ),
+    ],
+)
+def test_only_where_it_was_seen_the_driver_is_said_to_use_the_servers_cpus(tmp_path, manifest, host, kinds):
+    record = Record(make_run(tmp_path / "run", replace(STEADY, off=() if host else ("host",))))
+    record.manifest = record.manifest.changed(**manifest)
+    (run,) = summarise([record]).runs
+    known = replace(run, steps=[changed_step(run.steps[0], cpu_busy_share=0.5)])
+    said = set(kinds_of(cautions([known])))
+    assert said & {CautionKind.LOCAL_DRIVER, CautionKind.OWN_ADDRESS} == kinds
+
+
+def test_the_load_machine_that_holds_the_load_back_is_named(steady):
     class OfTwoMachines(Record):
         """Executor 1 is the only one of machine 2, and has no time to give away."""
 
@@ -220,9 +296,8 @@ def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
                         row["cpu_us"] = 970_000
                 yield pa.RecordBatch.from_pylist(rows, schema=batch.schema)
 
-    folder = make_run(tmp_path / "run", STEADY)
-    (step,) = summarise([OfTwoMachines(folder)]).steps
-    assert [(one.kind, one.facts["machine"]) for one in step.driver_bound] == [
+    (step,) = summarise([OfTwoMachines(steady)]).steps
+    assert [(one.kind, one.facts["machine"]) for one in step.validity.driver_bound] == [
         (ValidityKind.DRIVER_OVERHEAD, 2),
         (ValidityKind.EXECUTOR_CPU, 2),
     ]
@@ -231,17 +306,23 @@ def test_the_load_machine_that_holds_the_load_back_is_named(tmp_path):
 def test_idle_users_of_an_open_loop_are_not_overhead(tmp_path):
     truth = replace(STEADY, overhead_share=0.6, arrivals="poisson")
     step = step_of(tmp_path, truth)
-    assert step.driver_bound == [] and step.invalid == []
+    assert step.validity.driver_bound == [] and step.validity.invalid == []
     late = step_of(tmp_path / "late", replace(truth, lag_ms=4.0))
-    assert [one.kind for one in late.driver_bound] == [ValidityKind.LATE_STARTS]
+    assert [one.kind for one in late.validity.driver_bound] == [ValidityKind.LATE_STARTS]
 
 
 def test_errors_are_kept_and_many_failures_invalidate(tmp_path):
     step = step_of(tmp_path, replace(STEADY, failed_per_second=8))
-    (error,) = step.errors
+    (error,) = step.validity.errors
     assert (error.error_class, error.attempts, error.given_up) == ("deadlock", 8 * 4 * 30, 8 * 30)
-    assert step.failed == 240 and step.retries == 720
-    assert invalid(ValidityKind.TRANSACTIONS_FAILED, share=pytest.approx(240 / 12240)) in step.invalid
+    assert step.throughput.failed == 240 and step.throughput.retries == 720
+    (facts,) = facts_of(step.validity.invalid, ValidityKind.TRANSACTIONS_FAILED)
+    assert facts == {
+        "share": pytest.approx(240 / 12240),
+        "transaction": error.transaction,
+        "said": error.message,
+        "code": error.code,
+    }
 
 
 def test_a_buffer_pool_sweep(tmp_path):
@@ -261,10 +342,10 @@ def test_a_buffer_pool_sweep(tmp_path):
     others = [told["step"] for told in facts_of(summary.findings, ExperimentKind.STORAGE_DOES_NOT_LIMIT)]
     assert "bare device, cap 20%" in others
     assert summary.findings[-1].kind == ExperimentKind.ONE_RUN_EACH
-    verdicts = [step.device_is_bottleneck for step in summary.steps]
+    verdicts = [step.bottleneck.is_device for step in summary.steps]
     assert verdicts == [True, True, True, None, False]
     assert len({step.key for step in summary.steps}) == 5
-    json.dumps(experiment_in_json(summary))
+    dumped(experiment_in_json(summary))
 
 
 def test_a_user_ramp(tmp_path):
@@ -272,7 +353,7 @@ def test_a_user_ramp(tmp_path):
     summary = summarise(find_records([tmp_path]))
     assert summary.axis == "users"
     assert [step.users for step in summary.steps] == [1, 10, 20, 50, 100]
-    assert all(not step.invalid for step in summary.steps)
+    assert all(not step.validity.invalid for step in summary.steps)
     most, knee = summary.findings[:2]
     assert most.kind == ExperimentKind.MOST_USERS and most.facts["users"] == [1, 100]
     assert most.facts["per_s"] == pytest.approx([45, 615], rel=0.01)
@@ -295,14 +376,13 @@ def test_invalid_steps_are_not_compared(tmp_path):
     assert (found.kind, found.facts) == (ExperimentKind.STEPS_LEFT_OUT, {"left_out": 5, "steps": 5})
 
 
-def test_broken_data_are_the_first_finding(tmp_path):
-    folder = make_run(tmp_path / "run", STEADY)
-    record = Record(folder)
+def test_broken_data_are_the_first_finding(steady):
+    record = Record(steady)
     broken = record.manifest.conditions[0].changed(holds=False, offending=3)
     record.manifest = record.manifest.changed(conditions=[broken, *record.manifest.conditions[1:]])
     summary = summarise([record])
     assert facts_of(summary.findings[:1], ExperimentKind.DATA_WRONG) == [{"runs": [summary.runs[0].title]}]
-    assert [one.kind for one in summary.steps[0].invalid] == [GateKind.CONSISTENCY]
+    assert [one.kind for one in summary.steps[0].validity.invalid] == [GateKind.CONSISTENCY]
 
 
 def test_cautions_apply_only_where_they_do(tmp_path):
@@ -314,16 +394,19 @@ def test_cautions_apply_only_where_they_do(tmp_path):
     assert of_server <= set(kinds_of(cautions)) and not of_device & set(kinds_of(cautions))
     assert facts_of(cautions, CautionKind.GREW)[0]["share"] == pytest.approx(0.08, abs=0.001)
     assert not {CautionKind.FEW_RUNS, CautionKind.FEW_CHECKPOINTS} & set(kinds_of(cautions))
+    assert CautionKind.RESUMED not in kinds_of(cautions)
+    resumed = summarise([Record(changed(tmp_path / "a", resumed_after_s=90.0))]).cautions
+    assert facts_of(resumed, CautionKind.RESUMED) == [{"run": remote.variant, "gap_s": 90.0}]
     local = replace(STEADY, host_cpu=0.8, growth_share=0.0)
     cautions = summarise([Record(make_run(tmp_path / "b", local))]).cautions
     assert of_device <= set(kinds_of(cautions)) and not of_server & set(kinds_of(cautions))
-    assert facts_of(cautions, CautionKind.EMULATED) == [{"devices": ["EMULATED 8 spindles, 8 ms"]}]
+    assert facts_of(cautions, CautionKind.EMULATED) == [{"devices": [DeviceLabel("8 spindles, 8 ms", emulated=True)]}]
 
 
 def test_no_transaction_at_all_is_a_result(tmp_path):
     step = step_of(tmp_path, replace(STEADY, steps=(Step(30, 0.4, 0.0, "stuck"),), host_cpu=0.01))
-    assert step.tps == 0 and step.latency_mean_ms is None and step.reads_per_transaction is None
-    assert set(step.latency_ms.values()) == {None}
+    assert step.throughput.tps == 0 and step.latency.mean_ms is None and step.storage.reads_per_transaction is None
+    assert set(step.latency.percentiles_ms.values()) == {None}
 
 
 def test_growth_cost_and_pool(tmp_path):
@@ -332,7 +415,7 @@ def test_growth_cost_and_pool(tmp_path):
     assert run.collector_cost_share == pytest.approx(7 * 400e-6, rel=1e-3)
     assert run.steps[0].buffer_pool_bytes == 64 * MIB
     assert run.steps[0].buffer_pool_share == pytest.approx(0.2)
-    assert math.isclose(run.steps[0].device_late_share or 0, 0)
+    assert math.isclose(run.steps[0].storage.late_share or 0, 0)
 
 
 def test_no_record_is_an_error():
@@ -345,10 +428,10 @@ def test_the_share_of_the_stall_that_was_the_device_is_found(tmp_path):
     waits = {"io": 0.4, "wal": 0.2, "lock": 0.1, "client": 0.05, "other": 0.02}
     real = {"name": "vda", "model": None, "rotational": True}
     truth = replace(STEADY, waits=waits, emulated=False, device=real, read_ms=0.5, write_ms=0.4, host_cpu=0.78)
-    assert step_of(tmp_path / "slow", truth).device_is_bottleneck is True
+    assert step_of(tmp_path / "slow", truth).bottleneck.is_device is True
     step = step_of(tmp_path / "busy", replace(truth, device_share=0.1))
-    assert step.device_is_bottleneck is False
-    assert step.device_verdict.facts["device_share"] < 0.2
+    assert step.bottleneck.is_device is False
+    assert step.bottleneck.device_verdict.facts["device_share"] < 0.2
 
 
 def test_where_the_cpus_are_busy_storage_is_not_said_to_be_the_bottleneck_without_them(tmp_path):
@@ -367,17 +450,17 @@ def test_reads_per_transaction_are_of_the_time_the_counters_cover(tmp_path):
     record = Record(folder)
     record.manifest = record.manifest.changed(steps=[record.manifest.steps[0].changed(end_s=8.0)])
     (step,) = summarise([record]).steps
-    assert step.data_io.seconds == pytest.approx(6.4)
-    assert step.reads_per_transaction == pytest.approx(2.0, rel=0.02)
+    assert step.storage.data.seconds == pytest.approx(6.4)
+    assert step.storage.reads_per_transaction == pytest.approx(2.0, rel=0.02)
 
 
 def test_correlations_are_with_the_device_where_it_is_known(tmp_path):
     truth = Truth(noise=0.1, coupling=1.0, measured_s=60, tps=500)
-    device = {c.right_unit: c for c in step_of(tmp_path / "device", truth).correlations}
+    device = {c.right_unit: c for c in step_of(tmp_path / "device", truth).bottleneck.correlations}
     assert device["ms per I/O"].right == "mean read time (device)"
     assert device["ms per I/O"].high < -0.5
-    server = step_of(tmp_path / "server", replace(truth, off=("device",))).correlations
+    server = step_of(tmp_path / "server", replace(truth, off=("device",))).bottleneck.correlations
     assert {c.right for c in server} == {"mean read time (server)", "read stall (server)"}
-    independent = step_of(tmp_path / "free", replace(truth, coupling=0.0)).correlations
+    independent = step_of(tmp_path / "free", replace(truth, coupling=0.0)).bottleneck.correlations
     (found,) = [c for c in independent if c.right_unit == "ms per I/O"]
     assert found.low < 0 < found.high

@@ -1,6 +1,6 @@
 import pytest
 
-from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, Device, DeviceKind, device_verdict
+from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
 
 
 def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), **shares):
@@ -38,8 +38,8 @@ def test_a_device_that_is_seldom_busy_limits_by_its_latency():
 def test_names_the_logs_device_where_users_wait_for_it():
     verdict = judge(io=0.1, wal=0.7, data_busy=0.2, wal_busy=0.9)
     assert verdict.kind == DeviceKind.LIMITS
-    assert (verdict.facts["device"], verdict.facts["busy_share"]) == (Device.LOG, 0.9)
-    assert judge(io=0.1, wal=0.7, wal_apart=False).facts["device"] == Device.DATA
+    assert (verdict.facts["device"], verdict.facts["busy_share"]) == (JudgedDevice.LOG, 0.9)
+    assert judge(io=0.1, wal=0.7, wal_apart=False).facts["device"] == JudgedDevice.DATA
 
 
 def test_without_waits_only_a_clear_case_is_judged():
@@ -61,4 +61,6 @@ def test_storage_is_not_the_bottleneck_alone_where_the_cpus_leave_it_little():
     """A transaction needs its CPU time on any storage: at 94 % busy no storage gives more than 1 / 0.94."""
     assert judge(io=0.6, cpu=0.94).kind == DeviceKind.WITH_CPUS
     assert bottleneck(judge(io=0.6, cpu=0.75)) is True
+    assert bottleneck(judge(io=0.6, cpu=0.96)) is False and judge(io=0.6, cpu=0.96).kind == DeviceKind.CPUS_LIMIT
+    assert judge(waits=False, data_busy=0.97, cpu=0.97).kind == DeviceKind.CPUS_LIMIT
     assert bottleneck(judge(waits=False, data_busy=0.97, cpu=0.9)) is None

@@ -4,10 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
+from support.command_line import stallmark
 
 from stallmark.cli.array import in_words, long_way, model_of, sentence, sentences
-from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.storage.block_device import Facts
 from stallmark.storage.block_device.lifecycle import Done
@@ -80,10 +79,10 @@ def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:
 
 def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
-    listed = CliRunner().invoke(main, ["array", "list", "--json"])
+    listed = stallmark("array", "list", "--json")
     assert (listed.exit_code, json.loads(listed.output)) == (0, [])
-    assert "no size" in CliRunner().invoke(main, ["array", "create", "one", "--size", "big"]).output
-    gone = CliRunner().invoke(main, ["array", "status", "one"])
+    assert "no size" in stallmark("array", "create", "one", "--size", "big").output
+    gone = stallmark("array", "status", "one")
     assert (gone.exit_code, gone.output) == (
         3,
         "Error: There is no emulated array one: `stallmark array list` shows those that are there.\n",
@@ -97,9 +96,9 @@ def test_a_lab_that_cannot_be_read_is_not_in_the_way_of_others(tmp_path, monkeyp
         folder = tmp_path / "arrays" / name
         folder.mkdir(parents=True)
         (folder / "array.json").write_text(text)
-    listed = CliRunner().invoke(main, ["array", "list", "--json"])
+    listed = stallmark("array", "list", "--json")
     one, two = json.loads(listed.output)
     assert (one["name"], one["array"]) == ("one", None) and "`stallmark array destroy one`" in one["broken"]
     assert (two["size_bytes"], two["broken"]) == (GIB, "it was never completed")
-    words = " ".join(CliRunner().invoke(main, ["array", "list"]).output.split())
+    words = " ".join(stallmark("array", "list").output.split())
     assert "one (EMULATED), broken: " in words and "two (EMULATED), broken: it was never" in words

@@ -1,16 +1,15 @@
 """`stallmark attach`: what it says, its exit codes, and that the report it leads to has the figures."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support import external_files
+from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
 from stallmark.cli.attach import offset_s as offset
-from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 
@@ -18,10 +17,6 @@ from stallmark.record.reader import Record
 @pytest.fixture(autouse=True)
 def here(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -35,7 +30,7 @@ def disks(runs, tmp_path: Path) -> Path:
 
 
 def attach(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["attach", *arguments], catch_exceptions=True)
+    return stallmark("attach", *arguments)
 
 
 def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
@@ -45,9 +40,10 @@ def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
         "1: “SQL01” attached (perfmon), 6 counters, 55 samples every 1s, 2025-11-21 10:01:01 to 2025-11-21 10:01:55 "
         "UTC.",
         "Its clock: UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); no offset applied.",
+        "stallmark report runs draws it beside the throughput.",
     ]
     assert not Record(runs[1]).manifest.external  # the file does not reach it
-    report = CliRunner().invoke(main, ["report", "runs"])
+    report = stallmark("report", "runs")
     assert report.exit_code == 0 and "Measured elsewhere" in Path("runs/report.html").read_text()
 
 

@@ -6,10 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from support.command_line import stallmark
 from support.synthetic import Truth, make_run
-
-from stallmark.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +25,6 @@ def runs(tmp_path_factory):
     for name in ("01-hdd", "02-ssd"):
         shutil.copytree(folder / "all" / name, folder / "one" / name)
     return folder
-
-
-def stallmark(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=True)
 
 
 def test_the_verdict_is_said_and_written_in_every_form(runs, tmp_path):

@@ -1,4 +1,4 @@
-"""What works here, what is missing, and what then is not possible."""
+"""The doctor's answers: what works here, what is missing, and what then is not possible."""
 
 import shutil
 

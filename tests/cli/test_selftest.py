@@ -2,7 +2,7 @@
 
 import io
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,3 +168,17 @@ def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
 def test_the_exit_code(codes, code):
     checks = [Check("", "failed" if each else "works", "", each) for each in codes]
     assert Selftest({}, checks, None).exit_code == code
+
+
+def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
+    class Strange:
+        def examine(self) -> Iterator[tuple[str, str, str]]:
+            yield "bulk copy", "missing", "it failed when it was tried."
+            yield "encryption", "limited", "the server's certificate is not checked."
+            raise RuntimeError("a driver's own")
+
+    found = selftest._examined(Strange())  # type: ignore[arg-type]
+    assert [(check.what, check.state, check.exit_code) for check in found] == [
+        ("bulk copy", "failed", 3), ("encryption", "off", 0), ("driver, edition and rights", "failed", 3),
+    ]  # fmt: skip
+    assert "a driver's own" in found[-1].said

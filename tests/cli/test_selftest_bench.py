@@ -1,4 +1,4 @@
-"""What a selftest tries, each by itself: transactions alone, the cap of the memory, and what a record says."""
+"""The trials of a selftest, each by itself: transactions alone, the cap of the memory, and what a record says."""
 
 import io
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_every_transaction_of_the_brokerage_alone(tmp_path):
             return said, {check.what.split()[1].rstrip(","): check for check in on.alone.checks()}
 
         said, found = execute()
-        names = [kind.name for kind in BROKERAGE.transactions if kind is not BROKERAGE.opening]
+        names = [kind.name for kind in BROKERAGE.transactions if kind is not BROKERAGE.users.opening]
         assert list(found) == names and {check.state for check in found.values()} == {"works"}
         assert all(kind in said for kind in ("TLB", "TLS", "TSL")) and said.endswith("24 counted, 24 seen")
         assert found["data_maintenance"].said == "24 committed"
@@ -74,7 +74,7 @@ def test_a_transaction_that_fails_alone_says_by_what(database, tmp_path, monkeyp
         return opened[-1]
 
     build(database, BANK, selftest_database.BANK.scale, selftest_database.BANK.seed, workers=1)
-    [transfer] = BANK.deck
+    [transfer] = BANK.users.deck
     execute = transfer.execute
 
     def first_kills(self: Any, session: Any, inputs: tuple) -> Any:
@@ -131,6 +131,7 @@ def test_collectors_say_what_they_gave(tmp_path):
 
     collectors = {
         "waits": about("Waits", unavailable="GRANT VIEW SERVER STATE to this login."),
+        "cpu": about("CPU", unavailable="GRANT VIEW SERVER STATE to this login."),
         "files": about("Files"),
         "users": about("Users", limited="Names are not shown."),
         "transactions": about("Transactions"),
@@ -141,7 +142,7 @@ def test_collectors_say_what_they_gave(tmp_path):
     writer.close()
     found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}
     assert found == {
-        "collector waits": ("off", "GRANT VIEW SERVER STATE to this login."),
+        "collectors waits, cpu": ("off", "GRANT VIEW SERVER STATE to this login."),
         "collector files": ("failed", notes[0]),
         "collector users": ("works", "1 rows. Names are not shown."),
         "collector transactions": ("off", "no rows: nothing of its kind was seen"),

@@ -17,6 +17,7 @@ KEYLESS = ConditionResult(
     "the keys are there", False, "cheap", False, 2, 0.0, "bank.a: a_pkey is missing | …", "defects"
 )
 LIKELY = ConditionResult("half of them", True, "cheap", True, 0, 0.0, "")
+REFUSED = ConditionResult("an order", False, "scan", None, 0, 0.1, "", refused="no such function (42883)")
 LEFT_OUT = ConditionResult("as loaded", True, "scan", None, 0, 0.0, "")
 
 
@@ -56,6 +57,10 @@ def test_what_was_left_out_is_listed_and_why(printed) -> None:
     lines = printed(LEFT_OUT)
     assert lines[1] == "left out scan  as loaded"
     assert lines[2].startswith("Left out is what holds for a database as it was loaded")
+
+
+def test_what_the_server_refused_is_listed_in_its_words(printed) -> None:
+    assert printed(REFUSED) == ["Exact", "REFUSED  scan  an order: no such function (42883)"]
 
 
 def test_every_condition_has_a_line_of_its_own(printed) -> None:

@@ -8,7 +8,7 @@ from stallmark.cli import summaries
 
 
 class Pool:
-    """What goes to a process and comes back is pickled; starting one would take seconds."""
+    """Arguments and results of a process are pickled; starting one would take seconds."""
 
     def __init__(self, workers: int, **_):
         assert workers == 2

@@ -12,12 +12,14 @@ from support.clusters import Cluster, ClusterEngine, one
 from support.collecting import opened, read
 from support.waiting import eventually
 
-from stallmark.collectors import REGISTRY, collectors_for
+from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for
 from stallmark.collectors.base import Row
-from stallmark.collectors.device import EMULATED_ONLY, Device
+from stallmark.collectors.device import EMULATED_ONLY, DeviceIO
 from stallmark.collectors.host import Host
 from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
-from stallmark.collectors.postgres.waits import Waits
+from stallmark.collectors.postgres.waits import UserWaits
+from stallmark.engines.mssql import engine as mssql
+from stallmark.engines.postgres import engine as postgres
 
 BLOCK = 8192
 
@@ -288,8 +290,8 @@ class UsersOfAnotherRole(ClusterEngine):
 
 
 def test_waits_of_another_role_need_a_privilege(cluster: Cluster, engine: ClusterEngine, stranger: str) -> None:
-    assert Waits(ClusterEngine(cluster, stranger)).unavailable() is None  # its own sessions everybody may see
-    waits = Waits(UsersOfAnotherRole(cluster, stranger))
+    assert UserWaits(ClusterEngine(cluster, stranger)).unavailable() is None  # its own sessions everybody may see
+    waits = UserWaits(UsersOfAnotherRole(cluster, stranger))
     sentence = waits.unavailable()
     assert sentence is not None and "GRANT pg_monitor TO stranger" in sentence and "\n" not in sentence
     engine.execute("GRANT pg_monitor TO stranger")
@@ -299,7 +301,7 @@ def test_waits_of_another_role_need_a_privilege(cluster: Cluster, engine: Cluste
 def test_waits_never_take_hidden_sessions_for_busy_ones(
     cluster: Cluster, user: psycopg.Connection, stranger: str
 ) -> None:
-    with opened(Waits(ClusterEngine(cluster, stranger))) as waits:
+    with opened(UserWaits(ClusterEngine(cluster, stranger))) as waits:
         with pytest.raises(Exception, match="GRANT pg_monitor"):
             waits.sample(0.0)
         assert waits.finish() == []
@@ -330,9 +332,17 @@ def test_without_timing_there_are_counts_and_no_times(engine: ClusterEngine) -> 
     assert not {name for name in filled(rows) if name.endswith("_stall_ms")}
 
 
-def test_a_remote_servers_machine_is_not_this_one(engine: ClusterEngine) -> None:
+def test_the_machine_of_a_server_named_by_url_may_be_any(engine: ClusterEngine) -> None:
     engine.is_local = False
-    for kind in (Host, Device):
+    for kind in (Host, DeviceIO):
         sentence = kind(engine).unavailable()
-        assert sentence is not None and "another machine" in sentence
+        assert sentence is not None and "named by URL" in sentence
     assert ServerIO(engine).unavailable() is None
+
+
+@pytest.mark.parametrize(("dialect", "own"), [("postgresql", postgres.OWN_SESSIONS), ("mssql", mssql.OWN_SESSIONS)])
+def test_there_is_a_connection_left_for_each(dialect: str, own: int) -> None:
+    """Beside the users'. Two more: the lock of the run, and what is asked in between."""
+    requested = [kind for kinds in ON_REQUEST.get(dialect, {}).values() for kind in kinds]
+    names = {kind.name for kind in (*REGISTRY[dialect], *requested)} - {"host", "device"}
+    assert len(names) + 2 <= own

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.clusters import Cluster, ClusterEngine, one
 from support.collecting import opened
 
-from stallmark.collectors.device import Device
+from stallmark.collectors.device import DeviceIO
 from stallmark.storage import block_devices
 from stallmark.storage.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
 from stallmark.storage.emulator import ActiveSet, ArrayCounters, FlashCounters
@@ -20,10 +20,10 @@ from stallmark.storage.emulator.shared import SharedState
 
 
 def test_device_counts_what_is_written_past_the_page_cache(cluster: Cluster, engine: ClusterEngine) -> None:
-    if reason := Device(engine).unavailable():
+    if reason := DeviceIO(engine).unavailable():
         pytest.skip(reason)
     size = 1 << 20
-    with opened(Device(engine)) as collector:
+    with opened(DeviceIO(engine)) as collector:
         [before] = collector.sample(0.0)
         file = os.open(cluster.folder / "direct", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
         try:
@@ -139,7 +139,7 @@ class Emulation:
 
 def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
     engine.devices = SimpleNamespace(array=Emulation(reads=10))
-    with opened(Device(engine)) as collector:
+    with opened(DeviceIO(engine)) as collector:
         rows = collector.sample(0.0)
         engine.devices = SimpleNamespace(array=Emulation(reads=0))
         again = collector.sample(1.0)
@@ -154,15 +154,15 @@ def test_an_emulated_device_is_labelled_so(engine: ClusterEngine) -> None:
     assert one(again, entity="data")["epoch"] != row["epoch"]
 
 
-def test_the_active_set_of_a_lab_begins_with_the_load_and_not_again_after_a_failure(
+def test_the_active_set_of_an_array_begins_with_the_load_and_not_again_after_a_failure(
     engine: ClusterEngine, tmp_path: Path, monkeypatch
 ) -> None:
-    if reason := Device(engine).unavailable():
+    if reason := DeviceIO(engine).unavailable():
         pytest.skip(reason)
     active = SharedState.create(tmp_path / "state", [], 1).device(0).active
     active.run.count = 1000  # what was restored
     monkeypatch.setattr("stallmark.collectors.device.behind", lambda device: (None, tmp_path / "state"))
-    collector = Device(engine)
+    collector = DeviceIO(engine)
     for found in (0, 7):  # its first sample, and the one after it was closed and opened again
         with opened(collector):
             [row] = collector.sample(0.0)
@@ -170,12 +170,12 @@ def test_the_active_set_of_a_lab_begins_with_the_load_and_not_again_after_a_fail
         active.run.count += 7 - found
 
 
-def test_a_lab_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path: Path, monkeypatch) -> None:
-    if reason := Device(engine).unavailable():
+def test_an_array_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_path: Path, monkeypatch) -> None:
+    if reason := DeviceIO(engine).unavailable():
         pytest.skip(reason)
     nobodys = tmp_path / "state"
     monkeypatch.setattr("stallmark.collectors.device.behind", lambda device: (None, nobodys))
-    with opened(Device(engine)) as collector:
+    with opened(DeviceIO(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
-    assert "its own counters are for root" in (Device(engine).limited() or "")
+    assert "its own counters are for root" in (DeviceIO(engine).limited() or "")

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clusters import Cluster, ClusterEngine
 from support.manifests import a_manifest
+from support.simulated_time import Time
 from support.waiting import eventually
 
 from stallmark.collectors import collectors_for
@@ -21,23 +23,8 @@ from stallmark.collectors.base import Collector, Row
 from stallmark.collectors.sampler import Sampler, Ticks
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
+from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
-
-
-class Time:
-    """A clock that goes on only while somebody waits, or when told; waits last `late` seconds too long."""
-
-    def __init__(self, until: float, late: Callable[[], float] = lambda: 0.0):
-        self.now = 0.0
-        self.until = until
-        self.late = late
-
-    def clock(self) -> float:
-        return self.now
-
-    def wait(self, seconds: float) -> bool:
-        self.now += seconds + self.late()
-        return self.now >= self.until
 
 
 class Probe(Collector):
@@ -87,6 +74,7 @@ class Tables(defaultdict[str, list[Row]]):
 def run(time: Time, *collectors: Collector, store: Callable[..., None] | None = None) -> tuple[Sampler, Tables]:
     tables = Tables()
     sampler = Sampler(collectors, store or tables.store, time.clock, wait=time.wait)
+    time.threads = len(collectors)
     sampler.start()
     for lane in sampler._lanes:  # the test's clock ends them
         lane.thread.join()
@@ -132,15 +120,28 @@ def test_missed_ticks_are_passed_over_and_counted() -> None:
     assert tables["probe"][2]["t"] == pytest.approx(3.7)  # the middle of a sample that took from 2.0 to 5.4
 
 
-def test_slower_collectors_share_the_thread_at_their_own_pace() -> None:
+def test_a_slow_collector_delays_no_other() -> None:
+    """One view takes 5 s each time, one login 11.6 s."""
+
     class Slow(Probe):
         name = "slow"
-        interval_s = 5.0
+        interval_s = 2.0
 
-    probe, slow = Probe(), Slow()
-    run(Time(until=10.5), probe, slow)
-    assert slow.asked == [0.0, 5.0, 10.0, 11.0]
-    assert len(probe.asked) == 12
+    class Late(Probe):
+        name = "late"
+
+        def open(self) -> None:
+            super().open()
+            time.sleep(11.6)
+
+    time = Time(until=20.5)
+    probe, slow, late = Probe(), Slow(lambda now: time.sleep(5.0)), Late()
+    sampler, tables = run(time, probe, slow, late)
+    assert [round(asked) for asked in probe.asked[:21]] == list(range(21)) and sampler.missed["probe"] == 0
+    assert slow.asked[:4] == [0.0, 5.0, 12.0, 18.0] and sampler.missed["slow"] > 0
+    assert [row["took_s"] for row in tables["slow"]] == [pytest.approx(5.0)] * len(slow.asked)
+    first = tables["late"][0]
+    assert (first["t"], first["took_s"]) == (11.6, 0.0)  # a login is no part of a call
 
 
 def test_a_polling_collector_looks_once_in_every_slot_at_random() -> None:
@@ -202,7 +203,7 @@ def test_an_outage_is_reported_once_and_ends() -> None:
         "Probe: nothing measured from 2 s to 5 s, because the disk is on fire."
     ]
     assert [row["asked"] for row in tables["probe"]] == [0.0, 1.0, 5.0, 6.0, 7.0]
-    assert probe.events == ["open", "close"] * 3 + ["open", "close"]
+    assert probe.events == ["open"] * 4 + ["close"]
     assert len(other.asked) == 8
 
 
@@ -280,16 +281,24 @@ def test_own_cost_is_stored_for_every_collector() -> None:
 # With a server
 
 
-def test_a_run_lands_in_the_record(engine: ClusterEngine, tmp_path) -> None:
+def noted(name: str, sample: Callable[[float], list[Row]], asked: set[str], now: float) -> list[Row]:
+    rows = sample(now)
+    asked.add(name)
+    return rows
+
+
+def test_a_run_lands_in_the_record(engine: ClusterEngine, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     collectors = [collector for collector in collectors_for(engine) if collector.unavailable() is None]
     writer = RecordWriter(tmp_path / "run", a_manifest())
     for collector in collectors:
-        writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
-    began = time.monotonic()
+        writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
+    began, asked = time.monotonic(), set[str]()
+    for collector in collectors:
+        monkeypatch.setattr(collector, "sample", partial(noted, collector.name, collector.sample, asked))
     sampler = Sampler(collectors, writer.append, lambda: time.monotonic() - began)
     user = engine.connect("stallmark-user")
     sampler.start()
-    time.sleep(0.5)
+    eventually(lambda: len(asked) == len(collectors))
     sampler.stop()
     user.close()
     writer.close()

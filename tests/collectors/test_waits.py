@@ -1,4 +1,4 @@
-"""What the users are seen to wait for."""
+"""Waits of the users."""
 
 import threading
 
@@ -10,7 +10,7 @@ from support.clusters import Cluster, ClusterEngine
 from support.collecting import opened
 from support.waiting import eventually
 
-from stallmark.collectors.postgres.waits import Waits, wait_class
+from stallmark.collectors.postgres.waits import UserWaits, wait_class
 
 WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
 
@@ -30,7 +30,7 @@ def test_waits_count_each_user_once_per_poll(cluster: Cluster, engine: ClusterEn
             " AND state = 'active' AND (wait_event_type = 'Lock' OR query LIKE 'DO%')"
         )
         eventually(lambda: engine.query(waiting) == [(3,)])
-        with opened(Waits(engine)) as waits:
+        with opened(UserWaits(engine)) as waits:
             for tick in range(10):
                 assert waits.sample(5 + tick / 10) == []
             rows = waits.sample(6.0)

@@ -1,23 +1,26 @@
-"""What no virtual user starts: due in its order, executed by clients of their own, late where these do not keep up."""
+"""Load that no virtual user starts: due in order, executed by clients of their own, late where these do not keep up."""
 
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.waiting import eventually
 
-from stallmark.driver import client
+from stallmark.driver import retry
 from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
-from stallmark.driver.client import COMMITTED, GIVEN_UP, Failure
+from stallmark.driver.client import COMMITTED, GIVEN_UP
+from stallmark.driver.retry import Failure
 from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
-from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.workload import Background, Outcome, Transaction, Workload
+from stallmark.errors import ErrorClass
+from stallmark.transactions.workload import Background, Outcome, Transaction, UserLoad, Workload
+
+__all__ = ["no_pauses"]
 
 TRANSACTION, SCHEDULED, STARTED, ENDED, FREE, OUTCOME, RETRIES = range(len(SAMPLE.names))
 LONG_S = 3_600
@@ -61,60 +64,10 @@ WORKLOAD = Workload(
     1,
     "shop",
     "",
-    {Buy: 1},
-    (),
     "stallmark.transactions.bank",
+    users=UserLoad({Buy: 1}),
     background=Background({Deliver: (Buy, 1.0)}, {Sweep: 60.0}),
 )
-
-
-@dataclass
-class Server:
-    """Answers each call with the next of `answers`, and commits once they are used up."""
-
-    answers: list[ErrorClass | Callable[[], None] | Exception] = field(default_factory=list)
-    refuses: int = 0  # how many times it takes no new session
-    calls: list[tuple[str, tuple]] = field(default_factory=list)
-    prepared: list[tuple[str, str]] = field(default_factory=list)
-    sessions: int = 0
-    closed: int = 0
-    is_lost = False
-    dialect = "mssql"
-
-    def session(self, call_timeout_s: float) -> "Server":
-        self.sessions += 1
-        if self.sessions > 1 and self.refuses:
-            self.refuses -= 1
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", "refused")
-        self.is_lost = False
-        return self
-
-    def prepare(self, name: str, sql: str) -> None:
-        self.prepared.append((name, sql))
-
-    def call(self, name: str, inputs: tuple) -> Outcome:
-        self.calls.append((name, inputs))
-        answer = self.answers.pop(0) if self.answers else None
-        if isinstance(answer, ErrorClass):
-            self.is_lost = answer is ErrorClass.CONNECTION_LOST
-            raise CallFailed(answer, "XXXXX", str(answer))
-        if isinstance(answer, Exception):
-            raise answer
-        if answer:
-            answer()
-        return Outcome.COMMITTED
-
-    def own_io(self) -> None:
-        return None
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(client, "RETRY_PAUSE_S", 1e-6)
-    monkeypatch.setattr(client, "RECONNECT_PAUSE_S", 1e-6)
 
 
 @pytest.fixture
@@ -132,8 +85,8 @@ class Attended:
         self.failures: list[Failure] = []
         self.deferred = deferred
         self.background_session = BackgroundSession(
-            0, deferred, server, WORKLOAD, {}, 12.5, random.Random(1), self.samples.append, self.failures.append,
-            lambda own_io: None,
+            0, deferred, server, WORKLOAD, {}, CALL_TIMEOUT_S, random.Random(1), self.samples.append,
+            self.failures.append, server.own_ios.append,
         )  # type: ignore[arg-type]  # fmt: skip
         self.background_session.start()
 
@@ -214,7 +167,7 @@ def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(deferre
 
 
 def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
-    """What was due is taken by a background session or counted, each once, and nobody waits for ever."""
+    """All that was due is taken by a background session or counted, each once, and nobody waits for ever."""
     for _ in range(30):
         deferred, tasks = DeferredQueue(), 400
         taken = [0] * 4
@@ -254,21 +207,10 @@ def test_it_executes_what_is_due_with_its_inputs_on_statements_of_its_own(deferr
     [sample] = attended.until(1)
     attended.end()
     assert server.calls == [("deliver", (7,))]
-    assert server.prepared == [("deliver", "{CALL shop.deliver(?)}"), ("sweep", "{CALL shop.sweep(?)}")]
+    assert server.prepared == [(name, f"SELECT * FROM shop.{name}($1)") for name in ("deliver", "sweep")]
     assert (sample[TRANSACTION], sample[OUTCOME], sample[RETRIES]) == (1, COMMITTED, 0)
     assert sample[SCHEDULED] <= sample[STARTED] <= sample[ENDED]
     assert attended.failures == [] and attended.background_session.lost is None and server.closed == 1
-
-
-def test_it_tries_again_with_the_same_inputs(deferred):
-    server = Server([ErrorClass.DEADLOCK, ErrorClass.SERIALIZATION])
-    attended = Attended(deferred, server)
-    deferred.post(Deliver, (7,), 0.0)
-    [sample] = attended.until(1)
-    attended.end()
-    assert server.calls == [("deliver", (7,))] * 3
-    assert (sample[OUTCOME], sample[RETRIES]) == (COMMITTED, 2)
-    assert [(each.transaction, each.given_up) for each in attended.failures] == [("deliver", False)] * 2
 
 
 def test_what_is_late_is_counted_from_when_it_was_due(deferred):
@@ -305,19 +247,8 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
     assert deferred.left == 0
 
 
-def test_a_lost_connection_is_got_back_and_the_next_is_executed(deferred):
-    server = Server([ErrorClass.CONNECTION_LOST], refuses=2)
-    attended = Attended(deferred, server)
-    for number in range(2):
-        deferred.post(Deliver, (number,), 0.0)
-    samples = attended.until(2)
-    attended.end()
-    assert [sample[OUTCOME] for sample in samples] == [GIVEN_UP, COMMITTED]
-    assert server.sessions == 4 and attended.background_session.lost is None
-
-
 def test_a_server_that_stays_away_ends_it_and_it_says_why(deferred):
-    attended = Attended(deferred, Server([ErrorClass.CONNECTION_LOST], refuses=client.MOST_RECONNECTS))
+    attended = Attended(deferred, Server([ErrorClass.CONNECTION_LOST], refuses=retry.MOST_RECONNECTS))
     for number in range(2):
         deferred.post(Deliver, (number,), 0.0)
     attended.background_session.join(60)
@@ -325,14 +256,6 @@ def test_a_server_that_stays_away_ends_it_and_it_says_why(deferred):
     assert "refused" in str(attended.background_session.lost)
     assert [sample[OUTCOME] for sample in attended.samples] == [GIVEN_UP]
     eventually(lambda: deferred.waiting() == 1)  # the other is for somebody else
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_fault_of_ours_is_no_session_that_quietly_did_less(deferred):
-    attended = Attended(deferred, Server([ZeroDivisionError("a fault of ours")]))
-    deferred.post(Deliver, (1,), 0.0)
-    attended.background_session.join(60)
-    assert "a fault of ours" in str(attended.background_session.lost)
 
 
 def test_told_to_end_it_finishes_what_is_under_way_and_begins_nothing_more(deferred):

@@ -1,4 +1,4 @@
-"""What ends a run's load before its time: a sentence, no process left, and what was measured kept."""
+"""A run's load that ends before its time: a sentence, no process left, and what was measured kept."""
 
 import os
 import signal
@@ -42,9 +42,10 @@ def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market
         "import threading, time\n"
         "def breaking(run):\n"
         "    def broken(self):\n"
-        "        if self.name == 'deferred queue':\n"
-        "            return time.sleep(2)\n"
-        "        return run(self)\n"
+        "        if self.name != 'deferred queue':\n"
+        "            return run(self)\n"
+        "        while not any(thread.name.startswith('user-') for thread in threading.enumerate()):\n"
+        "            time.sleep(0.01)\n"
         "    return broken\n"
         "threading.Thread.run = breaking(threading.Thread.run)\n"
     )
@@ -119,7 +120,7 @@ SCRIPT = """
     from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 
-    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(), seed=1)
+    timeline = Timeline(consecutive_steps([20], ramp_s=0, warm_up_s=0, measure_s=600), Arrivals(think_ms=20), seed=1)
     drive = Drive(timeline, {load!r}, RecordWriter(Path(sys.argv[1]), Manifest(started="2026-01-01")))
     print(drive._process.pid, flush=True)
 """

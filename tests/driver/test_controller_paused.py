@@ -79,6 +79,6 @@ def over(latencies: Latencies, limit_ms: float) -> int:
 
 
 def max_share(latencies: Latencies, share: float) -> float:
-    """What that share took at least, in ms, whatever the size of the sample."""
+    """Return the time that this share took at least, in ms, whatever the size of the sample."""
     beyond = np.cumsum(latencies.counts[::-1])
     return float(hdr.VALUES_US[::-1][np.searchsorted(beyond, max(1, share * latencies.size))] / 1000)

@@ -1,4 +1,4 @@
-"""What a conductor tells a drive, of this machine and of load machines; here the conductor is the test."""
+"""Messages of a conductor to a drive, of this machine and of load machines; here the conductor is the test."""
 
 import socket
 import subprocess
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
+import msgspec
+import numpy as np
 import pytest
 from support.driving import timeline
 from support.manifests import a_manifest
@@ -20,6 +22,7 @@ from stallmark.driver.messages import (
     Incomplete,
     LoadMachine,
     LoadSpec,
+    MachineFacts,
     MachineLost,
     MessagesLost,
     Ready,
@@ -28,8 +31,12 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
+from stallmark.driver.rows import ErrorRow, Rows, TransactionRow
 from stallmark.errors import StallmarkError
+from stallmark.record import histogram
+from stallmark.record import manifest as recorded
 from stallmark.record.writer import RecordWriter
+from stallmark.transactions import find_workload
 
 
 @pytest.fixture
@@ -43,11 +50,12 @@ def spoken_for(tmp_path, monkeypatch) -> Iterator[Callable[..., tuple[Drive, Cha
 
 
 LOAD = LoadSpec("mssql://sa:corr3ct@db/bank", "bank", {"branches": 1}, {"transfer": 1}, 30.0)
-EXPECTED = ExpectedMachines(2, "*", 5557, {})
+NOTHING = histogram.encode(np.zeros(0, np.int64))
+EXPECTED = ExpectedMachines(2, "*", 5557)
 
 
 def machine(number: int, within_ms: float) -> LoadMachine:
-    return LoadMachine(number, f"host-{number}", 1, within_ms, {"cores": 8})
+    return LoadMachine(number, f"host-{number}", 1, within_ms, MachineFacts(cores=8))
 
 
 @pytest.mark.parametrize("expected", [None, EXPECTED], ids=["one machine", "several"])
@@ -70,9 +78,30 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted_when_they_dif
     conductor.send(ClocksCompared(2, later_ms))
     drive._receive(timeout=60, farewell=True)
     assert "host" not in str(drive.load_machines)
-    assert drive.load_machines[0] == {"number": 1, "executors": 1, "clock_within_ms": 0.5, "cores": 8}
-    assert drive.load_machines[1]["clock_within_ms"] == later_ms
+    assert drive.load_machines[0] == recorded.LoadMachine(number=1, executors=1, clock_within_ms=0.5, cores=8)
+    assert drive.load_machines[1].clock_within_ms == later_ms
     assert len(drive.notes()) == noted
+
+
+BROKEN = ErrorRow(1, "trade_result", "other", "208", attempts=7, given_up=7, message="Invalid object name 'x'.")
+RARE = msgspec.structs.replace(BROKEN, given_up=1, code="1205", message="deadlock")
+
+
+@pytest.mark.parametrize(
+    ("committed", "errors", "said"),
+    [
+        ({"trade_order": 9}, [BROKEN, RARE], ["Trade-Result", "of 7", "Invalid object name 'x' (208)"]),
+        ({"trade_result": 1}, [BROKEN], []),
+        ({"trade_order": 9}, [], []),  # none was due yet
+    ],
+)
+def test_a_primary_transaction_that_never_commits_is_said_in_the_servers_words(committed, errors, said, spoken_for):
+    drive, _ = spoken_for(None)
+    drive._workload = find_workload("brokerage")
+    rows = [TransactionRow(1, name, n, 0, 0, 0, 9, 9, NOTHING, NOTHING) for name, n in committed.items()]
+    drive._merger.add(Rows(rows, errors=errors))
+    why = drive.fruitless() or ""
+    assert bool(why) == bool(said) and all(part in why for part in said)
 
 
 @pytest.mark.parametrize("message", [Incomplete("1 of 2 came"), MachineLost(2)], ids=str)

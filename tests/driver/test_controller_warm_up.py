@@ -12,7 +12,7 @@ from stallmark.stats import steady_state
 
 
 def test_each_step_is_measured_from_when_it_is_steady(bank, tmp_path, monkeypatch):
-    """What is steady is decided here, so that the machine that runs this has no say in it."""
+    """Steadiness is decided here, so that the machine that runs this has no say in it."""
     monkeypatch.setattr(steady_state, "steady_enough", lambda series, to_measure_s: True)
     steps = consecutive_steps([2, 6], ramp_s=0, warm_up_s=60, measure_s=1)
     timeline = Timeline(

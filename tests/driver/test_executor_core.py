@@ -1,14 +1,15 @@
 """An executor keeps to one core, and follows orders there however busy it is."""
 
+import math
 import os
 import socket
 import subprocess
 import sys
-import time
 from collections import deque
 from types import SimpleNamespace
 
 import pytest
+from support.simulated_time import Time
 
 from stallmark.driver import executor as module
 from stallmark.driver.executor import _taken
@@ -30,6 +31,8 @@ def test_executors_are_spread_over_the_cores_one_each():
 def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_one(monkeypatch):
     """Users who were to leave a busy machine left one a report, into the measured interval of the next step."""
     monkeypatch.setattr(module, "REPORT_EVERY_S", 0.01)
+    simulated = Time(until=math.inf)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=simulated.clock))
     ours, theirs = map(Channel, socket.socketpair())
     obeyed, reports = [], []
 
@@ -39,7 +42,7 @@ def test_orders_are_not_held_up_by_reports_that_take_longer_than_until_the_next_
                 ours.send(StopUser(user))
             ours.send(Quit())
         reports.append(list(obeyed))
-        time.sleep(0.03)
+        simulated.sleep(3 * module.REPORT_EVERY_S)
 
     executor = module.Executor.__new__(module.Executor)
     executor._channel = theirs

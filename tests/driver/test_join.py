@@ -1,35 +1,38 @@
-"""Who may join a load from several machines, and how their clocks are compared."""
+"""Machines that may join a load from several machines, and how their clocks are compared."""
 
+from copy import copy
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.cluster.join import ClockOffset, ThisMachine, refusal
+from stallmark.driver.cluster.join import ClockOffset, RunFacts, ThisMachine, refusal
 
-FACTS = {"Stallmark": "0.1", "server": "PostgreSQL 18.4", "scale": {"branches": 2}, "options": {}, "size": 7}
+FACTS = RunFacts("0.1", "PostgreSQL 18.4", scale={"branches": 2}, options={}, bytes_as_loaded=7)
 DELAYS = st.tuples(st.integers(0, 10**10), st.integers(0, 10**10))
 
 
 def test_a_machine_like_the_others_may_join():
-    assert refusal(FACTS, dict(reversed(FACTS.items()))) is None
+    assert refusal(FACTS, copy(FACTS)) is None
 
 
 @pytest.mark.parametrize(
     ("offered", "why"),
     [
-        ({"Stallmark": "0.2"}, "its Stallmark is 0.2, this run's is 0.1"),
+        ({"stallmark": "0.2"}, "its Stallmark is 0.2, this run's is 0.1"),
         ({"scale": {"branches": 1}}, "its scale is branches 1, this run's is branches 2"),
         ({"options": {"b": 1, "a": 2}}, "its options is a 2, b 1, this run's is none"),
-        ({"size": None, "server": "SQL Server"}, "its server is SQL Server, this run's is PostgreSQL 18.4"),
-        ({"more": 1}, "its more is 1, this run's is none"),
+        ({"bytes_as_loaded": None, "server": "SQL Server"}, "its server is SQL Server, this run's is PostgreSQL 18.4"),
+        ({"seed": 1}, "its seed is 1, this run's is none"),
     ],
 )
 def test_the_first_difference_is_said(offered, why):
-    assert refusal(FACTS, FACTS | offered) == why
+    assert refusal(FACTS, msgspec.structs.replace(FACTS, **offered)) == why
 
 
 def test_what_is_missing_is_a_difference():
-    assert refusal(FACTS, {"Stallmark": "0.1"}) == "its server is none, this run's is PostgreSQL 18.4"
+    assert refusal(FACTS, RunFacts("0.1")) == "its server is none, this run's is PostgreSQL 18.4"
 
 
 @given(st.integers(-(10**18), 10**18), st.lists(st.tuples(st.integers(0, 10**18), DELAYS), min_size=1))

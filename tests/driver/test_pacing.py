@@ -108,7 +108,7 @@ def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(ki
 
 
 def together(take: Callable[[], list], users: int) -> list[list]:
-    """What each of them took, while they got into each other's way wherever they could."""
+    """Return what each of them took, while they got into each other's way wherever they could."""
     at_once = threading.Barrier(users)
 
     def taken(_: int) -> list:

@@ -39,6 +39,10 @@ class Session:
             raise what
         return Answer(None, f"plan of {text}")
 
+    def with_notes(self, answer):
+        self.server.noted.append(answer.plan)
+        return answer
+
     def measures(self, answer):
         if answer.plan == "plan of garbled":
             raise ValueError("not a plan")
@@ -56,6 +60,7 @@ class Server:
 
     def __init__(self):
         self.seen: list[tuple[str, int | None]] = []
+        self.noted: list[str] = []
         self.answers: dict[str, object] = {}
         self.sessions: list[Session] = []
         self.most = 99

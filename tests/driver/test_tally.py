@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
-from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, Failure
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.controller import Merger
 from stallmark.driver.messages import Report, decode, encode
+from stallmark.driver.retry import Failure
+from stallmark.driver.rows import DeferredRow, Rows
 from stallmark.driver.tally import (
     SECOND_NS,
-    DeferredRow,
     as_table,
     deferred_rows,
     error_rows,
@@ -88,7 +89,7 @@ def report(part: list[tuple[int, ...]], executor: int) -> Report:
     for user in users:
         user.running, user.cpu_us = 0.5, 7
     deferred = deferred_rows(table, {0: len(part)}, START, executor=executor)
-    return Report(transaction_rows(table, NAMES, START), users, [], deferred, [])
+    return Report.of(Rows(transaction_rows(table, NAMES, START), users, deferred_queue=deferred))
 
 
 def comparable(row: dict) -> dict:
@@ -101,7 +102,8 @@ def test_merging_the_reports_of_executors_gives_what_one_report_would_have(parts
     tables = Tables()
     merger = Merger(tables)  # type: ignore[arg-type]
     for executor, part in parts:
-        merger.add(decode(encode(report(part, executor))))
+        passed_on = decode(encode(report(part, executor)))
+        merger.add(decode(encode(passed_on)).rows())
     merger.write_before(2)
     assert all(row["second"] < 2 for row in tables.rows["transactions"])
     merger.write_before(math.inf)

@@ -1,4 +1,4 @@
-"""What a transaction read itself: asked of its session, outside the time that is measured."""
+"""Reads of a transaction itself: asked of its session, outside the time that is measured."""
 
 import json
 import math
@@ -16,8 +16,9 @@ from support.driving import executor_order
 from stallmark.driver import transaction_io as own_io
 from stallmark.driver.controller import Merger
 from stallmark.driver.executor import Executor
-from stallmark.driver.messages import Bye, Channel, Go, Quit, Report, StartUser
-from stallmark.driver.tally import OwnIORow, own_io_rows
+from stallmark.driver.messages import Bye, Channel, Go, Quit, StartUser
+from stallmark.driver.rows import OwnIORow, Rows
+from stallmark.driver.tally import own_io_rows
 from stallmark.driver.transaction_io import NEVER, OwnIOSampler
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -201,7 +202,7 @@ def test_samples_of_a_second_are_one_row_for_each_transaction():
     tables = Tables()
     merger = Merger(tables)  # type: ignore[arg-type]
     for part in parts:
-        merger.add(Report([], [], [], [], own_io_rows(part, ["order", "status"], 2 * second)))
+        merger.add(Rows(transaction_io=own_io_rows(part, ["order", "status"], 2 * second)))
     merger.write_before(4)
     assert [tuple(row.values()) for row in tables.rows["transaction_io"]] == [
         (3, "order", 2, 7, 7 * BLOCK, 70, 70, 0),
@@ -227,7 +228,7 @@ def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, mo
     ours.send(StartUser(0))
     found: list[OwnIORow] = []
     while not found:
-        found = ours.receive().transaction_io
+        found = ours.receive().rows().transaction_io
     ours.send(Quit())
     while not isinstance(ours.receive(), Bye):
         pass

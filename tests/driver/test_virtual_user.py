@@ -1,33 +1,37 @@
 """One virtual user against a server that does as it is told: retries, reconnects, stalls, and full accounting."""
 
 import itertools
+import math
 import random
 import threading
-import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
+from support.simulated_time import Time
 
-from stallmark.driver import client
+from stallmark.driver import retry, virtual_user
 from stallmark.driver import transaction_io as own_io
-from stallmark.driver.client import COMMITTED, GIVEN_UP, MOST_RECONNECTS, MOST_RETRIES, ROLLED_BACK, Failure
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.deck import Dealer
 from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.retry import MOST_RECONNECTS, MOST_RETRIES, Failure
 from stallmark.driver.virtual_user import VirtualUser
-from stallmark.engines.base import OwnIO
-from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.workload import Outcome, Transaction, Workload
+from stallmark.errors import ErrorClass
+from stallmark.transactions.workload import Outcome, Transaction, UserLoad, Workload
 
-CALL_TIMEOUT_S = 12.5
+__all__ = ["no_pauses"]
+
 LOST = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
 
 
 class Sample(NamedTuple):
-    """What a user reports, in its order."""
+    """A user's reports, in their order."""
 
     transaction: int
     scheduled: int
@@ -55,73 +59,7 @@ class Payments(Workload):
         return f"{frame} of {parameters} in {dialect}"
 
 
-WORKLOAD = Payments("payments", 1, "", "", {Pay: 1}, (), "")
-
-
-@dataclass
-class Server:
-    """Answers each call with the next of `answers`: an outcome, an error class, or something to do first.
-
-    Once they are used up it tells the user to stop, and commits the calls that still come.
-    """
-
-    answers: list[Outcome | ErrorClass | Callable[[], Outcome] | Exception]
-    refuses: int = 0  # how many times it takes no new session
-    dialect = "spoken"
-    calls: list[tuple] = field(default_factory=list)
-    sessions: int = 0
-    closed: int = 0
-    prepared: list[tuple[str, str]] = field(default_factory=list)
-    user: VirtualUser | None = None
-    is_lost = False
-    loses: tuple[ErrorClass, ...] = (ErrorClass.CONNECTION_LOST, ErrorClass.UNKNOWN_OUTCOME)
-    """With which errors the session is lost."""
-    tells_own_io: bool = True
-    refuses_own_io: bool = False
-    looks: list[tuple[int, int]] = field(default_factory=list)
-    own_ios: list[tuple] = field(default_factory=list)
-    """What was reported."""
-
-    def session(self, call_timeout_s: float) -> "Server":
-        assert call_timeout_s == CALL_TIMEOUT_S
-        self.sessions += 1
-        if self.sessions > 1 and self.refuses:
-            self.refuses -= 1
-            raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", "refused")
-        self.is_lost = False
-        return self
-
-    def prepare(self, name: str, sql: str) -> None:
-        self.prepared.append((name, sql))
-
-    def call(self, name: str, inputs: tuple) -> Outcome:
-        self.calls.append(inputs)
-        answer = self.answers.pop(0) if self.answers else Outcome.COMMITTED
-        if not self.answers and self.user:
-            self.user.stop()
-        if isinstance(answer, ErrorClass):
-            self.is_lost = answer in self.loses
-            raise CallFailed(answer, "XXXXX", str(answer))
-        if isinstance(answer, Exception):
-            raise answer
-        return answer() if callable(answer) else answer
-
-    def own_io(self) -> OwnIO | None:
-        begin = time.monotonic_ns()
-        if self.refuses_own_io:
-            raise CallFailed(ErrorClass.OTHER, "42501", "refused")
-        self.looks.append((begin, time.monotonic_ns()))
-        done = len(self.calls)
-        return OwnIO(done, 8192 * done, 3, None, 0) if self.tells_own_io else None
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(client, "RETRY_PAUSE_S", 1e-6)
-    monkeypatch.setattr(client, "RECONNECT_PAUSE_S", 1e-6)
+WORKLOAD = Payments("payments", 1, "", "", "", users=UserLoad({Pay: 1}))
 
 
 def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, list[Sample], list[Failure]]:
@@ -129,11 +67,26 @@ def make(server: Server, pacing: Pacing | None = None) -> tuple[VirtualUser, lis
     failures: list[Failure] = []
     rng = random.Random(1)
     server.user = VirtualUser(
-        0, pacing or ThinkTime(Arrivals(), rng), Dealer(WORKLOAD.deck, rng).next_card,
+        0, pacing or ThinkTime(Arrivals(), rng), Dealer(WORKLOAD.users.deck, rng).next_card,
         server, WORKLOAD, {}, CALL_TIMEOUT_S, rng, lambda sample: samples.append(Sample(*sample)), failures.append,
         server.own_ios.append,
     )  # type: ignore[arg-type]  # fmt: skip
     return server.user, samples, failures
+
+
+def test_a_user_is_connected_when_it_can_work_and_not_while_it_logs_in():
+    login = threading.Event()
+
+    class Slow(Server):
+        def prepare(self, name: str, sql: str) -> None:
+            login.wait(30)
+
+    user, _, _ = make(slow := Slow([]))
+    user.start()
+    assert not user.is_connected
+    login.set()
+    user.join(30)
+    assert user.is_connected and slow.calls
 
 
 def run(server: Server, pacing: Pacing | None = None) -> tuple[list[Sample], list[Failure], VirtualUser]:
@@ -180,15 +133,14 @@ def test_retries_are_bounded_and_then_it_is_given_up():
 
 
 def test_the_pause_before_a_retry_doubles_and_has_jitter(monkeypatch):
-    monkeypatch.setattr(client, "RETRY_PAUSE_S", 0.002)
+    monkeypatch.setattr(retry, "RETRY_PAUSE_S", 0.002)
     pauses: list[float] = []
-    server = Server([ErrorClass.DEADLOCK] * 5 + [Outcome.COMMITTED])
-    user, _, _ = make(server)
+    user, _, _ = make(Server([ErrorClass.DEADLOCK] * 4 + [Outcome.COMMITTED]))
+    draws = [0.5, 0.25, 0.75, 0.125]
+    monkeypatch.setattr(user._retrying, "_rng", SimpleNamespace(random=iter(draws).__next__))
     monkeypatch.setattr(user._stopping, "wait", pauses.append)
     user.run()
-    assert len(pauses) == 5
-    shares = [pause / (0.002 * 2**attempt) for attempt, pause in enumerate(pauses)]
-    assert all(0 <= share < 1 for share in shares) and len(set(shares)) == 5
+    assert pauses == [0.002 * 2**attempt * draw for attempt, draw in enumerate(draws)]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ErrorClass if not kind.retryable])
@@ -255,30 +207,22 @@ def test_samples_and_failures_account_for_every_call(answers):
     assert [failure.error.kind for failure in failures] == [a for a in answers if isinstance(a, ErrorClass)]
 
 
-def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile():
+def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile(monkeypatch):
     """Coordinated omission: a closed view of the same run would show one slow transaction and the rest fast."""
-    over: list[int] = []
-
-    def stall() -> Outcome:
-        time.sleep(0.2)
-        over.append(time.monotonic_ns())
-        return Outcome.COMMITTED
-
-    gap_ns = 1_000_000
+    simulated = Time(until=math.inf)
+    monkeypatch.setattr(virtual_user, "time", SimpleNamespace(monotonic_ns=lambda: round(simulated.clock() * 1e9)))
     queue = OpenLoop(Arrivals("fixed", rate=1000), random.Random(1))
-    queue.take_share(1, time.monotonic_ns())
-    samples, _, _ = run(Server([stall] + [Outcome.COMMITTED] * 250), queue)
-    assert len(samples) == 251
-    for before, after in itertools.pairwise(samples):
-        assert after.scheduled - before.scheduled == pytest.approx(gap_ns, abs=1)
-    [end] = over
-    waited = [sample for sample in samples[1:] if sample.scheduled < end]
-    assert len(waited) >= 198  # a stall of 200 ms at one arrival per ms
-    for sample in waited:
-        assert sample.started >= end
-        assert sample.ended - sample.scheduled >= end - sample.scheduled
-    total_latency = sum(sample.ended - sample.scheduled for sample in waited)
-    assert total_latency >= 198 * 199 / 2 * gap_ns  # the triangle under the stall, which service times lack
+    queue.take_share(1, 0)
+    user, samples, _ = make(Server([lambda: simulated.sleep(0.2)] + [Outcome.COMMITTED] * 250), queue)
+    monkeypatch.setattr(user._stopping, "wait", simulated.wait)
+    user.run()
+    ms = 1_000_000
+    scheduled = [samples[0].scheduled + number * ms for number in range(251)]
+    assert [sample.scheduled for sample in samples] == pytest.approx(scheduled, abs=2)
+    # The triangle under the stall: service times lack it.
+    waited = [max(200 - number, 0) * ms for number in range(251)]
+    assert [sample.ended - sample.scheduled for sample in samples] == pytest.approx(waited, abs=2)
+    assert [sample.ended - sample.started for sample in samples] == pytest.approx([200 * ms] + [0] * 250, abs=2)
 
 
 def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():

@@ -10,16 +10,16 @@ from hypothesis import strategies as some
 from support.synthetic_series import autoregressive
 
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.tally import TransactionRow
+from stallmark.driver.rows import TransactionRow
 from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.warm_up import SecondsSeen, Settling
 from stallmark.record.histogram import EMPTY
 
 
-def timeline(*users: int, arrivals: Arrivals | None = None, patience: WarmUpLimits | None = None) -> Timeline:
-    patience = patience or WarmUpLimits(30, 300)
-    steps = consecutive_steps(users, ramp_s=5, warm_up_s=patience.at_most_s, measure_s=60)
-    return Timeline(steps, arrivals or Arrivals(), seed=1, warm_up_limits=patience)
+def timeline(*users: int, arrivals: Arrivals | None = None, limits: WarmUpLimits | None = None) -> Timeline:
+    limits = limits or WarmUpLimits(30, 300)
+    steps = consecutive_steps(users, ramp_s=5, warm_up_s=limits.at_most_s, measure_s=60)
+    return Timeline(steps, arrivals or Arrivals(), seed=1, warm_up_limits=limits)
 
 
 def follow(given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = None) -> Settling:
@@ -80,7 +80,7 @@ def test_arrivals_at_a_rate_are_judged_by_their_latency():
     assert warming.timeline.steps[0].measure_s > 250
 
 
-def test_without_patience_nothing_is_decided():
+def test_without_limits_nothing_is_decided():
     steps = consecutive_steps([10], ramp_s=5, warm_up_s=30, measure_s=60)
     settling = Settling(Timeline(steps, Arrivals(), seed=1), SecondsSeen())
     assert not settling.waiting and not settling.check(1000.0)

@@ -1,6 +1,6 @@
 """The process that joins a load of several machines, and what its parent may say to it when."""
 
-from support.waiting import PATIENCE_S
+from support.waiting import TIMEOUT_S
 
 from stallmark.driver.messages import Finished, Quit, start_child
 
@@ -10,7 +10,7 @@ def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
     try:
         channel.send(Quit())
         assert channel.receive() == Finished()
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TIMEOUT_S) == 0
     finally:
         channel.close()
         process.kill()

@@ -12,7 +12,7 @@ needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="There is no fio 
 
 @needs_fio
 def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(shared):
-    """What was measured until then is kept; what was typed before he was asked is no answer."""
+    """Measurements until then are kept; what was typed before he was asked is no answer."""
     array = shared.folder / "array"
     reconfigure = f"open({str(array)!r}, 'a').write('disks'); print('pool 0: no flash')"
     path = shared.scenario(

@@ -27,7 +27,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[StepSummary
     variants = [
         variant(f"{pool}, {read_ms} ms", pool, read_ms) for pool in ("8MiB", "200 %") for read_ms in (SLOW_MS, FAST_MS)
     ]
-    scenario = tool.scenario(variants=variants, start_cache="prefilled", reset="continue", warm_up="3s", measure="2s")
+    measured = {"start_cache": "prefilled", "think_time": None, "warm_up": "3s", "measure": "2s"}
+    scenario = tool.scenario(variants=variants, **measured)
     code, said = tool.run("run", scenario)
     assert code in (0, 4), said
     yield summarise(find_records([tool.newest()])).steps
@@ -42,7 +43,8 @@ def test_an_injected_delay_is_found_blamed_on_reads_and_measured(steps):
     # benchmarks/causes.py measures how exactly; a busy machine wakes late who waits for 12 ms.
     assert found.change == pytest.approx(FAST_MS - SLOW_MS, rel=0.3)
     assert max(cause.parts[1:], key=lambda part: part.share or 0.0).part == "read"
-    assert all(step.cause and step.cause.predictions for step in steps[:2]), "faster reads can be asked about"
+    causes = [step.cause for step in steps[:2]]
+    assert all(one and one.predictions for one in causes), "faster reads can be asked about"
 
 
 def test_devices_that_nobody_waits_for_are_not_the_cause(steps):

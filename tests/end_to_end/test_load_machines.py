@@ -6,6 +6,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
@@ -22,29 +23,58 @@ USERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallma
 HISTORY = "SELECT count(*) FROM bank.history"
 
 
-class Machines:
-    """Workers, and a tool that starts runs for them; all find the server's URL in their environment."""
+@dataclass
+class Crew:
+    """Workers at one port that serve run after run, in test after test, until one of them ends them."""
 
-    def __init__(self, tool: Tool, remote: Remote):
-        self.tool, self.remote = tool, remote
-        self.port = free_port()
-        self.workers: list[Command] = []
-        self.runs: list[Command] = []
+    tool: Tool
+    port: int = field(default_factory=free_port)
+    workers: list[Command] = field(default_factory=list)
+
+    def stand(self, count: int = 2) -> list[Command]:
+        """Return so many that wait for a run; what they said of those before is forgotten."""
+
+        def is_idle_or_gone(worker: Command) -> bool:
+            idle = worker.text.count("has begun") == worker.text.count("The run is over")
+            return worker.process.poll() is not None or idle
+
+        for worker in self.workers:
+            eventually(lambda worker=worker: is_idle_or_gone(worker), "a worker that waits for a run, or none")
+        self.workers = [worker for worker in self.workers if worker.process.poll() is None]
+        while len(self.workers) < count:
+            self.workers.append(self.add(self.port))
+        for worker in self.workers:
+            worker.forget()
+        return self.workers[:count]
+
+    def add(self, port: int, database: str = "work", host: str = "127.0.0.1") -> Command:
+        url = self.tool.environment["STALLMARK_SERVER"].replace("/work", f"/{database}")
+        tool = replace(self.tool, environment={"STALLMARK_SERVER": url})
+        return tool.start("worker", "--master-host", host, "--master-port", str(port))
+
+
+class Machines:
+    """A tool that starts runs for load machines; it finds the server's URL in its environment, as they do."""
+
+    def __init__(self, tool: Tool, remote: Remote, crew: Crew):
+        self.tool, self.remote, self.crew, self.port = tool, remote, crew, crew.port
+        self.started: list[Command] = []
         self.before = 0  # transactions in the database
         tool.environment["STALLMARK_SERVER"] = remote.url()
 
-    def add(self, port: int | None = None, database: str = "work", host: str = "127.0.0.1") -> Command:
-        here = dict(self.tool.environment)
-        self.tool.environment["STALLMARK_SERVER"] = self.remote.url().replace("/work", f"/{database}")
-        address = ("--master-host", host, "--master-port", str(port or self.port))
-        self.workers.append(self.tool.start("worker", *address))
-        self.tool.environment = here
-        return self.workers[-1]
+    def add(self, port: int | None = None, **where: str) -> Command:
+        """Start a worker for this test alone."""
+        self.started.append(self.crew.add(port or self.port, **where))
+        return self.started[-1]
 
     def start(self, count: int = 2, *options: str, **changes: object) -> Command:
+        self.started.append(self.tool.start(*self.run(count, **changes), *options))
+        return self.started[-1]
+
+    def run(self, count: int = 2, **changes: object) -> tuple[str, ...]:
+        """The command for one."""
         where = ("--expect-workers", str(count), "--master-bind-port", str(self.port))
-        self.runs.append(self.tool.start("run", self.tool.scenario(**changes), *where, *options))
-        return self.runs[-1]
+        return ("run", self.tool.scenario(**changes), *where)
 
     def measuring(self, command: Command) -> Path:
         """The folder of the run, when load has been driven against the server."""
@@ -55,14 +85,6 @@ class Machines:
             return next((one for one in folders if Record(one).table("transactions").num_rows), None)
 
         return eventually(measured, "a record with transactions")
-
-    def end(self) -> None:
-        for command in [*self.runs, *self.workers]:
-            if command.process.poll() is None:
-                command.press_ctrl_c()
-        for worker in self.workers:
-            worker.wait()
-            assert "Traceback" not in worker.text, worker.text
 
     def records(self) -> list[Record]:
         return [Record(path.parent) for path in sorted(self.tool.newest().glob("*/manifest.json"))]
@@ -76,15 +98,32 @@ class Machines:
             return connection.execute(statement).fetchone()[0]
 
 
+def end(commands: list[Command]) -> None:
+    for command in commands:
+        if command.process.poll() is None:
+            command.press_ctrl_c()
+    for command in commands:
+        command.wait()
+        assert "Traceback" not in command.said.read_text()
+
+
+@pytest.fixture(scope="module")
+def crew(remote: Remote, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crew]:
+    crew = Crew(Tool(tmp_path_factory.mktemp("workers"), {"STALLMARK_SERVER": remote.url()}))
+    yield crew
+    end(crew.workers)
+    crew.tool.nothing_left()
+
+
 @pytest.fixture
-def machines(fresh: Tool, remote: Remote) -> Iterator[Machines]:
+def machines(fresh: Tool, remote: Remote, crew: Crew) -> Iterator[Machines]:
     """On the database as the test before has left it; the first one's run loads it."""
-    machines = Machines(fresh, remote)
+    machines = Machines(fresh, remote, crew)
     eventually(lambda: machines.scalar(USERS) == 0, "no users are left")
     if machines.scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'bank' AND tablename = 'history'"):
         machines.before = machines.scalar(HISTORY)
     yield machines
-    machines.end()
+    end(machines.started)
     fresh.nothing_left()
 
 
@@ -124,8 +163,7 @@ def overheard(port: int) -> Iterator[tuple[int, bytearray]]:
 
 def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_sent(machines):
     with overheard(machines.port) as (port, heard):
-        for _ in range(2):
-            machines.add(port)
+        workers = [machines.add(port) for _ in range(2)]
         command = machines.start(users=[3], repeats=2)
         assert command.wait() == 0, command.text
     assert b"transfer" in heard, "reports were overheard"
@@ -145,12 +183,11 @@ def test_every_commit_of_every_machine_is_in_the_record_once_and_no_password_is_
             3, abs=0.5
         )
     assert committed == machines.committed() > 0
-    assert all(worker.text.count("The run is over") == 2 for worker in machines.workers)
+    assert all(worker.text.count("The run is over") == 2 for worker in workers)
 
 
 def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
-    for _ in range(3):  # one more than is asked for: it waits
-        machines.add()
+    workers = machines.crew.stand(3)  # one more than is asked for: it waits
     command = machines.start(**OPEN)
     assert command.wait() == 0, command.text
     [record] = machines.records()
@@ -160,14 +197,14 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
         last_s = range(int(step.end_s) - 1, int(step.end_s))
         done = sum(row["committed"] for row in rows if row["second"] in last_s)
         assert done == pytest.approx(100, rel=0.25)
-    begun = {worker.process: worker.text.count("The run has begun") for worker in machines.workers}
+    begun = {worker.process: worker.text.count("The run has begun") for worker in workers}
     assert sorted(begun.values()) == [0, 1, 1]
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
 
 
 @pytest.mark.parametrize("part", ["cli.main", "driver.cluster.worker"])
 def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
-    first, second = machines.add(), machines.add()
+    first, second = machines.crew.stand()
     command = machines.start(measure="60s")
     folder = machines.measuring(command)
     victim = first.process
@@ -185,13 +222,12 @@ def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
 
 
 def test_a_master_that_is_killed_ends_the_load_everywhere_and_the_next_run_works(machines):
-    for _ in range(2):
-        machines.add()
+    workers = machines.crew.stand()
     command = machines.start(measure="60s")
     machines.measuring(command)
     for process in [*command.process.children(recursive=True), command.process]:
         process.kill()
-    for worker in machines.workers:
+    for worker in workers:
         worker.wait_for("The master went away")
     eventually(lambda: machines.scalar(USERS) == 0, "no users are left")
     after = machines.start()
@@ -200,17 +236,17 @@ def test_a_master_that_is_killed_ends_the_load_everywhere_and_the_next_run_works
 
 
 def test_a_tool_that_is_killed_releases_its_machines(machines):
-    for _ in range(2):
-        machines.add()
+    workers = machines.crew.stand()
     command = machines.start(measure="60s")
     machines.measuring(command)
     command.process.kill()
-    for worker in machines.workers:
+    for worker in workers:
         worker.wait_for("The run is over")
         assert "went away" not in worker.text
 
 
 def test_a_machine_with_another_database_is_refused(machines):
+    machines.port = free_port()  # where nobody stands
     with psycopg.connect(machines.remote.url(), autocommit=True) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = 'other'").fetchone():
             connection.execute("CREATE DATABASE other")
@@ -227,20 +263,21 @@ def test_a_machine_with_another_database_is_refused(machines):
 
 
 def test_what_cannot_be_is_said_before_anything_is_loaded(machines):
-    def said(command: Command) -> str:
-        assert command.wait() == 3, command.text
-        assert "Loading" not in command.text
-        return " ".join(command.text.split())
+    def said(count: int = 2) -> str:
+        code, said = machines.tool.run(*machines.run(count))
+        assert code == 3 and "Loading" not in said, said
+        return " ".join(said.split())
 
-    assert "2 users cannot be spread over 3 load machines" in said(machines.start(3))
+    machines.port = free_port()
+    assert "2 users cannot be spread over 3 load machines" in said(3)
     with socket.create_server(("127.0.0.1", machines.port)):
-        assert f"Port {machines.port} is not free for the load machines" in said(machines.start())
+        assert f"Port {machines.port} is not free for the load machines" in said()
     del machines.tool.environment["STALLMARK_SERVER"]
-    assert "the embedded one listens here alone" in said(machines.start())
+    assert "the embedded one listens here alone" in said()
 
 
 def test_ctrl_c_on_a_machine_lets_its_users_finish(machines):
-    first, _ = machines.add(), machines.add()
+    first, _ = machines.crew.stand()
     command = machines.start(measure="60s")
     folder = machines.measuring(command)
     children: list[psutil.Process] = first.process.children(recursive=True)
@@ -252,8 +289,7 @@ def test_ctrl_c_on_a_machine_lets_its_users_finish(machines):
 
 
 def test_the_web_page_stops_the_load_of_all_machines(machines):
-    for _ in range(2):
-        machines.add()
+    machines.crew.stand()
     web = free_port()
     command = machines.start(2, "--web", str(web), measure="60s")
     folder = machines.measuring(command)

@@ -36,10 +36,8 @@ def held_up(remote: Remote) -> Iterator[psycopg.Connection]:
 
 
 def scenario(tool: Tool, timeout: str = "100s") -> str:
-    users = dict.fromkeys(("users", "warm_up", "measure"))
-    path = Path(tool.scenario(workload=WAREHOUSE, queries={"run": "power", "timeout": timeout}, **users))
-    path.write_text("\n".join(line for line in path.read_text().splitlines() if ": null" not in line))
-    return str(path)
+    users = dict.fromkeys(("users", "think_time", "warm_up", "measure"))
+    return tool.scenario(workload=WAREHOUSE, queries={"run": "power", "timeout": timeout}, **users)
 
 
 def queries_of(folder: Path) -> list[str]:

@@ -22,12 +22,18 @@ LESS = {
     "factor=0.1": "factor=0.01",
 }
 SMALL = (
-    "warm_up=0s", "ramp=0s", "measure=1s", "buffer_pool=16MiB", "variants=[{name: one}]",
-)  # fmt: skip
+    "warm_up=0s",
+    "ramp=0s",
+    "measure=1s",
+    "think_time={mean: 20ms}",
+    "buffer_pool=16MiB",
+    "variants=[{name: one}]",
+)
 # Enough for commands that compare runs; that short they are not to be believed, and the verdict says so.
 TWICE = (
     "workload={name: bank, scale: {branches: 1}}", "reset=continue", "repeats=2", "users=2", "warm_up=0s", "ramp=0s",
-    "measure=1s", "variants=[{name: small, buffer_pool: 16MiB}, {name: large, buffer_pool: 64MiB}]",
+    "measure=1s", "think_time={mean: 20ms}",
+    "variants=[{name: small, buffer_pool: 16MiB}, {name: large, buffer_pool: 64MiB}]",
 )  # fmt: skip
 SMALL_QUERIES = ("workload.scale.factor=0.01", "emulated_array=null", "buffer_pool=64MiB", "variants=[{name: one}]")
 
@@ -41,6 +47,8 @@ def commands() -> list[str]:
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     tool = Tool(tmp_path_factory.mktemp("readme"))
+    for mount in ("array", "log"):
+        (tool.folder / "mnt" / mount).mkdir(parents=True)
     (tool.folder / "ramp.yaml").write_text(
         (SHIPPED / "user-ramp.yaml")
         .read_text()

@@ -1,4 +1,4 @@
-"""What cannot be is refused before anything is loaded or measured, with a sentence that says what to do."""
+"""The impossible is refused before anything is loaded or measured, with a sentence that says what to do."""
 
 import json
 import os
@@ -13,16 +13,6 @@ def refused(tool, *arguments: str) -> str:
     assert code == 3, said
     assert said.count("Error:") == 1, said
     return " ".join(said.split())
-
-
-def test_an_unknown_scenario(fresh):
-    assert "did you mean user-ramp?" in refused(fresh, "run", "user-rump")
-    assert not fresh.home.exists()
-
-
-def test_a_scenario_with_a_mistake(fresh):
-    assert "measure: 5 has no unit" in refused(fresh, "run", fresh.scenario(measure=5))
-    assert not fresh.home.exists()
 
 
 def test_a_scale_that_the_disk_cannot_take(new_tool):
@@ -40,7 +30,7 @@ def test_a_cap_below_the_minimum_is_refused_before_any_variant_runs(tool):
     variants = [{"name": "right"}, {"name": "tiny", "buffer_pool": "1 %"}]
     before = set(tool.runs.glob("*"))
     said = refused(tool, "run", tool.scenario(variants=variants, reset="continue"))
-    assert "tiny" in said and "minimum" in said and f"{2048 if tool.server else 8} MiB" in said
+    assert "tiny" in said and "minimum" in said and f"{128 if tool.server else 8} MiB" in said
     assert set(tool.runs.glob("*")) == before
 
 
@@ -63,32 +53,21 @@ def test_the_web_page_s_port_in_use(tool):
     assert f"Port {port} is not free for the web page" in said
 
 
-def test_a_database_of_another_scale(new_tool):
-    place = () if new_tool.server else ("--data-dir", str(new_tool.folder / "database"))
-    assert new_tool.run("build", "bank", "--scale", "branches=1", *place)[0] == 0
-    said = refused(new_tool, "build", "bank", "--scale", "branches=2", *place)
-    assert "its scale is branches 1, asked is branches 2" in said
-
-
-def test_a_database_of_another_version(fresh):
-    folder = fresh.folder / "database"
-    place = ("--data-dir", str(folder))
-    assert fresh.run("build", "bank", "--scale", "branches=1", *place)[0] == 0
-    (folder / "data" / "PG_VERSION").write_text("16\n")
-    said = refused(fresh, "check", "bank", "--scale", "branches=1", *place)
-    assert "was made by PostgreSQL 16" in said and "--data-dir" in said
-
-
-def test_a_database_that_was_driven_is_nothing_to_start_from(new_tool):
-    if why := new_tool.cannot("backup"):
-        pytest.skip(f"On this server {why}.")
+def test_a_database_of_another_scale_one_that_was_driven_and_one_of_another_version(new_tool):
     folder = new_tool.folder / "database"
     place, remedy = ((), "drop it") if new_tool.server else (("--data-dir", str(folder)), f"remove {folder}")
     assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
-    said = refused(new_tool, "run", new_tool.scenario(reset="restore"), *place)
-    assert "Load has been driven against bank (branches 1) since it was loaded" in said
-    assert f"{remedy} to have it loaded anew, or use `reset: continue`" in said
-    assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
+    said = refused(new_tool, "build", "bank", "--scale", "branches=2", *place)
+    assert "its scale is branches 1, asked is branches 2" in said
+    if not new_tool.cannot("backup"):
+        said = refused(new_tool, "run", new_tool.scenario(reset="restore"), *place)
+        assert "Load has been driven against bank (branches 1) since it was loaded" in said
+        assert f"{remedy} to have it loaded anew, or use `reset: continue`" in said
+        assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
+    if not new_tool.server:
+        (folder / "data" / "PG_VERSION").write_text("16\n")
+        said = refused(new_tool, "check", "bank", "--scale", "branches=1", *place)
+        assert "was made by PostgreSQL 16" in said and "--data-dir" in said
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(fresh):
@@ -141,8 +120,3 @@ def test_two_at_once_on_one_server(tool):
     command.press_ctrl_c()
     assert command.wait() == 130
     tool.nothing_left()
-
-
-def test_report_of_what_is_no_record(fresh):
-    assert "holds no run record" in refused(fresh, "report", str(fresh.folder))
-    assert "does not exist" in refused(fresh, "report", str(fresh.folder / "nothing"))

@@ -1,5 +1,6 @@
 """A server that is not ours, by URL: what can be done there is done, the rest is said, its password told nobody."""
 
+import re
 import signal
 import time
 
@@ -95,11 +96,6 @@ def test_a_server_that_is_not_there(fresh):
     assert code == 3 and "Is the server running" in " ".join(said.split()), said
 
 
-def test_places_of_the_embedded_server_do_not_go_with_a_url(tool):
-    code, said = tool.run("run", tool.scenario(), "--data-dir", "x")
-    assert code == 3 and "place the embedded server" in said
-
-
 def test_a_remote_server_that_goes_away_while_measuring(tool, remote):
     """The last test here: the server does not come back."""
     command, folder = tool.start_measuring()
@@ -108,5 +104,6 @@ def test_a_remote_server_that_goes_away_while_measuring(tool, remote):
     assert command.wait() == 4, command.text
     tool.nothing_left()
     assert "Traceback" not in command.text and PASSWORD not in command.text
-    assert "Incomplete:" in command.text and "lost the server" in command.text
+    # Whoever asks first: a user, or the session that holds the lock of the run.
+    assert re.search(r"Incomplete: .*(lost the server|The lock on 127\.0\.0\.1.* is gone)", command.text), command.text
     assert Record(folder).incomplete_because

@@ -1,4 +1,4 @@
-"""What the doctor hears of a SQL Server: its edition, each right of the login, and what then is not done; and the
+"""The doctor's examination of a SQL Server: its edition, each right of the login, and what then is not done; and the
 settings that the manifest takes from it."""
 
 import re
@@ -15,16 +15,20 @@ from support.mssql_server import (
     engine_at,
     says_it_is,
 )
-from support.tds.answers import Error, Rows
+from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, INT, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
 
+from stallmark.cli import doctor
 from stallmark.engines.mssql import settings
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.examine import examine, limits
+from stallmark.errors import StallmarkError
+from stallmark.experiment.target import Target
 
+LEVEL, RECOVERY = {"is": 160}, {"is": "SIMPLE"}
 BABELFISH = "Babelfish for PostgreSQL with SQL Server Compatibility - 12.0.2000.8"
 
 
@@ -34,6 +38,8 @@ def script() -> Script:
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB",)]))
     script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
     script.sql("Updateability", Rows([Column("is", nvarchar(60))], [("READ_WRITE",)]), times=1)
+    script.sql("'Recovery'", lambda _: [Rows([Column("model", nvarchar(60))], [(RECOVERY["is"],)])])
+    script.sql("compatibility_level", lambda _: [Rows([Column("level", INT)], [(LEVEL["is"],)])])
     return script
 
 
@@ -113,6 +119,17 @@ def test_each_right_and_what_is_not_done_without_it(script, engine, right, state
     may(script, right)
     said = found(engine)[right]
     assert said[0] == state and f"this login has no {right}, so {consequence}" in said[1]
+
+
+@pytest.mark.parametrize(("level", "said"), [(120, "COMPATIBILITY_LEVEL = 130"), (130, None), (170, None)])
+def test_a_level_without_string_split_is_said_before_anything_is_built(script, engine, level, said, monkeypatch):
+    """STRING_SPLIT: "requires compatibility level 130 or higher" (learn.microsoft.com, STRING_SPLIT)."""
+    says_it_is(script)
+    may(script)
+    monkeypatch.setitem(LEVEL, "is", level)
+    state, sentence = found(engine).get("compatibility level", ("", ""))
+    assert (state == "missing") == (said is not None) and (said or "") in sentence
+    assert bool(engine.unfit()) == (said is not None)
 
 
 def test_a_read_only_database_cannot_be_driven(script, engine):
@@ -238,9 +255,13 @@ def test_volumes_are_in_the_settings(script, engine):
     says_it_is(script)
     columns = [Column("volume_mount_point", nvarchar(512)), Column("file_system_type", nvarchar(512))]
     columns += [Column("total_bytes", INT), Column("is_compressed", INT)]
-    script.sql("dm_os_volume_stats", Rows(columns, [("D:\\", "NTFS", 64 << 20, 1), ("", "", 1 << 20, 0)]))
+    script.sql(
+        "dm_os_volume_stats",
+        Rows(columns, [("D:\\", "NTFS", 64 << 20, 1), ("", "", 1 << 20, 0), ("/", None, None, None)]),
+    )
     read = settings.read(engine)
     assert read["volume D:\\"] == "NTFS, 64 MiB, compressed" and read["volume -"] == "unknown, 1 MiB"
+    assert read["volume /"] == "unknown, unknown"
 
 
 def test_space_is_free_where_data_lies_and_not_where_the_log_does(script, engine):
@@ -249,3 +270,91 @@ def test_space_is_free_where_data_lies_and_not_where_the_log_does(script, engine
     assert engine.free_bytes() is None  # a server that does not tell
     script.sql(volumes + r"\s+WHERE f.type_desc = 'ROWS'\)", Rows([Column("free_bytes", BIGINT)], [(7 << 30,)]))
     assert engine.free_bytes() == 7 << 30
+
+
+# Babelfish
+
+
+def test_a_babelfish_as_it_is_installed_is_told_how_to_let_the_brokerage_in(script, engine):
+    """4.4 refuses both levels until it is set ("Babelfish supports transaction isolation levels")."""
+    says_it_is(script, banner=BABELFISH)
+    may(script)
+    script.sql("LEVEL REPEATABLE READ", Error(33557097, "isolation level is not supported", severity=16))
+    script.sql("LEVEL SERIALIZABLE", Count(0))
+    state, sentence = found(engine)["isolation level REPEATABLE READ"]
+    assert state == "limited" and "(isolation level is not supported)" in sentence
+    assert "babelfishpg_tsql.isolation_level_repeatable_read = 'pg_isolation'" in sentence
+    assert "isolation level SERIALIZABLE" not in found(engine)
+
+
+def test_what_needs_the_management_views_is_said_once(script, server):
+    says_it_is(script, banner=BABELFISH)
+    url = f"mssql://tester:secret@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes"
+    said = [one for one in doctor.examine(Target(url)) if "management views" in one.sentence]
+    assert len(said) == 1 and said[0].what.count(",") > 10
+
+
+def test_a_server_without_encryption_names_the_option_that_lets_it_in(script):
+    says_it_is(script)
+    with answering(script, encryption="never") as plain, pytest.raises(StallmarkError, match=r"add \?Encrypt=no"):
+        engine_at(plain).identity()
+
+
+@pytest.mark.parametrize(("model", "edition", "says"), [
+    ("SIMPLE", ENTERPRISE, False), ("FULL", ENTERPRISE, True), ("BULK_LOGGED", STANDARD, True),
+    ("FULL", AZURE_DATABASE, False), ("FULL", MANAGED_INSTANCE, False),
+])  # fmt: skip
+def test_a_database_that_keeps_its_log_is_told(engine, script, monkeypatch, model, edition, says):
+    monkeypatch.setitem(RECOVERY, "is", model)
+    says_it_is(script, edition=edition)
+    may(script)
+    found = [(state, model in sentence) for what, state, sentence in examine(engine) if what == "recovery model"]
+    assert found == ([("limited", True)] if says else [])
+
+
+TEXT, NUMBER = nvarchar(128), INT
+COMPARABLE = {  # by what is asked: the columns of the answer, its rows, and what the manifest then says
+    "database_scoped_configurations": (
+        {"name": TEXT, "value": TEXT}, [("LEGACY_CARDINALITY_ESTIMATION", "0"), ("MAXDOP", "4")],
+        {"database scoped LEGACY_CARDINALITY_ESTIMATION": "0", "database scoped MAXDOP": "4"},
+    ),
+    "database_automatic_tuning_options": (
+        {"name": TEXT, "value": TEXT}, [("FORCE_LAST_GOOD_PLAN", "ON")],
+        {"automatic tuning FORCE_LAST_GOOD_PLAN": "ON"},
+    ),
+    "database_query_store_options": (
+        {"mode": TEXT, "capture": TEXT}, [("READ_WRITE", "AUTO")],
+        {"query store mode": "READ_WRITE", "query store capture": "AUTO"},
+    ),
+    "dm_hadr_database_replica_states": (
+        {"role": TEXT, "commit_mode": TEXT, "synchronous_secondaries": NUMBER}, [("PRIMARY", "SYNCHRONOUS_COMMIT", 2)],
+        {"availability group role": "PRIMARY", "availability group commit mode": "SYNCHRONOUS_COMMIT",
+         "availability group synchronous secondaries": "2"},
+    ),
+    "resource_governor_configuration": (
+        {"enabled": NUMBER, "workload_group": TEXT}, [(1, "default")],
+        {"resource governor enabled": "1", "resource governor workload group": "default"},
+    ),
+    "IsTempdbMetadataMemoryOptimized": ({"metadata_in_memory": NUMBER}, [(1,)], {"tempdb metadata in memory": "1"}),
+    "IsOptimizedLockingOn": ({"optimized_locking": NUMBER}, [(0,)], {"database optimized locking": "0"}),
+}  # fmt: skip
+
+
+def test_what_decides_whether_runs_compare_is_in_the_settings(script, engine, server):
+    says_it_is(script, "17.0.1000.7")
+    for words, (columns, answers, _) in COMPARABLE.items():
+        script.sql(words, Rows([Column(name, kind) for name, kind in columns.items()], answers))
+    read = settings.read(engine)
+    for _, _, told in COMPARABLE.values():
+        assert told.items() <= read.items()
+    [asked] = [it.connection for it in server.requests if "resource_governor_configuration" in (it.text or "")]
+    assert server.logins[asked - 1].application == "stallmark-user"  # who is sorted as users are
+    for name in ("softnuma_configuration_desc", "is_auto_update_stats_async_on"):
+        assert any(name in (request.text or "") for request in server.requests)
+
+
+def test_a_database_in_no_group_says_so(script, engine):
+    says_it_is(script)
+    columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
+    script.sql("dm_hadr_database_replica_states", Rows([Column(name, kind) for name, kind in columns.items()], []))
+    assert settings.read(engine)["availability group role"] == "none"

@@ -9,7 +9,7 @@ import pytest
 from support.collecting import read
 from support.embedded_servers import Make, filled
 
-from stallmark.collectors.device import Device
+from stallmark.collectors.device import DeviceIO
 from stallmark.experiment.manifest import devices_of
 from stallmark.storage.block_device import BlockDeviceError, needs
 from stallmark.storage.block_device.lifecycle import BlockDeviceArray
@@ -42,7 +42,7 @@ def test_a_database_lives_on_it(make_server: Make, tmp_path: Path) -> None:
             engine.execute("CHECKPOINT")
             described = devices_of(engine)
             assert described.data.emulated_array.block_device and described.data.emulated_array.name == "array"
-            [row] = read(Device(engine))
+            [row] = read(DeviceIO(engine))
             assert (row["emulated"], row["role"]) == (True, "data+wal")
             assert row["writes"] > 0 and row["syncs"] > 0 and row["spindle_writes"] == row["writes"]
             with pytest.raises(BlockDeviceError, match=rf"is in use \({place}\)"):

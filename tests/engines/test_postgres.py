@@ -143,3 +143,13 @@ def test_schemas_in_use_are_of_users_and_not_of_extensions(database: EmbeddedEng
     database.execute("CREATE FUNCTION b.brought_along() RETURNS integer RETURN 1")
     database.execute("ALTER EXTENSION plpgsql ADD FUNCTION b.brought_along()")
     assert database.schemas_in_use() == {"a": "f", "public": "t"}
+
+
+def test_the_indexes_of_a_table_are_rebuilt_beside_users(database):
+    database.execute("CREATE SCHEMA s; CREATE TABLE s.t (a int PRIMARY KEY); INSERT INTO s.t VALUES (1)")
+    before = database.query("SELECT relfilenode FROM pg_class WHERE relname = 't_pkey'")
+    work = database.maintenance["rebuild"].open("s.t")
+    work.execute()
+    work.close()
+    assert database.query("SELECT relfilenode FROM pg_class WHERE relname = 't_pkey'") != before
+    assert "no statement" in database.maintenance["backup"].refusal()

@@ -1,4 +1,4 @@
-"""What PostgreSQL tells of a query: reads, spill, workers and waits, over all its workers; the shape of its plan."""
+"""PostgreSQL's figures of a query: reads, spill, workers and waits, over all its workers; the shape of its plan."""
 
 import json
 from collections.abc import Callable, Iterator

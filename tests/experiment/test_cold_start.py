@@ -1,4 +1,4 @@
-"""What could not be emptied before a cold start stands in the record."""
+"""Caches that could not be emptied before a cold start stand in the record."""
 
 import io
 from pathlib import Path

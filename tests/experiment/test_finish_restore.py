@@ -38,7 +38,7 @@ def script() -> Script:
 
 
 def entered(script: Script, scenario) -> list[str]:
-    """What was restored on the way in."""
+    """The restores on the way in."""
     if reason := odbc.missing():
         pytest.skip(reason)
     with Responder(script, encryption="required") as server:

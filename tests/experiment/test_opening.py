@@ -1,4 +1,4 @@
-"""What is done in the database once before a run, and what the run is held against."""
+"""Work in the database once before a run, and the state that the run is held against."""
 
 import io
 from dataclasses import replace
@@ -44,9 +44,8 @@ def test_what_cannot_open_is_said(bank: EmbeddedEngine):
 
 
 def test_a_number_that_is_not_there_yet_is_none_at_all(bank: EmbeddedEngine):
-    nothing = replace(
-        MARKET, counted={kind: "SELECT SUM(delta) FROM bank.history WHERE aid < 0" for kind in MARKET.counted}
-    )
+    asked = dict.fromkeys(MARKET.users.counted, "SELECT SUM(delta) FROM bank.history WHERE aid < 0")
+    nothing = replace(MARKET, users=replace(MARKET.users, counted=asked))
     assert counted(bank, nothing) == {"echo": 0}
 
 

@@ -17,8 +17,8 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.placing import arrangement, place
-from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
+from stallmark.schema.ddl import ddl_of
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_on_postgresql_tables_lie_in_tablespaces_of_the_server(database: Embedde
         place(engine, placed(read, TABLESPACES % "fast"))
     scenario = placed(read, TABLESPACES % "pg_default")
     place(engine, scenario)
-    parts = arrangement(engine, scenario)(deploy.take_apart(bank.METADATA))
+    parts = arrangement(engine, scenario)(ddl_of(bank.METADATA))
     asked = {name: table.dialect_options["postgresql"]["tablespace"] for name, table in parts.tables.tables.items()}
     assert asked == {
         "bank.history": "pg_default", "bank.accounts": None, "bank.tellers": None, "bank.branches": None,
@@ -114,3 +114,13 @@ def test_the_other_server_s_word_is_refused_with_the_right_one(script, server, e
         placed(read, "{tables: [{names: [growing], filegroup: fast}]}")
     with pytest.raises(StallmarkError, match="tablespace must not be empty"):
         placed(read, "{tables: [{names: [growing], tablespace: ''}]}")
+
+
+def test_what_came_with_2019_is_refused_before(read):
+    old = Script(databases=["master"])
+    says_it_is(old, "14.0.3465.1")
+    tables = "{tables: [{names: [branches], sequential_key: true}]}"
+    with answering(old) as server:
+        with pytest.raises(StallmarkError, match="from 2019 on"):
+            place(engine_at(server), placed(read, tables))
+        assert words(server) == []

@@ -1,7 +1,11 @@
-"""What a scenario asks of a SQL Server that cannot give it, or must not: others would lose what is theirs."""
+"""A scenario is refused where the server cannot give what it asks or others would lose what is theirs; and advice."""
 
 import io
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,24 +17,38 @@ from support.tds.script import Script
 from support.tds.tokens import Column
 
 from stallmark.cli.selftest.selftest import selftest
+from stallmark.cli.server.order import SHARE_OF_SQL_SERVER, Order
+from stallmark.engines.mssql.engine import OWN_SESSIONS
+from stallmark.engines.mssql.memory import MssqlMemory
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.preflight import refuse_what_cannot_be
+from stallmark.experiment.manifest import Place, PreparedStorage
+from stallmark.experiment.preflight import advice, advice_on_pools, refuse_pool_sizes, refuse_what_cannot_be
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
 from stallmark.experiment.user_run import Run
+from stallmark.loaders.plan import LoadPlan, loader_for
+from stallmark.quantities import parse_size
+from stallmark.scenarios.model import Scenario
+from stallmark.scenarios.read import read_scenario, shipped
+from stallmark.schema import size
+from stallmark.transactions import find_workload
 
 
-def test_more_users_than_a_sql_server_takes_and_its_own_word_for_that(read, tmp_path):
+@pytest.mark.parametrize(("connections", "workers"), [(OWN_SESSIONS + 2, None), (32_767, 66), (OWN_SESSIONS + 2, 512)])
+def test_more_users_than_a_sql_server_takes_and_its_own_words_for_that(read, tmp_path, connections, workers):
+    """Worker threads: 512 on 4 cores or fewer ("Configure the max worker threads server configuration option")."""
     script = Script(databases=["bank"])
     says_it_is(script)
-    script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(12,)]))
+    script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(connections,)]))
+    if workers:
+        script.sql("max_workers_count", Rows([Column("workers", INT)], [(workers,)]))
     plain = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
     with answering(script) as server:
         engine = engine_at(server)
         refuse_what_cannot_be(read(sets=("users=2", *plain)), engine, tmp_path, None)
-        with pytest.raises(StallmarkError, match="ask for fewer, or raise its `user connections`"):
+        with pytest.raises(StallmarkError, match="ask for fewer, or raise its `user connections` or `max worker"):
             refuse_what_cannot_be(read(sets=("users=3", *plain)), engine, tmp_path, None)
 
 
@@ -52,10 +70,13 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
     )
 
 
+MIB = 1024**2
+
 # A database that others have something in
 
 ALONE = {"bank": "accounts", "stallmark": "identity"}
 ANSWERS = {"'ServerName'": "DB", "@Resource = 'stallmark.run'": 0, "APPLOCK_MODE": "Exclusive", "@@MAX_CONNECTIONS": 99}
+ANSWERS |= {"sys.database_mirroring": 0}
 RESTORED = ("emulated_array=null", "start_cache=as it is", "variants=[{name: a}]")
 SHOW = Show(Console(file=io.StringIO()))
 
@@ -102,9 +123,9 @@ def test_a_database_that_others_have_something_in_is_not_restored(shared, holds,
 def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_path):
     scenario, engine = read(sets=RESTORED), engine_at(shared)
     run = Run(
-        scenario, scenario.variants[0], engine, folder=tmp_path / "run", place={}, title="", loaded=None,
-        original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={}, show=SHOW, web_port=None,
-        expected=None,
+        scenario, scenario.variants[0], engine, folder=tmp_path / "run", place=Place("e", 1, 1, 1), title="",
+        loaded=None, original_pool_bytes=None, look=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
+        show=SHOW, web_port=None, expected=None,
     )  # type: ignore[arg-type]  # fmt: skip
     holds["hr"] = "salaries"
     with pytest.raises(StallmarkError, match=r"holds hr\.salaries"):
@@ -118,3 +139,96 @@ def test_a_selftest_does_not_take_such_a_database_for_an_empty_one(shared, holds
     with pytest.raises(StallmarkError, match=r"not empty \(dbo\.thesis\).*name an empty database"):
         selftest(Target(url), tmp_path / "runs", SHOW, seconds=1, keep=False, may_cap_memory=True)
     assert nothing_was_touched(shared)
+
+
+# Advice: what can be run and will not say what is asked
+
+SCENARIO: dict[str, Any] = {
+    "name": "small", "title": "", "answers": "", "needs": "", "takes": "", "warm_up": "0s", "measure": "1s",
+    "reset": "continue", "variants": [{"name": "only"}],
+}  # fmt: skip
+
+
+def said(users: Any, workload: dict[str, Any], machines: int = 1) -> list[str]:
+    return advice(Scenario.model_validate(SCENARIO | {"users": users, "workload": workload}), machines)
+
+
+@pytest.mark.parametrize(
+    ("customers", "users", "enough"),
+    [(1_000, 10, None), (1_000, 11, "2,000"), (1_000, [1, 30, 5], "3,000"), (5_000, 50, None), (5_000, 501, "51,000")],
+)
+def test_users_who_share_few_brokers(customers, users, enough):
+    found = said(users, {"name": "brokerage", "scale": {"customers": customers}})
+    if enough is None:
+        assert found == []
+    else:
+        [sentence] = found
+        most = max(users) if isinstance(users, list) else users
+        assert sentence.startswith(f"{most} users share {customers // 100} brokers")
+        assert sentence.endswith(f"use at least {enough} customers.")
+        assert said(users, {"name": "brokerage", "scale": {"customers": int(enough.replace(",", ""))}}) == []
+
+
+def test_the_bank_has_a_branch_for_everybody_or_not():
+    assert said(100, {"name": "bank", "scale": {"branches": 1}}) == []
+
+
+@pytest.mark.parametrize(("machines", "words"), [(1, "locality 0.5 has no effect"), (2, None)])
+def test_a_locality_of_one_machine(machines, words):
+    found = said(1, {"name": "brokerage", "locality": 0.5}, machines)
+    assert [sentence.startswith(words) for sentence in found] == ([True] if words else [])
+
+
+def having(**memory: int) -> Any:
+    return SimpleNamespace(dialect="postgresql", memory=SimpleNamespace(**memory))
+
+
+def of_pools(*pools: str) -> tuple[str, ...]:
+    variants = ", ".join(f"{{name: v{number}, buffer_pool: {pool}}}" for number, pool in enumerate(pools))
+    return "emulated_array=null", f"variants=[{variants}]"
+
+
+def test_a_cap_below_what_the_server_needs_for_itself_is_cautioned_against(read):
+    """sp_configure takes 128 MB and more ("Server memory configuration options", learn.microsoft.com)."""
+    engine = having(
+        smallest_bytes=MssqlMemory.smallest_bytes, scarce_bytes=MssqlMemory.scarce_bytes, largest_bytes=None
+    )
+    scenario = read(sets=of_pools("512MiB", "2GiB", "30 %"))
+    refuse_pool_sizes(scenario, engine, 4096 * MIB)
+    [sentence] = advice_on_pools(scenario, engine, 4096 * MIB)
+    assert sentence.startswith("'v0', 'v2': a cap below 2,048 MiB")
+    assert advice_on_pools(read(sets=of_pools("2GiB")), engine, 4096 * MIB) == []
+    with pytest.raises(StallmarkError, match="128 MiB"):
+        refuse_pool_sizes(read(sets=of_pools("127MiB")), engine)
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name.endswith("-sqlserver")])
+def test_what_the_readme_runs_on_sql_server_fits_the_container_that_it_makes(name):
+    [command] = re.findall(
+        r"stallmark server up --accept-eula .*", (Path(__file__).parents[2] / "README.md").read_text()
+    )
+    order = Order(memory_bytes=parse_size(re.findall(r"--memory (\S+)", command)[0], like="4GiB"))
+    scenario = read_scenario(name)
+    loader, memory_bytes = loader_for(scenario.workload.name), order.memory_bytes * SHARE_OF_SQL_SERVER
+    rows = LoadPlan(loader.groups(loader.scale(scenario.workload.scale))).rows
+    data_bytes = size.estimate(find_workload(scenario.workload.name).metadata, rows, "mssql").loaded_bytes
+    pools = [scenario.pool_of(variant).resolve(0) for variant in scenario.variants]
+    assert MssqlMemory.scarce_bytes <= min(pools) < data_bytes / 2 and max(pools) < memory_bytes
+    assert len(pools) == 1 or max(pools) > data_bytes
+
+
+def test_a_pool_that_the_machine_cannot_hold_is_refused_in_whichever_variant_it_is(read, tmp_path):
+    engine = having(smallest_bytes=8 * MIB, largest_bytes=1024 * MIB)
+
+    def sized(*pools: str):
+        return read(sets=of_pools(*pools))
+
+    refuse_pool_sizes(sized("64MiB", "1GiB"), engine)
+    with pytest.raises(StallmarkError, match=r"Variant 'v1'.*9,216,000 MiB"):
+        refuse_pool_sizes(sized("64MiB", "9000GiB"), engine)
+    refuse_pool_sizes(sized("64MiB", "120 %"), engine)  # the size of the data is not known yet
+    refuse_pool_sizes(sized("64MiB", "50 %"), engine, 2048 * MIB)
+    with pytest.raises(StallmarkError, match="Variant 'v1'"):
+        refuse_pool_sizes(sized("64MiB", "50 %"), engine, 2050 * MIB)
+    engine.memory.largest_bytes = None  # not known
+    refuse_pool_sizes(sized("9000GiB"), engine)

@@ -14,6 +14,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.driver.query_streams import Query
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.runner import Finished, Runner
@@ -117,8 +118,8 @@ def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Pat
         workload = SCENARIO["workload"] | {"seed": seed}
         scenario = QueryScenario.model_validate(SCENARIO | {"queries": {"run": "power"}, "workload": workload})
         made = QueryRun(
-            scenario, scenario.variants[0], engine, folder=tmp_path, place={"sequence": 1}, title="", loaded=None,
-            original_pool_bytes=None, look=lambda: None, notes=[], storage=None, array={},
+            scenario, scenario.variants[0], engine, folder=tmp_path, place=Place("e", 1, 1, 1), title="", loaded=None,
+            original_pool_bytes=None, look=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
             show=Show(Console(file=io.StringIO())),
         )  # fmt: skip
         [(_, steps)] = made._streams("power")

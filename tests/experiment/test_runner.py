@@ -1,15 +1,16 @@
-"""What every variant starts from: the database as loaded, its memory a share of it, a copy that is its own."""
+"""The start of every variant: the database as loaded, its memory a share of it, a copy that is its own."""
 
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
+from support.embedded_servers import copied
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
@@ -17,7 +18,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import Scenario
-from stallmark.transactions import find_workload
+from stallmark.transactions.bank import WORKLOAD as BANK
 
 SCENARIO: dict[str, Any] = {
     "name": "small", "title": "", "answers": "", "needs": "", "takes": "",
@@ -29,13 +30,20 @@ MORE = "CREATE TABLE bank.more AS SELECT * FROM bank.accounts"
 DROP = "DROP SCHEMA bank CASCADE; DROP SCHEMA stallmark CASCADE"
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[EmbeddedEngine]:
-    server = EmbeddedServer(tmp_path / "server")
-    try:
+@pytest.fixture(scope="module")
+def one(template: Path) -> Iterator[EmbeddedEngine]:
+    with copied(template) as server:
         yield EmbeddedEngine(server, "bank")
-    finally:
-        server.close()
+
+
+@pytest.fixture
+def engine(one: EmbeddedEngine) -> EmbeddedEngine:
+    """The bank, built, and perhaps driven by the test before; no copy of it."""
+    one.memory.give_back()
+    one.backup.drop()
+    build(one, BANK, {"branches": 1}, 1, workers=1)
+    one.execute("DROP TABLE IF EXISTS bank.more")
+    return one
 
 
 @pytest.fixture
@@ -44,7 +52,7 @@ def prepare(engine: EmbeddedEngine, tmp_path: Path, monkeypatch) -> Callable[...
 
     def run(**changes: Any) -> list[dict[str, Any]]:
         memory: list[dict[str, Any]] = []
-        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare().model_dump() | self._place))
+        monkeypatch.setattr(Run, "go", lambda self: memory.append(self._prepare().model_dump() | vars(self._place)))
         scenario = Scenario.model_validate(SCENARIO | changes)
         assert Runner(scenario, engine, tmp_path / "runs", Show(Console(file=io.StringIO()))).run().conditions_hold
         return memory
@@ -66,21 +74,29 @@ def test_shares_are_of_the_data_as_loaded_and_memory_was_what_it_was_before_the_
     assert [[each[name] for name in kept] for each in again] == [
         [each[name] for name in kept] for each in (*first, first[0])
     ]
-    assert [(each["sequence"], each["repeat"], each.get("again")) for each in again] == [
-        (1, 1, None), (2, 1, None), (3, 2, True),
+    assert [(each["sequence"], each["repeat"], each["again"]) for each in again] == [
+        (1, 1, False), (2, 1, False), (3, 2, True),
     ]  # fmt: skip
     assert [each["original_bytes"] for each in first] == [before, before]
     half, twice = (each["reached_bytes"] for each in first)
     assert twice == pytest.approx(4 * half, abs=4 * 1024**2)
 
 
-def test_every_variant_starts_from_the_database_as_loaded(prepare, engine):
+def test_every_variant_starts_from_a_copy_of_the_database_as_loaded(prepare, engine):
+    engine.execute(DROP)
+    build(engine, BANK, {"branches": 1}, 1, workers=1)
+    engine.backup.keep("another")
     prepare(reset="restore")
+    entry = ledger.read(engine)
+    assert entry and entry.driven and engine.backup.label() == entry.label
     engine.execute(MORE)
     prepare(reset="restore")
     assert "more" not in tables(engine)
-    entry = ledger.read(engine)
-    assert entry and entry.driven and engine.backup.label() == entry.label
+    engine.execute(DROP)
+    prepare(reset="restore", workload=SCENARIO["workload"] | {"seed": 2})
+    anew = ledger.read(engine)
+    assert anew and anew.identity.seed == 2 and engine.backup.label() == anew.label != entry.label
+    engine.execute(DROP)
 
 
 def test_a_database_that_was_driven_does_not_become_what_variants_start_from(prepare, engine):
@@ -96,30 +112,17 @@ def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
     """As one that was built before its procedures changed."""
     prepare(reset="continue")
     engine.execute("UPDATE stallmark.database SET version = version - 1")
-    version = find_workload("bank").version
-    with pytest.raises(StallmarkError) as refused:
-        prepare(reset="continue")
+    version = BANK.version
+    try:
+        with pytest.raises(StallmarkError) as refused:
+            prepare(reset="continue")
+    finally:
+        engine.execute("UPDATE stallmark.database SET version = version + 1")
     assert str(refused.value) == (
         f"The database holds another one than asked for: its version is {version - 1}, asked is {version}. "
         f"Name another database, or remove {engine.directories()['data'].parent}."
     )
     assert "history" in tables(engine)
-
-
-def test_a_database_that_is_loaded_anew_is_copied_anew(prepare, engine):
-    prepare(reset="restore")
-    engine.execute(DROP)
-    prepare(reset="restore", workload=SCENARIO["workload"] | {"seed": 2})
-    entry = ledger.read(engine)
-    assert entry and entry.identity.seed == 2 and engine.backup.label() == entry.label
-
-
-def test_a_copy_of_another_database_gives_way(prepare, engine):
-    build(engine, find_workload("bank"), {"branches": 1}, 1, workers=1)
-    engine.backup.keep("another")
-    prepare(reset="restore")
-    entry = ledger.read(engine)
-    assert entry and engine.backup.label() == entry.label
 
 
 def test_a_copy_that_is_not_what_it_says_is_refused(prepare, engine):
@@ -129,3 +132,13 @@ def test_a_copy_that_is_not_what_it_says_is_refused(prepare, engine):
     engine.backup.keep(entry.label)
     with pytest.raises(StallmarkError, match="is not of the database as loaded"):
         prepare(reset="restore")
+
+
+def test_texts_of_collectors_are_kept_beside_the_tables(tmp_path):
+    run = Run.__new__(Run)
+    run._collectors = [
+        SimpleNamespace(files=dict),
+        SimpleNamespace(files=lambda: {"plans/a.sqlplan": "<ShowPlanXML/>"}),
+    ]
+    run._keep_files(tmp_path)
+    assert (tmp_path / "plans" / "a.sqlplan").read_text() == "<ShowPlanXML/>"

@@ -1,4 +1,4 @@
-"""What is done to the storage itself around the runs: in which order, and what keeps anything from being measured."""
+"""Work on the storage itself around the runs: in which order, and what keeps anything from being measured."""
 
 import io
 import sys
@@ -99,15 +99,18 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
     made: list[dict[str, Any]] = []
 
     def go(self: Run) -> None:
-        made.append({"variant": self._variant.name, **self._array})
+        known = {name: one for name, one in vars(self._prepared).items() if one is not None}
+        made.append({"variant": self._variant.name, **known})
         RecordWriter(self._folder, a_manifest()).close()
 
-    engine = SimpleNamespace(checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {})
+    engine = SimpleNamespace(
+        memory=None, checkpoint=lambda: None, buffer_pool_bytes=lambda: None, directories=lambda: {}
+    )
     monkeypatch.setattr(Run, "go", go)
     monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
     monkeypatch.setattr(Runner, "_prepare_database", lambda _: SimpleNamespace(loaded_bytes=1 << 30))
     scenario = Scenario.model_validate(SMALL | {"variants": list(variants)} | changes)
-    monkeypatch.setattr(running, "refuse_small_pools", lambda *_: None)
+    monkeypatch.setattr(running, "refuse_pool_sizes", lambda *_: None)
     run.made = made  # type: ignore[attr-defined]  # also after what is raised
     return Runner(scenario, engine, tmp_path, SHOW)._run(lambda: None), made  # type: ignore[arg-type]
 
@@ -188,7 +191,7 @@ def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
         work(elsewhere, probe={"folder": "/no/such"}).refuse_impossible()
 
 
-def test_a_device_is_not_emulated_on_a_lab_that_is_emulated_itself(work, tmp_path, monkeypatch):
+def test_a_device_is_not_emulated_on_a_block_device_that_is_emulated_itself(work, tmp_path, monkeypatch):
     device = {"data": {"spindles": 2, "read_ms": 1, "write_ms": 1, "sync_ms": 1, "mb_per_s": 100}}
     emulating = work(emulated_array=device)
     emulating.refuse_impossible()
@@ -246,7 +249,7 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
     monkeypatch.setattr(probe, "own_file", own_file)
     monkeypatch.setattr(probe, "measure", measure)
     asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
-    done = asked.make(asked._scenario.variants[0])["precondition"]
+    done = asked.make(asked._scenario.variants[0]).precondition
     assert done.rounds_ms == tuple(rounds[:made]) and done.steady is (made < 10)
     assert len(set(seeds)) == made, "each round at other places"
 

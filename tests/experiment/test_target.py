@@ -1,4 +1,4 @@
-"""What a refused command leaves behind: nothing of its own, and everything of others."""
+"""A refused command leaves behind: nothing of its own, and everything of others."""
 
 from pathlib import Path
 
@@ -108,3 +108,9 @@ def test_data_that_no_seed_decides_has_one_folder() -> None:
         for name, scale in {"warehouse": {"factor": 0.01}, "bank": {"branches": 1}}.items()
     }
     assert (len(folders["warehouse"]), len(folders["bank"])) == (1, 2)
+
+
+@pytest.mark.parametrize("option", ["--data-dir", "--wal-dir"])
+def test_a_folder_of_a_file_system_that_is_not_mounted_is_refused(option: str, home: Path, tmp_path: Path):
+    assert f"{tmp_path / 'array'} is not there" in refused("build", *BANK, option, str(tmp_path / "array/brokerage"))
+    assert not home.exists() and not (tmp_path / "array").exists()

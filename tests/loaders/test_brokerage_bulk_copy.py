@@ -181,7 +181,7 @@ def test_what_does_not_fit_a_column_is_refused(server, writer, pieces, column, v
         writer.write("brokerage.trade", rows.set_column(place, column, wrong))
 
 
-@pytest.mark.parametrize(("group", "cut_at"), [("market", "daily_market"), ("trade", "settlement")])
+@pytest.mark.parametrize(("group", "cut_at"), [("market", "security"), ("trade", "settlement")])
 def test_a_batch_that_is_cut_has_begun_and_its_begin_removes_all_of_it(script, server, writer, group, cut_at):
     script.bulk(f"brokerage.{cut_at}", Cut(), after_bytes=10, times=1)
     server.forget()

@@ -6,8 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from stallmark.loaders.brokerage.addresses import zip_codes, zip_of
 from stallmark.loaders.brokerage.customers import account_names, broker_names, customers, names, tax_status_of
@@ -27,23 +25,6 @@ UNIT = 2
 HERE = UNIT * 1_000 + np.arange(1_000)
 TABLES = {name.removeprefix("brokerage."): table for name, table in customers(SEED, POPULATION, UNIT)}
 KEYS = np.concatenate([account_key(np.full(n, c), np.arange(n)) for c, n in zip(HERE, accounts_of(HERE), strict=True)])
-
-
-@settings(max_examples=5)
-@given(seed=st.integers(0, 2**62), units=st.permutations(range(3)))
-def test_a_batch_is_the_same_in_any_order(seed: int, units: list[int]) -> None:
-    population = Population(3_000, 0.1)
-    first = {unit: list(customers(seed, population, unit)) for unit in units}
-    for unit in range(3):
-        for (name, table), (other_name, other) in zip(customers(seed, population, unit), first[unit], strict=True):
-            assert name == other_name
-            assert table.equals(other)
-
-
-def test_the_seed_decides() -> None:
-    for name, other in customers(SEED + 1, POPULATION, UNIT):
-        table = TABLES[name.removeprefix("brokerage.")]
-        assert table.equals(other) == (name == "brokerage.watch_list"), name
 
 
 def test_customers_are_those_of_the_population() -> None:

@@ -38,7 +38,7 @@ class Died(Exception):
 
 
 class InPieces(InsertWriter):
-    """What it wrote is in for good as it arrives, as in bulk copy: for servers that have none."""
+    """Its rows are in for good as they arrive, as in bulk copy: for servers that have none."""
 
     transactional = False
 

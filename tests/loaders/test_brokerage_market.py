@@ -39,18 +39,6 @@ def cents(column: pa.ChunkedArray) -> np.ndarray:
     return np.rint(pc.cast(column, pa.float64()).to_numpy() * 100).astype(np.int64)
 
 
-def test_a_batch_is_the_same_whatever_was_made_before(tables) -> None:
-    made(SEED, POPULATION, 0)
-    again = made(SEED, POPULATION, UNIT)
-    assert all(again[name].equals(table) for name, table in tables.items())
-
-
-def test_the_seed_decides(tables) -> None:
-    other = made(SEED + 1, POPULATION, UNIT)
-    same = {name for name, table in tables.items() if other[name].equals(table)}
-    assert same == {"last_trade", "news_xref"}
-
-
 def test_days_are_the_weekdays_of_five_years() -> None:
     assert len(DAYS) == 1_305
     assert (str(DAYS[0]), str(DAYS[-1])) == ("2000-01-03", "2004-12-31")

@@ -63,21 +63,6 @@ def test_lockstep_matches_as_one_trade_after_the_other_does(rows, stretch):
     assert (sorted(history), earned, sorted(still_open)) == one_after_the_other(whole)
 
 
-@given(st.lists(one_trade, min_size=1, max_size=80))
-def test_what_is_held_is_what_was_bought_less_what_was_sold(rows):
-    whole = trades(rows)
-    holdings = Holdings(POSITIONS)
-    history, _ = holdings.match(whole)
-    held = np.bincount(holdings.position, holdings.quantity, POSITIONS)
-    assert held.tolist() == np.bincount(whole.position, whole.quantity, POSITIONS).tolist()
-    changed = np.bincount(history.trade - 1_000, history.after - history.before, len(rows))
-    assert changed.tolist() == whole.quantity.tolist()
-    signs = defaultdict(set)
-    for position, quantity in zip(holdings.position, holdings.quantity, strict=True):
-        signs[position].add(quantity > 0)
-    assert all(len(of_position) == 1 for of_position in signs.values())
-
-
 def test_the_newest_and_the_oldest_holding():
     bought = [(0, 100, 2_000, False), (0, 200, 2_100, False), (0, 400, 2_200, False)]
     newest_first = [(1_002, 400, 0), (1_001, 200, 100)]
@@ -88,11 +73,3 @@ def test_the_newest_and_the_oldest_holding():
         history, earned = holdings.match(trades([(0, -500, 2_500, lifo)]))
         assert list(zip(history.holding, history.before, history.after, strict=True)) == expected
         assert earned.tolist() == [sum((2_500 - 2_000 - 100 * (key - 1_000)) * (b - a) for key, b, a in expected)]
-
-
-def test_selling_short_and_covering_it():
-    holdings = Holdings(1)
-    holdings.match(trades([(0, -400, 2_500, False)]))
-    history, earned = holdings.match(trades([(0, 800, 2_400, False)]))
-    assert list(zip(history.before, history.after, strict=True)) == [(-400, 0), (0, 400)]
-    assert earned.tolist() == [400 * 100]

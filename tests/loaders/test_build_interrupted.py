@@ -9,7 +9,7 @@ from subprocess import PIPE
 
 import psutil
 import pytest
-from support.building import SCALE, SEED, checksums, loader_sessions, loaders_of, make, make_tables
+from support.building import SEED, TELLERS, checksums, loader_sessions, loaders_of, make, make_tables
 from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -18,11 +18,11 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger, loader_pool
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.load import BuildProgress, recognise
-from stallmark.loaders.plan import LoadPlan
+from stallmark.loaders.plan import Batch, LoadPlan
 from stallmark.transactions.bank import WORKLOAD
 
-KILLED = {"branches": 4}
-FEW = {"branches": 4}
+SCALE = {"branches": 3}
+"""Five batches: two workers know four of them at most while the first is loaded."""
 
 BUILDER = """
 import json, sys
@@ -55,13 +55,13 @@ def start_builder(database: EmbeddedEngine, scale: dict) -> subprocess.Popen:
 def never_killed(embedded_server: EmbeddedServer) -> dict[str, tuple]:
     """Checksums of the same database."""
     untouched = EmbeddedEngine(embedded_server, "never_killed")
-    make(untouched, KILLED)
+    make(untouched, SCALE)
     return checksums(untouched)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str, tuple], how: signal.Signals) -> None:
-    builder = start_builder(database, KILLED)
+    builder = start_builder(database, SCALE)
     assert builder.stdout and builder.stdout.readline() == b"\n"  # it waits; the other loader is in its first batch
     workers = loaders_of(psutil.Process(builder.pid))
     assert len(workers) == 2
@@ -70,58 +70,78 @@ def test_killed_and_built_again(database: EmbeddedEngine, never_killed: dict[str
     assert builder.returncode != 0
     _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive, "a loader outlived its parent"
-    eventually(lambda: loader_sessions(database) == 0)
-
-    done = ledger.batches(database)
-    found = recognise(database, WORKLOAD, KILLED, SEED)
-    assert found.state == "half-loaded"
-    assert f"{len(done)} of 6 batches" in str(found)
-    # No half batch: the heap holds exactly what the ledger says.
-    [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")
-    assert in_heap == sum(rows for batch, (rows, _) in done.items() if batch.group == "accounts")
-
-    again = make(database, KILLED)
+    done = only_whole_batches(database)
+    assert f"{len(done)} of 5 batches" in str(recognise(database, WORKLOAD, SCALE, SEED))
+    again = make(database, SCALE, workers=1)
     assert again.outcome == "continued"
-    assert again.rows == 400_044 - sum(rows for rows, _ in done.values())
+    assert again.rows == 300_033 - sum(rows for rows, _ in done.values())
     assert checksums(database) == never_killed
 
 
-def test_a_dead_worker_is_named_and_nothing_of_its_batch_stays(database: EmbeddedEngine) -> None:
-    def kill_one(progress: BuildProgress) -> None:
-        if progress.phase == "load" and progress.rows:
-            loaders_of(psutil.Process())[0].kill()
-
-    with pytest.raises(
-        StallmarkError, match=r"accounts, batch \d+, failed: the loader process \d+ was killed by signal 9"
-    ):
-        make(database, FEW, progress=kill_one)
+def only_whole_batches(database: EmbeddedEngine) -> dict[Batch, tuple[int, int]]:
+    """Those of a build that has failed. It has left no process, and rows are there as the ledger says."""
     assert not loaders_of(psutil.Process())
-    assert recognise(database, WORKLOAD, FEW, SEED).state == "half-loaded"
-    make(database, FEW)
-    assert checksums(database)["accounts"][0] == 400_000
+    eventually(lambda: loader_sessions(database) == 0)
+    assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
+    done = ledger.batches(database)
+    [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")
+    assert in_heap == sum(rows for batch, (rows, _) in done.items() if batch.group == "accounts")
+    return done
 
 
-def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
-    def break_it(progress: BuildProgress) -> None:
-        if progress.rows == 0:
-            database.execute("ALTER TABLE bank.accounts ADD CHECK (aid < 150000)")
+def test_a_build_goes_on_after_whatever_has_ended_it(database: EmbeddedEngine, never_killed: dict[str, tuple]) -> None:
+    killed: list[psutil.Process] = []
 
-    with pytest.raises(StallmarkError, match=r"batch 1, failed: .*violates check constraint.*continues"):
-        make(database, workers=1, progress=break_it)
+    def kill_one(progress: BuildProgress) -> None:
+        if progress.rows and not killed:
+            killed.append(loaders_of(psutil.Process())[0])
+            killed[0].kill()
 
+    with pytest.raises(StallmarkError, match=r"batch \d+, failed: the loader process \d+ was killed by signal 9"):
+        make(database, SCALE, progress=kill_one)
+    before = sum(rows for rows, _ in only_whole_batches(database).values())
 
-def test_a_key_that_cannot_be_made_is_told(database: EmbeddedEngine) -> None:
+    def stop_loading(progress: BuildProgress) -> None:
+        if progress.rows > before:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(database, SCALE, workers=1, progress=stop_loading)
+    only_whole_batches(database)
+
     def double_a_row(progress: BuildProgress) -> None:
         if progress.phase == "keys and indexes":
             database.execute("INSERT INTO bank.tellers SELECT * FROM bank.tellers WHERE tid = 5")
 
     with pytest.raises(StallmarkError, match=r"^bank.tellers has several rows with the same tid, the first tid 5 \(2 "):
-        make(database, progress=double_a_row)
-    assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
+        make(database, SCALE, workers=1, progress=double_a_row)
+    only_whole_batches(database)
+    database.execute("DELETE FROM bank.tellers WHERE ctid = (SELECT max(ctid) FROM bank.tellers WHERE tid = 5)")
+
+    def stop_at_the_end(progress: BuildProgress) -> None:
+        if progress.phase == "procedures":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(database, SCALE, progress=stop_at_the_end)
+    only_whole_batches(database)
+    again = make(database, SCALE)
+    assert (again.outcome, again.complete, again.rows) == ("continued", True, 0)
+    assert checksums(database) == never_killed
+    assert database.query("SELECT bank.transfer(1, 1, 1, 5)") == [(5,)]
+
+
+def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
+    def break_it(progress: BuildProgress) -> None:
+        if progress.rows == 0:
+            database.execute("ALTER TABLE bank.tellers ADD CHECK (tid < 5)")
+
+    with pytest.raises(StallmarkError, match=r"tellers, batch 0, failed: .*violates check constraint.*continues"):
+        make(database, workers=1, part=TELLERS, progress=break_it)
 
 
 def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "server")
+    server, scale = EmbeddedServer(tmp_path / "server"), {"branches": 2}
     database = EmbeddedEngine(server, "lost")
 
     def stop(progress: BuildProgress) -> None:
@@ -129,45 +149,19 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
             server.stop()
 
     try:
-        with pytest.raises(StallmarkError, match=r"Loading accounts, batch \d+, failed: .*continues"):
-            make(database, FEW, progress=stop)
+        with pytest.raises(StallmarkError, match=r"Loading accounts, batch 1, failed: .*continues"):
+            make(database, scale, workers=1, progress=stop)
         server.start()
-        assert make(database, FEW).outcome == "continued"
-        assert checksums(database)["accounts"][0] == 400_000
+        assert make(database, scale, workers=1).outcome == "continued"
+        assert checksums(database)["accounts"][0] == 200_000
     finally:
         server.close()
 
 
-def test_a_builder_that_stops_leaves_no_process(database: EmbeddedEngine) -> None:
-    def stop(progress: BuildProgress) -> None:
-        if progress.rows:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make(database, FEW, progress=stop)
-    assert not loaders_of(psutil.Process())
-    eventually(lambda: loader_sessions(database) == 0)
-    [(in_heap,)] = database.query("SELECT count(*) FROM bank.accounts")
-    assert in_heap == sum(rows for rows, _ in ledger.batches(database).values())
-
-
-def test_interrupted_after_the_load(database: EmbeddedEngine) -> None:
-    def stop(progress: BuildProgress) -> None:
-        if progress.phase == "procedures":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make(database, progress=stop)
-    assert recognise(database, WORKLOAD, SCALE, SEED).state == "half-loaded"
-    again = make(database)
-    assert (again.outcome, again.complete, again.rows) == ("continued", True, 0)
-    assert database.query("SELECT bank.transfer(1, 1, 1, 5)") == [(5,)]
-
-
-def test_leaving_the_crew_ends_it(database: EmbeddedEngine) -> None:
+def test_leaving_the_pool_ends_it(database: EmbeddedEngine) -> None:
     make_tables(database)
-    batches = LoadPlan(LOADER.groups({"branches": 8})).batches()
-    loading = loader_pool.load(database, "bank", SEED, {"branches": 8}, batches, 2)
+    batches = LoadPlan(LOADER.groups(SCALE)).batches()
+    loading = loader_pool.load(database, "bank", SEED, SCALE, batches, 2)
     next(loading)
     pids = [p.pid for p in loaders_of(psutil.Process())]
     assert len(pids) == 2

@@ -28,7 +28,7 @@ from stallmark.transactions.workload import Workload
 
 SCALE = {"factor": 0.01}
 # As a build sees it: without what users do.
-BARE = Workload("warehouse", 1, "warehouse", "stallmark.schema.warehouse.tables", deck={}, conditions=(), package="")
+BARE = Workload("warehouse", 1, "warehouse", "stallmark.schema.warehouse.tables", package="")
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_a_damaged_field_is_named(tmp_path, path, value, key):
         read(tmp_path, with_value(path, value))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(places(DOCUMENT)),
     st.none()

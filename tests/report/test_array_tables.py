@@ -1,4 +1,4 @@
-"""What the report says of the storage itself: arrays side by side, their flash, what was active, what was done."""
+"""The storage itself in the report: arrays side by side, their flash, what was active, what was done."""
 
 import pytest
 from support.flash_records import REAL, on_array, probe_result, with_flash

@@ -1,4 +1,4 @@
-"""What a reader of a brokerage run sees: its result, its validity, its transactions."""
+"""The report of a brokerage run: its result, its validity, its transactions."""
 
 import re
 from dataclasses import replace
@@ -6,8 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
+from support.steps import changed_step
 
 from stallmark import format
+from stallmark.analysis.marks import doubtful
 from stallmark.report import columns, table
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections import timeline, transactions, validity
@@ -36,12 +38,12 @@ def test_the_result_leads_at_every_width(brokerage_runs, width):
     assert "all tx" in header
     for step in brokerage_runs.steps:
         line = next(line for line in text.splitlines() if line.startswith(step.variant))
-        assert format.number(step.primary_tps) in line.split()
+        assert format.number(step.throughput.primary_tps) in line.split()
 
 
 def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
     text = shown(brokerage_runs, 100)
-    for gate in brokerage_runs.steps[0].gates:
+    for gate in brokerage_runs.steps[0].validity.gates:
         (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{gate.name} ", line)]
         failed = gate.name in ("p90 limits", "market lag")
         assert line.startswith("FAILED" if failed else "passed")
@@ -51,7 +53,7 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokera
 
 
 def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
-    bigger = replace(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
+    bigger = changed_step(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
     runs = [brokerage_runs.runs[0], replace(brokerage_runs.runs[1], steps=[bigger])]
     several = columns.summary(replace(brokerage_runs, runs=runs))
     (nominal,) = [column for column in several if column.title == "nominal"]
@@ -62,11 +64,13 @@ def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs
     text = text_of(render(brokerage_runs))
     assert "tpse" not in text.lower()
     for step in brokerage_runs.steps:
-        assert format.number(step.primary_tps) in text and format.number(step.tps) in text
+        assert format.number(step.throughput.primary_tps) in text and format.number(step.throughput.tps) in text
     ids = [figure.id for figure in figure_groups(brokerage_runs)["axis"]]
     assert ids[:2] == ["primary", "tps"]
     first = figure_groups(brokerage_runs)["axis"][0]
-    assert first.plotly["data"][0]["y"] == pytest.approx([s.primary_tps for s in brokerage_runs.steps], rel=1e-4)
+    assert first.plotly["data"][0]["y"] == pytest.approx(
+        [s.throughput.primary_tps for s in brokerage_runs.steps], rel=1e-4
+    )
     assert [name for _, name, _ in timeline.lines(brokerage_runs.runs)][:2] == ["Trade-Results", "all tx"]
 
 
@@ -76,8 +80,11 @@ def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
     words = {step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)}
     assert "p90 limits" in words["HDD"] and "invalid" not in words["HDD"]
     assert "invalid" in words["SSD"]
+    serious = {mark.word for mark in columns.marks(brokerage_runs, slow) if mark.serious}
+    assert "p90 limits" not in serious, "a step that is only slower than the limits may be compared"
+    assert doubtful(brokerage_runs) == {late.key}
     text = text_of(html)
-    for gate in (*slow.gates, *late.gates):
+    for gate in (*slow.validity.gates, *late.validity.gates):
         if gate.failure:
             assert sentence(gate.failure) in text
     verdicts = {str(row[0]): str(row[1]) for row in validity.gates(brokerage_runs).rows}

@@ -1,4 +1,4 @@
-"""What the report and the terminal show of causes."""
+"""Causes in the report and the terminal."""
 
 from dataclasses import replace
 

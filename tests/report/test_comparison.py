@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from support.comparisons import made, template, with_step
 from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
+from support.steps import changed_step
 
 from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.summary import PairKind
@@ -125,7 +126,7 @@ def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
 def test_a_comparison_that_may_not_be_made_names_the_check(sound):
     summary, found = compared(sound)
     runs = [
-        replace(run, steps=[replace(run.steps[0], driver_bound=[DRIVER_BOUND])])
+        replace(run, steps=[changed_step(run.steps[0], driver_bound=[DRIVER_BOUND])])
         if run.steps[0].variant == "SSD"
         else run
         for run in summary.runs

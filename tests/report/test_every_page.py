@@ -1,8 +1,10 @@
 """Every page is rendered from a record of every kind, in every form that it can take."""
 
 import json
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from support.flash_records import on_array, with_flash
@@ -19,7 +21,7 @@ from stallmark.record.reader import find_records
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison
 from stallmark.report.comparison.terminal import verdicts
-from stallmark.report.in_json import experiment_in_json
+from stallmark.report.in_json import dumped, experiment_in_json, in_json
 from stallmark.report.page import render
 from stallmark.report.terminal import table
 
@@ -108,7 +110,7 @@ NOT_COMPARED = (ramp, cut, cut_in_warm_up, power, each_query, throughput)
 def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     make(tmp_path)
     summary = summarise(find_records([tmp_path]))
-    json.dumps(experiment_in_json(summary))
+    dumped(experiment_in_json(summary))
     assert render(summary).rstrip().endswith("</html>")
     for finding in findings_in(summary):
         assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
@@ -124,3 +126,10 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     assert html.rstrip().endswith("</html>") and ('id="array"' in html) is (make in (flash, array))
     assert all(pair.b in summary_for_a_ticket(found) for pair in found.pairs)
     console.print(verdicts(found))
+
+
+def test_json_holds_no_number_that_is_none() -> None:
+    values = {"read_ms": float("nan"), "share": np.float64("inf"), "facts": [{"r": -math.inf}, 1.5, np.int64(3)]}
+    assert json.loads(dumped(in_json(values))) == {"read_ms": None, "share": None, "facts": [{"r": None}, 1.5, 3]}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        dumped({"read_ms": math.nan})

@@ -6,12 +6,14 @@ import plotly.graph_objects as go
 import pytest
 from support import report_summaries as given
 from support.html_page import Page
+from support.steps import changed_step
 
 from stallmark import format
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Condition
 from stallmark.report import write_report
 from stallmark.report.page import figure_groups, render
@@ -36,28 +38,28 @@ def test_every_number_a_reader_needs_is_in_the_text(experiment):
     text = page(experiment).text
     for step in experiment.steps:
         shown = [
-            format.number(step.tps),
+            format.number(step.throughput.tps),
             format.size(step.buffer_pool_bytes),
-            *(format.number(step.latency_ms[p]) for p in ("p50", "p95", "p99", "max")),
-            format.number(step.reads_per_transaction),
-            format.number(step.data_io.read_ms),
-            format.number(step.data_io.read_interval_mean_ms),
-            format.number(step.data_io.iops),
-            format.number(step.data_io.mb_per_s),
-            format.share(step.hit_share),
-            format.share(step.cpu_busy_share),
-            format.share(step.device_busy_share),
-            *(format.share(v) for v in step.wait_share.values()),
-            *(event for event, _ in step.top_waits),
-            format.number(step.data_io.reads / step.data_io.seconds),
-            format.number(step.device_io.reads / step.device_io.seconds),
-            format.number(step.device_io.read_ms),
-            format.number(step.wal_io.writes / step.wal_io.seconds),
-            *(f"{c.r:+.2f}".replace("-", "−") for c in step.correlations),
+            *(format.number(step.latency.percentiles_ms[p]) for p in ("p50", "p95", "p99", "max")),
+            format.number(step.storage.reads_per_transaction),
+            format.number(step.storage.data.read_ms),
+            format.number(step.storage.data.read_interval_mean_ms),
+            format.number(step.storage.data.iops),
+            format.number(step.storage.data.mb_per_s),
+            format.share(step.server.hit_share),
+            format.share(step.server.cpu_busy_share),
+            format.share(step.storage.busy_share),
+            *(format.share(v) for v in step.waits.share.values()),
+            *(event for event, _ in step.waits.top),
+            format.number(step.storage.data.reads / step.storage.data.seconds),
+            format.number(step.storage.data_device.reads / step.storage.data_device.seconds),
+            format.number(step.storage.data_device.read_ms),
+            format.number(step.storage.wal.writes / step.storage.wal.seconds),
+            *(f"{c.r:+.2f}".replace("-", "−") for c in step.bottleneck.correlations),
             *(format.count(n) for t in step.transactions for n in (t.committed, t.failed, t.retries)),
             *(format.number(v) for t in step.transactions for v in t.latency_ms.values()),
             *(format.number(v) for t in step.transactions for v in t.service_ms.values()),
-            sentence(step.device_verdict),
+            sentence(step.bottleneck.device_verdict),
         ]
         for words in shown:
             assert words.replace(format.NBSP, " ") in text, words
@@ -72,7 +74,11 @@ def test_the_summary_row_holds_the_numbers_of_its_own_step():
     assert len(rows) == len(experiment.steps)
     for row, step in zip(rows, experiment.steps, strict=True):
         assert step.variant in row
-        for value in (format.number(step.tps), format.number(step.latency_ms["p95"]), format.share(step.hit_share)):
+        for value in (
+            format.number(step.throughput.tps),
+            format.number(step.latency.percentiles_ms["p95"]),
+            format.share(step.server.hit_share),
+        ):
             assert f" {value.replace(format.NBSP, ' ')} " in row
 
 
@@ -103,7 +109,7 @@ def test_emulated_is_never_said_of_real_devices():
 
 
 def test_an_emulated_device_is_labelled_even_if_its_name_does_not_say_so():
-    step = given.step(device="slow disk")
+    step = given.step(device=DeviceLabel("slow disk", emulated=True))
     assert "<b>EMULATED slow disk</b>" in str(figure_groups(given.experiment([given.run([step])])))
 
 
@@ -150,7 +156,7 @@ def test_one_variant_has_one_colour_everywhere():
 def test_hostile_names_are_text_and_nothing_else():
     step = given.step(
         variant=HOSTILE,
-        device=HOSTILE,
+        device=DeviceLabel(HOSTILE, emulated=True),
         errors=[ErrorSummary("deadlock", "40P01", 3, 1, HOSTILE)],
         invalid=[invalid(ValidityKind.STORAGE_ERROR, text=HOSTILE, error=1)],
         top_waits=[(HOSTILE, 0.5)],
@@ -208,7 +214,7 @@ def test_an_incomplete_run_says_so_and_why():
     runs = given.buffer_pool().runs
     because = "the server was killed 12 s into the measured interval"
     short = invalid(ValidityKind.ENDED_EARLY, measured_s=12, planned_s=60.0)
-    cut = replace(runs[1], incomplete_because=because, steps=[replace(runs[1].steps[0], invalid=[short])])
+    cut = replace(runs[1], incomplete_because=because, steps=[changed_step(runs[1].steps[0], invalid=[short])])
     experiment = given.experiment([runs[0], cut])
     html = render(experiment)
     assert because in Page(html).text
@@ -251,7 +257,7 @@ def test_counters_sampled_over_different_seconds_are_compared_per_second():
 def test_a_device_that_holds_data_and_log_is_compared_with_both():
     """The bare demo device is one disk: its writes are those of data files and WAL together."""
     written = given.io(writes=4_021 + 7_402, write_bytes=(4_021 + 4_021) * 8192, source="device")
-    step = given.step(emulated_roles=(), device="vda", device_io=written, wal_device_io=None)
+    step = given.step(emulated_roles=(), device=given.VDA, device_io=written, wal_device_io=None)
     (row,) = agreement(given.experiment([given.run([step])]), writes=True).rows
     assert row[1] == "data + WAL"
     assert [str(cell) for cell in row[2:5]] == ["190", "190", "0.0" + format.NBSP + "%"]

@@ -1,4 +1,4 @@
-"""What is shown of probes: figures as measured, marks where they belong, and EMULATED wherever it is."""
+"""Probes as shown: figures as measured, marks where they belong, and EMULATED wherever it is."""
 
 import json
 import re

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 from support import report_summaries as given
+from support.steps import changed_step
 
 from stallmark import format
 from stallmark.analysis.cause.device_verdict import device_verdict
@@ -26,8 +27,8 @@ def test_every_step_is_one_line_with_whole_numbers(experiment, width):
     start = next(i for i, line in enumerate(lines) if line.startswith("step")) + 1
     rows = lines[start : start + len(experiment.steps)]
     for row, step in zip(rows, experiment.steps, strict=True):
-        assert re.search(rf"(^|\s){re.escape(format.number(step.tps))}(\s|$)", row), row
-        assert format.number(step.latency_ms["p95"]) in row.split()
+        assert re.search(rf"(^|\s){re.escape(format.number(step.throughput.tps))}(\s|$)", row), row
+        assert format.number(step.latency.percentiles_ms["p95"]) in row.split()
         assert ("EMULATED" in row.split()) == step.emulated
         assert "…" not in row[30:]
 
@@ -47,7 +48,7 @@ def test_a_narrow_window_keeps_the_important_columns_and_names_the_others():
 def test_findings_and_marks_stand_below(width):
     experiment = given.buffer_pool()
     flat = " ".join(show(experiment, width).split())
-    for words in map(sentence, (*experiment.findings, *(s.device_verdict for s in experiment.steps))):
+    for words in map(sentence, (*experiment.findings, *(s.bottleneck.device_verdict for s in experiment.steps))):
         assert " ".join(words.split()) in flat
     assert "EMULATED: 8 spindles, 4 ms" in flat
 
@@ -57,7 +58,7 @@ def test_what_is_much_the_same_of_repeats_is_said_once():
         replace(
             run,
             steps=[
-                replace(step, device_verdict=device_verdict(None, 0.9 + at / 100, None, 0.1, False))
+                changed_step(step, device_verdict=device_verdict(None, 0.9 + at / 100, None, 0.1, False))
                 for step in run.steps
             ],
         )

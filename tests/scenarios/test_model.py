@@ -1,4 +1,4 @@
-"""What a scenario means: its timeline, and what each variant runs with."""
+"""The meaning of a scenario: its timeline, and what each variant runs with."""
 
 import json
 from typing import get_args
@@ -7,6 +7,7 @@ import pytest
 
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.pacing import Arrivals
+from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_what_cannot_be
@@ -83,13 +84,6 @@ def test_without_any_device_it_is_the_real_one(read):
     assert [scenario.pool_of(variant) is None for variant in scenario.variants] == [False, True]
 
 
-def test_a_scenario_survives_its_own_record(read, path):
-    """What the manifest keeps of a scenario can be run again."""
-    scenario = read(sets=("measure=90500ms", "variants.1.buffer_pool=12.5 %", "think_time={mean: 20ms}"))
-    path.write_text(json.dumps(scenario.model_dump(mode="json")))
-    assert read_scenario(str(path)) == scenario
-
-
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_scenarios_are_right(name):
     scenario = read_any_scenario(name)
@@ -116,10 +110,10 @@ def test_the_demo_is_of_memory_and_of_flash_and_all_of_it_emulated():
 
 
 def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():
-    array, lab = read_scenario("flash-cache-vs-tiering"), read_scenario("flash-emulated")
-    assert [one.name for one in array.variants] == [one.name for one in lab.variants]
-    assert (array.users, array.order, array.workload.name) == (lab.users, lab.order, lab.workload.name)
-    assert all(map(lab.emulates, lab.variants)) and not any(map(array.emulates, array.variants))
+    array, emulated = read_scenario("flash-cache-vs-tiering"), read_scenario("flash-emulated")
+    assert [one.name for one in array.variants] == [one.name for one in emulated.variants]
+    assert (array.users, array.order, array.workload.name) == (emulated.users, emulated.order, emulated.workload.name)
+    assert all(map(emulated.emulates, emulated.variants)) and not any(map(array.emulates, array.variants))
     assert all(variant.before for variant in array.variants)
     assert array.probe and array.probe.size.share == 1, "a small file would be answered from the array's memory"
 
@@ -138,7 +132,16 @@ DATABASE = r"""database:
   target_recovery_time: 1min
   delayed_durability: disabled
   page_verify: checksum
+  legacy_cardinality_estimation: on
+  auto_update_statistics: async
 users:"""
+
+
+def test_how_a_backup_is_written(read):
+    text = r"backup: {folder: 'B:\bak', files: 4, compression: off, buffers: 50, transfer_size: 4MiB}" + "\nusers:"
+    assert read("users:", text).backup.options() == BackupOptions(r"B:\bak", 4, False, 50, 4 << 20)
+    with pytest.raises(StallmarkError, match=r"backup\.transfer_size: the server takes multiples of 64KiB up to 4MiB"):
+        read("users:", "backup: {transfer_size: 100KiB}\nusers:")
 
 
 def test_the_design_of_a_database(read):
@@ -149,14 +152,26 @@ def test_the_design_of_a_database(read):
         log=(File(r"L:\log\bank_log.ldf", "bank_log", 8 * GIB, 512 * MIB),),
         tables=(TableGroup(("history",), "growing", None, "page"),),
         tempdb=TempDb((File(r"T:\tempdb.mdf", "tempdb"),), File(r"T:\templog.ldf", "templog")),
-        settings=Settings("simple", True, False, 160, 60, "disabled", "checksum"),
+        settings=Settings("simple", True, False, 160, 60, "disabled", "checksum", True, "async"),
     )
 
 
-def test_a_design_survives_the_record(read, path):
-    scenario = read("users:", DATABASE)
-    path.write_text(json.dumps(scenario.model_dump(mode="json")))
-    assert read_scenario(str(path)) == scenario
+@pytest.mark.parametrize(
+    ("replaced", "sets"),
+    [
+        ((), ("measure=90500ms", "variants.1.buffer_pool=12.5 %", "think_time={mean: 20ms}")),
+        ((), ("warm_up={until: steady, at_least: 20s, at_most: 2h}", "slo={read: 5ms, percentile: p99}")),
+        ((), ("emulated_array=null", "variants=[{name: HDD, array: {flash_cache: 800GB}}]", "array={shelf: 2}")),
+        (("users:", DATABASE), ()),
+    ],
+    ids=["times", "steady", "array", "database"],
+)
+def test_a_scenario_survives_its_own_record(read, path, replaced, sets):
+    """The scenario that a manifest keeps can be run again."""
+    scenario = read(*replaced, sets=sets)
+    for dumped in (scenario.model_dump(mode="json"), scenario.model_dump(mode="json", exclude_none=True)):
+        path.write_text(json.dumps(dumped))
+        assert read_scenario(str(path)) == scenario
 
 
 WRONG_DESIGNS = [
@@ -175,7 +190,8 @@ WRONG_DESIGNS = [
     ("change_server: true, ", "", "line 7: database: tempdb belongs to every database of the server: write `change_s"),
     ("recovery: simple", "recovery: easy", "line 14: database.recovery must be simple, bulk_logged or full, not"),
     ("snapshot: on", "snapshot: true", "line 15: database.read_committed_snapshot must be on or off, not True."),
-    ("level: 160", "level: 165", "line 17: database.compatibility_level must be 100, 110, 120, 130, 140,"),
+    ("level: 160", "level: 165", "line 17: database.compatibility_level must be 130, 140, 150, 160 or 170"),
+    ("level: 160", "level: 120", "line 17: database.compatibility_level: 120 is too low: the procedures call STRIN"),
     ("time: 1min", "time: 1", "line 18: database.target_recovery_time: 1 has no unit: write 1s or 1min."),
     ("time: 1min", "time: 500ms", "line 7: database: target_recovery_time is whole seconds on the server"),
 ]  # fmt: skip
@@ -205,7 +221,16 @@ def test_the_order_of_runs_and_the_primary_metric_are_declared(read):
     assert scenario.run_seconds() == scenario.timeline().end_s * len(scenario.run_order())
 
 
-@pytest.mark.parametrize(("wrong", "choices"), [("order=random", "abba"), ("primary=iops", "read_ms")])
-def test_another_order_or_metric_is_refused_with_those_there_are(read, wrong, choices):
-    with pytest.raises(StallmarkError, match=choices):
-        read(sets=(wrong,))
+def test_a_variant_may_have_settings_of_the_server_as_it_wants(read):
+    sets = ("variants.0.row_versioning=true", "variants.1.resource_pool={iops_per_volume: 500, cpu_percent: 50}")
+    first, second, *_ = read(sets=sets).variants
+    assert first.row_versioning is True and second.row_versioning is None
+    assert dict(second.resource_pool) == {"iops_per_volume": 500, "cpu_percent": 50, "grants_percent": None}
+    with pytest.raises(StallmarkError, match="write a limit"):
+        read(sets=("variants.0.resource_pool={}",))
+
+
+def test_nobody_is_asked_at_the_end(read):
+    assert read(sets=("at_end={command: [mail, me]}",)).at_end.command == ["mail", "me"]
+    with pytest.raises(StallmarkError, match="at_end"):
+        read(sets=("at_end={ask: Ready?}",))

@@ -1,4 +1,4 @@
-"""What a scenario of queries may ask for, and what it is told when it may not."""
+"""Scenarios of queries: what they may ask for, and what they are told when they may not."""
 
 import json
 
@@ -33,6 +33,14 @@ def read(tmp_path):
         return read_scenario(str(path), sets)
 
     return read_with
+
+
+@pytest.fixture
+def nowhere(monkeypatch) -> PostgresEngine:
+    """An engine whose server is not asked."""
+    monkeypatch.setattr(PostgresEngine, "cores", lambda self: 4)
+    monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
+    return PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
 
 
 def test_what_is_not_said(read):
@@ -113,36 +121,34 @@ def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
     assert found[0][1] == 4, "the baseline is memory that is short, on disks"
 
 
-def test_more_parallel_than_there_are_cores_is_refused(read, database: EmbeddedEngine, tmp_path, monkeypatch):
-    monkeypatch.setattr(EmbeddedEngine, "cores", lambda self: 4)
-    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 4, all]"), database, tmp_path, None)
+def test_more_parallel_than_there_are_cores_is_refused(read, nowhere, tmp_path):
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 4, all]"), nowhere, tmp_path, None)
     with pytest.raises(StallmarkError, match="few asks for `dop: 5`, but the server has 4 cores"):
-        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 5]"), database, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 5]"), nowhere, tmp_path, None)
 
 
-def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, database, tmp_path, monkeypatch):
-    monkeypatch.setattr(EmbeddedEngine, "cores", lambda self: None)
+def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, nowhere, tmp_path, monkeypatch):
+    monkeypatch.setattr(PostgresEngine, "cores", lambda self: None)
     with pytest.raises(StallmarkError, match="does not say how many cores it has: write the number"):
-        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), database, tmp_path, None)
-    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), database, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), nowhere, tmp_path, None)
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), nowhere, tmp_path, None)
 
 
-def test_more_streams_than_sessions_are_refused(read, database, tmp_path, monkeypatch):
-    monkeypatch.setattr(EmbeddedEngine, "most_users", lambda self: 6)
-    refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), database, tmp_path, None)
+def test_more_streams_than_sessions_are_refused(read, nowhere, tmp_path, monkeypatch):
+    monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 6)
+    refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), nowhere, tmp_path, None)
     with pytest.raises(StallmarkError, match="asks for 5 streams and one that refreshes, but the server takes 6"):
-        refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), database, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), nowhere, tmp_path, None)
 
 
-def test_there_is_no_web_page_and_there_are_no_load_machines(read, database, tmp_path):
+def test_there_is_no_web_page_and_there_are_no_load_machines(read, nowhere, tmp_path):
     with pytest.raises(StallmarkError, match="no web page: leave out --web"):
-        refuse_what_cannot_be(read(), database, tmp_path, 8089)
-    remote = PostgresEngine("postgresql://nobody@127.0.0.1:1/nowhere")
+        refuse_what_cannot_be(read(), nowhere, tmp_path, 8089)
     with pytest.raises(StallmarkError, match="leave out --expect-workers"):
-        refuse_load_machines(read(), remote, ExpectedMachines(2, "*", 5557))
+        refuse_load_machines(read(), nowhere, ExpectedMachines(2, "*", 5557))
 
 
-BESIDE = """\
+GROUPS = """\
 name: both
 title: Users and queries
 answers: Is it read?
@@ -162,7 +168,7 @@ variants: [{name: alone, streams: 0}, {name: two}, {name: seven, streams: 7}]
 def read_beside(tmp_path):
     def read_with(*sets: str, without: str = "never") -> Scenario:
         path = tmp_path / "both.yaml"
-        path.write_text("".join(line for line in BESIDE.splitlines(True) if not line.startswith(without)))
+        path.write_text("".join(line for line in GROUPS.splitlines(True) if not line.startswith(without)))
         return read_scenario(str(path), sets)
 
     return read_with

@@ -32,9 +32,7 @@ def test_a_steady_drift_falls_on_all_variants_alike_in_the_order_abba(variants, 
     assert len(set(when)) == 1
 
 
-def test_the_manifest_has_a_runs_place():
-    assert [run.place for run in run_order("AB", 1, "blocks")] == [
-        {"repeat": 1, "block": 1},
-        {"repeat": 1, "block": 2},
-        {"repeat": 2, "block": 3, "again": True},
-    ]
+def test_blocks_end_with_the_first_variant_again():
+    assert [(run.variant, run.repeat, run.block, run.again) for run in run_order("AB", 1, "blocks")] == [
+        ("A", 1, 1, False), ("B", 1, 2, False), ("A", 2, 3, True),
+    ]  # fmt: skip

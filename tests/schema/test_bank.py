@@ -7,6 +7,7 @@ import pytest
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.programs import binary
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
 from stallmark.transactions.bank import WORKLOAD
 
@@ -29,10 +30,11 @@ def pgbench(database: EmbeddedEngine, *arguments: str) -> str:
     return result.stdout
 
 
-@pytest.fixture
-def bank(database: EmbeddedEngine) -> EmbeddedEngine:
-    build(database, WORKLOAD, {"branches": 1}, 1, workers=1)
-    return database
+@pytest.fixture(scope="module")
+def bank(embedded_server: EmbeddedServer) -> EmbeddedEngine:
+    engine = EmbeddedEngine(embedded_server, "beside_pgbench")
+    build(engine, WORKLOAD, {"branches": 1}, 1, workers=1)
+    return engine
 
 
 def test_same_as_pgbench(bank: EmbeddedEngine) -> None:

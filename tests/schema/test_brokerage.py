@@ -1,17 +1,18 @@
 """The 33 tables of the brokerage database, as both engines get them."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
-from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
+from sqlalchemy.schema import CreateIndex, CreateTable
+from support.designs import ddl
 from support.tsql import parsers
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.schema import deploy
 from stallmark.schema.brokerage.tables import METADATA
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement.design import Design, File, Filegroup, TableGroup
 from stallmark.schema.placement.mssql import place_tables
 
@@ -31,15 +32,8 @@ COMPOSITES = {
 }
 
 
-def statements(dialect: sa.Dialect) -> Iterator[str]:
-    parts = deploy.take_apart(METADATA)
-    elements = [CreateTable(table) for table in parts.tables.sorted_tables]
-    elements += [
-        CreateIndex(item) if isinstance(item, Index) else AddConstraint(item)
-        for item in (*parts.keys, *parts.foreign_keys)
-    ]
-    for element in elements:
-        yield str(element.compile(dialect=dialect))
+def statements(dialect: sa.Dialect) -> list[str]:
+    return ddl(METADATA, Design(), dialect)
 
 
 def test_tables_and_keys() -> None:
@@ -81,7 +75,7 @@ def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
 
 def test_news_are_never_compressed() -> None:
     def news(dialect: sa.Dialect) -> str:
-        copy = deploy.take_apart(METADATA).tables.tables["brokerage.news_item"]
+        copy = ddl_of(METADATA).tables.tables["brokerage.news_item"]
         return str(CreateTable(copy).compile(dialect=dialect))
 
     assert "ni_item VARCHAR(max) NOT NULL" in news(mssql.dialect())
@@ -95,7 +89,7 @@ def test_growing_tables_apart() -> None:
         tuple(Filegroup(name, (File(f"/data/{name}.ndf", name),)) for name in ("FAST", "INDEXES", "SLOW")),
         tables=(growing, TableGroup(("settlement",), "SLOW")),
     )
-    parts = place_tables(deploy.take_apart(METADATA), design)
+    parts = place_tables(ddl_of(METADATA), design)
     places = {
         table.name: re.findall(r"\) ON \[(\w+)\]", str(CreateTable(table).compile(dialect=mssql.dialect())))
         for table in parts.tables.sorted_tables
@@ -121,7 +115,7 @@ def test_news_are_placed_with_their_table() -> None:
         (Filegroup("NEWS", (File("/data/news.ndf", "news"),)),),
         tables=(TableGroup(("news_item", "news_xref"), "NEWS", compression="page"),),
     )
-    tables = place_tables(deploy.take_apart(METADATA), design).tables.tables
+    tables = place_tables(ddl_of(METADATA), design).tables.tables
     news, others = (
         str(CreateTable(tables[f"brokerage.{name}"]).compile(dialect=mssql.dialect()))
         for name in ("news_item", "news_xref")
@@ -143,7 +137,7 @@ SELECT n, 'Headline', 'Summary', repeat('All the same. ', 5000), TIMESTAMP '2005
 
 
 def test_on_the_embedded_engine(database: EmbeddedEngine) -> None:
-    parts = deploy.take_apart(METADATA)
+    parts = ddl_of(METADATA)
     deploy.create_tables(database, parts.tables)
     database.execute(NEWS)
     deploy.finish(database, parts, "", rows={}, workers=2, step=lambda _: None)
@@ -156,27 +150,23 @@ def test_on_the_embedded_engine(database: EmbeddedEngine) -> None:
     assert database.query(kinds) == [("f", 50, True), ("p", 33, True)]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "trade_type VALUES ('TXX', 'No such type', NULL, false)",
-        "taxrate VALUES ('XX1', 'More than there is', 1.5)",
-        "commission_rate VALUES (1, 'TMB', 'NYSE', 100, 100, 0.5)",
-        "holding VALUES (1, 1, 'A', TIMESTAMP '2005-01-03', 25, 0)",
-        "holding_summary VALUES (1, 'A', 0)",
-        "daily_market VALUES (DATE '2005-01-03', 'A', 25, 24, 23, 100)",
-        "company_competitor VALUES (1, 1, 'AA')",
-        "trade VALUES (1, TIMESTAMP '2005-01-03', 'CMPT', 'TMB', true, 'A', 0, 25, 1, 'X', 25, 0, 0, 0, true)",
-    ],
-)
-def test_rows_that_cannot_be(database: EmbeddedEngine, row: str) -> None:
-    deploy.create_tables(database, deploy.take_apart(METADATA).tables)
-    with pytest.raises(Exception, match=r"violates (check|not-null)|null value"):
-        database.execute(f"INSERT INTO brokerage.{row}")
+IMPOSSIBLE = [
+    "trade_type VALUES ('TXX', 'No such type', NULL, false)",
+    "taxrate VALUES ('XX1', 'More than there is', 1.5)",
+    "commission_rate VALUES (1, 'TMB', 'NYSE', 100, 100, 0.5)",
+    "holding VALUES (1, 1, 'A', TIMESTAMP '2005-01-03', 25, 0)",
+    "holding_summary VALUES (1, 'A', 0)",
+    "daily_market VALUES (DATE '2005-01-03', 'A', 25, 24, 23, 100)",
+    "company_competitor VALUES (1, 1, 'AA')",
+    "trade VALUES (1, TIMESTAMP '2005-01-03', 'CMPT', 'TMB', true, 'A', 0, 25, 1, 'X', 25, 0, 0, 0, true)",
+]
 
 
-def test_debts_are_allowed(database: EmbeddedEngine) -> None:
-    deploy.create_tables(database, deploy.take_apart(METADATA).tables)
+def test_rows_that_cannot_be_and_debts_which_can(database: EmbeddedEngine) -> None:
+    deploy.create_tables(database, ddl_of(METADATA).tables)
+    for row in IMPOSSIBLE:
+        with pytest.raises(Exception, match=r"violates (check|not-null)|null value"):
+            database.execute(f"INSERT INTO brokerage.{row}")
     database.execute(
         "INSERT INTO brokerage.holding VALUES (1, 1, 'A', TIMESTAMP '2005-01-03', 25, -100);"
         "INSERT INTO brokerage.holding_summary VALUES (1, 'A', -100);"

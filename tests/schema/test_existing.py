@@ -15,6 +15,7 @@ from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement.design import GIB, MIB, Design, Settings
@@ -27,12 +28,12 @@ FILE_ROWS = [
     ("ROWS", "growing", "growing", "/fast/growing.ndf", GIB, 0, None),
     ("ROWS", "indexes", "indexes", "/fast/indexes.ndf", GIB, 64 * MIB, None),
 ]
-SETTINGS_ROW = ("simple", True, "OFF", 160, 60, "disabled", "checksum")
+SETTINGS_ROW = ("simple", True, "OFF", 160, 60, "disabled", "checksum", False, "on")
 TABLE_ROWS = [
-    ("history", 0, None, "growing", "page", "rowstore", None, None, None),
-    ("other", 0, None, "PRIMARY", "none", "rowstore", None, None, None),
-    ("sale", 1, "sale_pkey", "growing", "page", "rowstore", "id", None, None),
-    ("sale", 2, "sale_number_key", "indexes", "page", "rowstore", "number", None, None),
+    ("history", 0, None, "growing", "page", "rowstore", None, None, None, 0),
+    ("other", 0, None, "PRIMARY", "none", "rowstore", None, None, None, 0),
+    ("sale", 1, "sale_pkey", "growing", "page", "rowstore", "id", None, None, 0),
+    ("sale", 2, "sale_number_key", "indexes", "page", "rowstore", "number", None, None, 0),
 ]
 SETTINGS_COLUMNS = [
     Column("recovery", TEXT),
@@ -42,6 +43,8 @@ SETTINGS_COLUMNS = [
     Column("target_recovery_time_s", INT),
     Column("delayed_durability", TEXT),
     Column("page_verify", TEXT),
+    Column("legacy_cardinality_estimation", BIT),
+    Column("auto_update_statistics", TEXT),
 ]
 TABLE_COLUMNS = [
     Column("table_name", TEXT),
@@ -51,6 +54,7 @@ TABLE_COLUMNS = [
         for name in ("index_name", "filegroup", "compression", "storage", "ordered_by", "partitioned_by")
     ),
     Column("partitions", INT),
+    Column("fill_factor", INT),
 ]
 
 
@@ -63,6 +67,13 @@ def answer(script: Script, files=FILE_ROWS, settings=SETTINGS_ROW, tables=TABLE_
 def test_a_database_as_designed(script, engine):
     answer(script)
     mssql_existing.refuse_other(engine, DESIGN, shop())
+
+
+def test_another_fill_factor_is_a_difference(script, engine):
+    answer(script, tables=changed(TABLE_ROWS, 2, 9, 1))
+    wanted = replace(DESIGN, tables=tuple(replace(group, fill_factor=1) for group in DESIGN.tables))
+    found = mssql_existing.differences(wanted, mssql_existing.read(engine, "bank"), shop())
+    assert found == ["the fill factor of the index sale_number_key of sale is 100, not 1"]
 
 
 def changed(rows: list[tuple], number: int, position: int, value: object) -> list[tuple]:
@@ -170,7 +181,7 @@ def test_on_a_server():
     engine.address = replace(engine.address, database=name)
     mssql_placement.make_database(engine, Design())
     try:
-        deploy.create_tables(engine, mssql_placement.place_tables(deploy.take_apart(shop()), Design()).tables)
+        deploy.create_tables(engine, mssql_placement.place_tables(ddl_of(shop()), Design()).tables)
         found = mssql_existing.read(engine, "bank")
         assert [index.table for index in found.indexes] == ["history", "other", "sale"]
         mssql_existing.refuse_other(engine, Design(settings=replace(found.settings, page_verify=None)), shop())

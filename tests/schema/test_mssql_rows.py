@@ -10,7 +10,8 @@ from support.tsql import parsers
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.database import DatabaseChoice
-from stallmark.schema import deploy, size
+from stallmark.schema import size
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing, mssql_rows
 from stallmark.schema.placement import postgres as postgres_placement
@@ -83,7 +84,7 @@ def test_statements(how: dict, statements: list[str]) -> None:
 
 @pytest.mark.parametrize("how", [IN_YEARS, COLUMNS_IN_MONTHS])
 def test_partitions_are_made_before_their_table(how: dict) -> None:
-    parts = mssql_placement.place_tables(deploy.take_apart(METADATA), design(**how))
+    parts = mssql_placement.place_tables(ddl_of(METADATA), design(**how))
     executed: list[str] = []
     server = sa.create_mock_engine("mssql+pyodbc://", lambda statement, *_: executed.append(str(statement)))
     server.exec_driver_sql = executed.append  # type: ignore[attr-defined]

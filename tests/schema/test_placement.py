@@ -13,8 +13,8 @@ from support.designs import DESIGN, ddl, shop
 from support.tsql import parsers
 
 from stallmark.errors import StallmarkError
-from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup
 
@@ -67,6 +67,7 @@ STATEMENTS = [
     *mssql_placement.create_database("bank", Design()),
     *mssql_placement.create_database("bank", Design(files=(File("D:\\a b\\c.mdf", "c"),))),
     *mssql_placement.settings("bank", Settings("bulk_logged", False, True, 170, 0, "forced", "torn_page_detection")),
+    *mssql_placement.settings("bank", Settings(legacy_cardinality_estimation=True, auto_update_statistics="async")),
     *mssql_placement.settings("bank", Settings("full", delayed_durability="allowed", page_verify="none")),
     *ddl(shop(), DESIGN),
     *ddl(shop(), replace(DESIGN, tables=(TableGroup(("sale",), compression="row"),))),
@@ -120,10 +121,26 @@ def test_where_tables_keys_and_indexes_lie():
     assert foreign.endswith("REFERENCES bank.sale (id)")
 
 
+HOT = Design(tables=(TableGroup(("sale",), fill_factor=1, sequential_key=True), TableGroup(("other",), fill_factor=80)))
+
+
+def test_hot_pages_are_spread_and_convoys_at_a_keys_end_avoided_where_asked_for():
+    texts = [
+        text for text in ddl(shop(), HOT) if " sale_" in text and "CREATE TABLE" not in text and "FOREIGN" not in text
+    ]
+    assert len(texts) == 3 and all(
+        text.endswith(" WITH (FILLFACTOR = 1, OPTIMIZE_FOR_SEQUENTIAL_KEY = ON)") for text in texts
+    )
+    assert not parsers.wrong(texts)
+    assert not any("FILLFACTOR" in text for text in ddl(shop(), HOT) if text.startswith("CREATE TABLE"))
+    with pytest.raises(StallmarkError, match="columnstore with a fill factor"):
+        TableGroup(("sale",), storage="columnstore", fill_factor=80)
+
+
 def test_elsewhere_the_statements_stay_as_they_were():
     plain = [
         " ".join(str(CreateTable(table).compile(dialect=postgresql.dialect())).split())
-        for table in deploy.take_apart(shop()).tables.sorted_tables
+        for table in ddl_of(shop()).tables.sorted_tables
     ]
     assert ddl(shop(), DESIGN, postgresql.dialect())[: len(plain)] == plain
     bare = ddl(shop(), Design())
@@ -132,4 +149,4 @@ def test_elsewhere_the_statements_stay_as_they_were():
 
 def test_a_table_that_is_not_there_is_refused():
     with pytest.raises(StallmarkError, match="bank has no table sale: there are accounts, branches"):
-        mssql_placement.place_tables(deploy.take_apart(bank.METADATA), DESIGN)
+        mssql_placement.place_tables(ddl_of(bank.METADATA), DESIGN)

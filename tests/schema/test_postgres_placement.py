@@ -14,6 +14,7 @@ from stallmark.errors import StallmarkError
 from stallmark.loaders.load import build
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import GROWING, Design, File, Filegroup, Settings, TableGroup, TempDb
 from stallmark.transactions.bank import WORKLOAD as BANK
@@ -48,7 +49,7 @@ def in_tablespaces(table: str, tablespace: str | None, index_tablespace: str | N
 
 
 def make(engine: PostgresEngine, design: Design, metadata: sa.MetaData = bank.METADATA) -> None:
-    parts = postgres_placement.place_tables(deploy.take_apart(metadata), design)
+    parts = postgres_placement.place_tables(ddl_of(metadata), design)
     deploy.create_tables(engine, parts.tables)
     deploy.finish(engine, parts, "", rows={}, step=lambda _: None)
 

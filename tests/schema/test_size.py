@@ -15,6 +15,7 @@ from stallmark.loaders.plan import Batch
 from stallmark.schema import deploy, size
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
+from stallmark.schema.ddl import ddl_of
 
 ROWS = 20_000
 # A type and a value of it that takes the declared space.
@@ -49,7 +50,7 @@ def test_postgres_tables_and_keys(database: EmbeddedEngine, kinds: list[str]) ->
 
 def test_brokerage(database: EmbeddedEngine) -> None:
     """Of its largest kinds of rows only the first: what is compared is bytes per row."""
-    parts = deploy.take_apart(brokerage.METADATA)
+    parts = ddl_of(brokerage.METADATA)
     deploy.create_tables(database, parts.tables)
     rows: Counter[str] = Counter()
     scale = BROKERAGE.scale({"customers": 1_000, "days": 0.3})

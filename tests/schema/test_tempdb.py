@@ -141,6 +141,7 @@ def placed(script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> S
     monkeypatch.setenv("STALLMARK_STATE", str(tmp_path))
     says_it_is(script)
     script.sql("'ServerName'", Rows([Column("name", nvarchar(128))], [("DB\\PROD",)]))
+    script.sql("'Recovery'", Rows([Column("model", nvarchar(60))], [("SIMPLE",)]))
     script.sql("sys.extended_properties", Rows([Column("value", nvarchar(3750))], []))
     script.sql("sp_addextendedproperty", Error(15135, "Object is invalid. Extended properties are not permitted."))
     script.sql("sys.filegroups", files(TEMPDB_FOUND), times=1)

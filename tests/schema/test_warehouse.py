@@ -1,15 +1,15 @@
 """The nine tables of the warehouse, as both engines get them."""
 
-from collections.abc import Iterator
-
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.dialects import mssql, postgresql
-from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Index
+from support.designs import ddl
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
+from stallmark.schema.ddl import Ddl, ddl_of
+from stallmark.schema.placement.design import Design
 from stallmark.schema.warehouse import scale as warehouse_scale
 from stallmark.schema.warehouse.tables import METADATA
 
@@ -29,15 +29,8 @@ COLUMNS = {
 KEYS = {"partsupp": ["ps_partkey", "ps_suppkey"], "lineitem": ["l_orderkey", "l_linenumber"]}
 
 
-def statements(dialect: sa.Dialect) -> Iterator[str]:
-    parts = deploy.take_apart(METADATA)
-    elements = [CreateTable(table) for table in parts.tables.sorted_tables]
-    elements += [
-        CreateIndex(item) if isinstance(item, Index) else AddConstraint(item)
-        for item in (*parts.keys, *parts.foreign_keys)
-    ]
-    for element in elements:
-        yield str(element.compile(dialect=dialect))
+def statements(dialect: sa.Dialect) -> list[str]:
+    return ddl(METADATA, Design(), dialect)
 
 
 def test_tables_and_keys() -> None:
@@ -85,13 +78,13 @@ def test_sizes_of_the_specification() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_statements_of_both_engines(dialect: str) -> None:
-    texts = list(statements(DIALECTS[dialect]))
+    texts = statements(DIALECTS[dialect])
     assert len(texts) == 9 + 9 + 2 + 8
     assert sum("numeric(15, 2)" in text.lower() for text in texts) == 6
 
 
 def test_orphans_of_a_key_of_two_columns_are_named(database: EmbeddedEngine) -> None:
-    parts = deploy.take_apart(METADATA)
+    parts = ddl_of(METADATA)
     deploy.create_tables(database, parts.tables)
     database.execute("""
         INSERT INTO warehouse.part
@@ -104,7 +97,7 @@ def test_orphans_of_a_key_of_two_columns_are_named(database: EmbeddedEngine) -> 
     with pytest.raises(StallmarkError) as error:
         deploy.finish(
             database,
-            deploy.Parts(parts.tables, parts.keys, [k for k in parts.foreign_keys if "partkey" in str(k.name)]),
+            Ddl(parts.tables, parts.keys, [k for k in parts.foreign_keys if "partkey" in str(k.name)]),
             "",
             rows={},
             step=lambda _: None,

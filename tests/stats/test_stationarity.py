@@ -25,7 +25,7 @@ def test_a_steady_series_rarely_shows_a_trend_or_a_change(seconds, phi):
 
 
 def test_taken_for_independent_the_same_seconds_would_show_one_in_every_third_series():
-    """What the correction is for: were it lost, the test before could not tell by itself."""
+    """The correction shows: were it lost, the test before could not tell by itself."""
     alarms = 0
     for seed in range(60):
         means = autoregressive(120, 0.9, seed=seed)

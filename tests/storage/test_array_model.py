@@ -45,7 +45,7 @@ def array(folder: Path) -> Callable[[ArrayModel], Array]:
 def test_python_and_c_agree_on_the_layout(folder: Path) -> None:
     import ctypes
 
-    assert library(folder).device_bytes() == ctypes.sizeof(layout.Device)
+    assert library(folder).device_bytes() == ctypes.sizeof(layout.EmulatedDevice)
 
 
 # ---- Disks -------------------------------------------------------------------------------------------------

@@ -68,11 +68,11 @@ def transfer(device: str, *, write: bool, byte: int) -> bytes:
 
 
 @real
-def test_a_lab_is_created_changed_and_destroyed(array: BlockDeviceArray, home: Path) -> None:
+def test_an_array_is_created_changed_and_destroyed(array: BlockDeviceArray, home: Path) -> None:
     facts = array.create(SMALLEST, MODEL)
     assert facts.loop and array.broken() is None and array.done().path_ms > 0
     assert emulated_array_of(Path(facts.loop).name) == EmulatedArray(
-        block_device=True, name="one", **lab_of_model(facts)
+        block_device=True, name="one", **array_of_model(facts)
     )
     written = transfer(facts.loop, write=True, byte=42)
     before = array.done().counters
@@ -107,13 +107,13 @@ def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(array: Blo
     assert counters.reads >= 200 and counters.read_ns / counters.reads / 1e6 >= 2.5
 
 
-def lab_of_model(facts: Facts) -> dict:
+def array_of_model(facts: Facts) -> dict:
     return facts.model_dump()["model"]
 
 
 @real
 @pytest.mark.parametrize("part", ["nbdkit", "nbdfuse"])
-def test_a_lab_that_lost_a_part_says_so_and_goes_without_a_trace(
+def test_an_array_that_lost_a_part_says_so_and_goes_without_a_trace(
     array: BlockDeviceArray, home: Path, part: str
 ) -> None:
     array.create(SMALLEST, MODEL)
@@ -280,7 +280,7 @@ def test_a_name_is_a_simple_word(tmp_path: Path, name: str) -> None:
         BlockDeviceArray(tmp_path, name)
 
 
-def test_of_an_unreadable_lab_the_file_is_named(home: Path) -> None:
+def test_of_an_unreadable_array_the_file_is_named(home: Path) -> None:
     places = Places(home, "one")
     places.folder.mkdir(parents=True)
     places.facts.write_text("{}")
@@ -289,6 +289,6 @@ def test_of_an_unreadable_lab_the_file_is_named(home: Path) -> None:
     places.facts.unlink()
 
 
-def test_a_lab_lives_in_memory_under_a_short_path(home: Path) -> None:
+def test_an_array_lives_in_memory_under_a_short_path(home: Path) -> None:
     assert len(os.fsencode(Places(home / ("x" * 200), "y" * 30).socket)) < 107
     assert Places(home, "one").runtime.parent == RUNTIME

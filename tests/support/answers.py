@@ -1,4 +1,4 @@
-"""What a session answers, as texts that are the same on every engine.
+"""Answers of a session, as texts that are the same on every engine.
 
 PostgreSQL says numbers with decimals and times as text, and rows of its own in arrays; ODBC has Python's types for the
 former and results of their own for the latter. Here all values come one after the other, as PostgreSQL writes them.

@@ -85,10 +85,10 @@ class Array:
 
     model: ArrayModel
     folder: Path
-    device: layout.Device = field(init=False)
+    device: layout.EmulatedDevice = field(init=False)
 
     def __post_init__(self) -> None:
-        self.device = layout.Device.from_buffer(mmap.mmap(-1, ctypes.sizeof(layout.Device)))
+        self.device = layout.EmulatedDevice.from_buffer(mmap.mmap(-1, ctypes.sizeof(layout.EmulatedDevice)))
         self._serve = library(self.folder).serve
         self._address = ctypes.addressof(self.device)
         empty_flash(self.device)

@@ -1,4 +1,4 @@
-"""What an array as model.h describes it does, simulated in another way: the truth for the C model.
+"""An array as model.h describes it, simulated in another way: the truth for the C model.
 
 A discrete-event simulation with real queues of jobs, dictionaries for what is on flash, and its own chance. It shares
 no code and no idea of data structures with the model: queues that give a second chance stand for the clocks of the
@@ -107,7 +107,7 @@ class Cache:
         self._used_again: dict[int, bool] = {}
 
     def use(self, block: int) -> bool:
-        """Whether it is there."""
+        """True if it is there."""
         held = block in self._used_again
         if held:
             self._used_again[block] = True

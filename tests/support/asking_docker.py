@@ -1,15 +1,11 @@
-"""The command, asked as a user does, and what it says."""
+"""`stallmark server`, asked as a user does, and what it says."""
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from stallmark.cli.main import main
+from support.command_line import stallmark
 from support.docker_api import Container
 
 IMAGE = "mcr.microsoft.com/mssql/server:2022-latest"
-
-
-def stallmark(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
 def up(*arguments: object) -> Result:

@@ -4,13 +4,20 @@ import contextlib
 
 import psutil
 
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.loaders.load import build
+from stallmark.loaders.load import BuildProgress, build
+from stallmark.loaders.plan import BatchShare
 from stallmark.schema import deploy
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.ledger import METADATA as OWN_TABLES
 from stallmark.transactions.bank import WORKLOAD
 
-SCALE = {"branches": 2}
+SCALE = {"branches": 1}
+"""Three batches: accounts, tellers, branches."""
+ROWS = 100_011
+TELLERS = BatchShare(2, 3)
+"""The batch of ten rows."""
 SEED = 7
 
 
@@ -20,8 +27,20 @@ def make(database: PostgresEngine, scale: dict = SCALE, seed: int = SEED, **opti
 
 def make_tables(database: PostgresEngine) -> None:
     """As a build does before its first batch."""
-    for metadata in (OWN_TABLES, deploy.take_apart(WORKLOAD.metadata).tables):
+    for metadata in (OWN_TABLES, ddl_of(WORKLOAD.metadata).tables):
         deploy.create_tables(database, metadata)
+
+
+def stop(progress: BuildProgress) -> None:
+    """The tables after a build that is stopped before its first batch."""
+    raise KeyboardInterrupt
+
+
+def copy_of(built: EmbeddedEngine, name: str) -> EmbeddedEngine:
+    """A copy of a database that nobody is connected to."""
+    [(original,)] = built.query("SELECT current_database()")
+    EmbeddedEngine(built.server, "postgres").execute(f"CREATE DATABASE {name} TEMPLATE {original}")
+    return EmbeddedEngine(built.server, name)
 
 
 def checksums(database: PostgresEngine) -> dict[str, tuple]:

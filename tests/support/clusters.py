@@ -135,7 +135,7 @@ def load(bank: EmbeddedEngine, tmp_path: Path) -> Iterator[Callable[..., Load]]:
 
 @pytest.fixture
 def market(monkeypatch) -> dict[str, Any]:
-    """What an order has for a workload in which transactions give rise to others."""
+    """Fields of an order for a workload in which transactions give rise to others."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     return {"workload": "support.market_workload", "deck": {"pay": 1, "look": 0}}
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.analysis.experiment import summarise_run
-from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.record.reader import Record
+from support.steps import changed_step
 from support.synthetic import Truth, make_run
 
 
@@ -43,14 +44,14 @@ def one_run(
     folder = f"{number:02d}-{variant}"
     started = f"2025-11-21T{number // 60:02d}:{number % 60:02d}:00+00:00"
     step = template.steps[0]
-    of_run = replace(
+    of_run = changed_step(
         step, key=folder, run=folder, variant=variant, repeat=repeat, tps=tps, latency_mean_ms=step.users / tps * 1000
     )
     return replace(template, folder=folder, started=started, manifest=manifest, steps=[of_run])
 
 
 def with_step(run: RunSummary, **changes: Any) -> RunSummary:
-    step: StepSummary = replace(run.steps[0], **changes)
+    step = changed_step(run.steps[0], **changes)
     return replace(run, steps=[step])
 
 

@@ -4,6 +4,7 @@ from stallmark.driver import locust_bridge as conductor  # isort: skip  (patches
 
 import random
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +13,16 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.stats import StatsEntry
 
-from stallmark.driver.cluster.join import STALLMARK, ExpectedMachines
+from stallmark.driver.cluster.join import STALLMARK, ExpectedMachines, RunFacts
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.messages import (
     ExecutorSilent,
     Join,
+    MachineFacts,
     MachineLost,
     MessagesLost,
     Refused,
+    Report,
     Stopped,
     UsersElsewhere,
     UsersHere,
@@ -28,7 +31,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.tally import TransactionRow
+from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 
@@ -136,7 +139,18 @@ def test_milliseconds_are_rounded_as_locust_does(milliseconds):
     assert fed.stats.total.response_times == logged.stats.total.response_times
 
 
-FACTS = {"Stallmark": "0.1"}
+@pytest.mark.parametrize("web", [True, False], ids=["with its page", "without"])
+def test_reports_are_passed_on_as_they_came_and_read_for_the_page_alone(web):
+    sent: list[OurMessage] = []
+    here = conductor.Conductor.__new__(conductor.Conductor)
+    here._parent, here._environment, here._web = SimpleNamespace(send=sent.append), Environment(), web or None
+    report = decode(encode(Report.of(Rows([row([1000])]))))
+    here._deliver(report)
+    assert sent == [report] and sent[0].rows() == Rows([row([1000])])
+    assert here._environment.stats.total.num_requests == web
+
+
+FACTS = RunFacts("0.1")
 
 
 class Net:
@@ -160,9 +174,9 @@ class Net:
     def say(self, id: str, count: int, message: OurMessage) -> None:
         self.master.handle_message(id, Message(STALLMARK, {"body": encode(message), "count": count}, id))
 
-    def join(self, id: str, **facts: object) -> None:
+    def join(self, id: str, facts: RunFacts = FACTS) -> None:
         self.connect(id)
-        self.say(id, 1, Join(id, FACTS | facts, {"cores": 2}))
+        self.say(id, 1, Join(id, facts, MachineFacts(cores=2)))
 
     def together(self) -> None:
         """As many machines as are wanted have joined, and are told what to do."""
@@ -185,7 +199,7 @@ def net():
 
 def test_a_machine_that_differs_is_refused_and_gets_no_users(net):
     here = net(1)
-    here.join("a", Stallmark="0.2")
+    here.join("a", RunFacts("0.2"))
     why = "its Stallmark is 0.2, this run's is 0.1"
     assert here.delivered == [Refused("a", why)]
     assert here.sent == [("a", Refused("a", why))]
@@ -198,7 +212,7 @@ def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
     here.join("a")
     here.together()
     here.join("late")
-    here.say("early", 1, Join("early", FACTS, {}))
+    here.say("early", 1, Join("early", FACTS, MachineFacts()))
     assert list(here.master.clients) == ["a"] and here.sent == []
 
 

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import mssql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable
 
-from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
+from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup
 from support.tds.datatypes import BIGINT, INT, nvarchar
@@ -50,7 +50,7 @@ def shop() -> sa.MetaData:
 
 
 def ddl(metadata: sa.MetaData, design: Design, dialect: sa.Dialect | None = None) -> list[str]:
-    parts = mssql_placement.place_tables(deploy.take_apart(metadata), design)
+    parts = mssql_placement.place_tables(ddl_of(metadata), design)
     statements: list = [CreateTable(table) for table in parts.tables.sorted_tables]
     for item in (*parts.keys, *parts.foreign_keys):
         statements.append(CreateIndex(item) if isinstance(item, sa.Index) else AddConstraint(item))

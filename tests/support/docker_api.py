@@ -70,6 +70,7 @@ class Engine:
     asked: list[Asked] = field(default_factory=list)
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     pulls: list[dict[str, Any]] = field(default_factory=list)
+    kernel: str = "6.1.0-18-amd64"
     on_start: Callable[[Container], None] = lambda container: None
 
     def __enter__(self) -> "Engine":
@@ -91,7 +92,7 @@ class Engine:
                 raise Answer(status, {"message": message})
         match asked.method, asked.path.strip("/").split("/"):
             case "GET", ["version"]:
-                return {"ApiVersion": VERSION, "MinAPIVersion": "1.24"}
+                return {"ApiVersion": VERSION, "MinAPIVersion": "1.24", "KernelVersion": self.kernel}
             case "GET", ["images", *name, "json"]:
                 if "/".join(name) not in self.images:
                     raise Answer(404, {"message": f"No such image: {'/'.join(name)}"})

@@ -18,6 +18,9 @@ from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from support.manifests import a_manifest
 
+THINKING = Arrivals(think_ms=20)
+"""Of users who leave the machine some time."""
+
 
 def load_spec(bank: EmbeddedEngine, **changes: Any) -> LoadSpec:
     return replace(LoadSpec(bank.spec(), "bank", {"branches": 1}, {"transfer": 1}, call_timeout_s=30.0), **changes)
@@ -31,7 +34,7 @@ def executor_order(bank: EmbeddedEngine, load: dict[str, Any] | None = None, **c
 
 def timeline(users: list[int], seconds: float, arrivals: Arrivals | None = None) -> Timeline:
     steps = consecutive_steps(users, ramp_s=0, warm_up_s=0, measure_s=seconds)
-    return Timeline(steps, arrivals or Arrivals(), seed=1)
+    return Timeline(steps, arrivals or THINKING, seed=1)
 
 
 def history_rows(bank: EmbeddedEngine) -> int:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import PostgresSession
+from support.memory import server_folder
 
 LONG_S = 60.0
 POOL = 8 * 1024**2
@@ -18,21 +20,32 @@ Make = Callable[..., EmbeddedServer]
 
 
 @pytest.fixture(scope="session")
-def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """The one that all tests of a process share."""
-    server = EmbeddedServer(tmp_path_factory.mktemp("embedded") / "server")
-    server.start()
-    yield server
-    server.close()
+def template() -> Iterator[Path]:
+    """A folder of an embedded server that was started and stopped."""
+    with server_folder() as folder:
+        server = EmbeddedServer(folder / "server", buffer_pool_bytes=POOL)
+        server.start()
+        server.close()
+        yield server.folder
+
+
+@contextmanager
+def copied(template: Path) -> Iterator[EmbeddedServer]:
+    """Yield a server of our own, not started."""
+    with server_folder() as folder:
+        server = EmbeddedServer(shutil.copytree(template, folder / "server", symlinks=True))
+        try:
+            yield server
+        finally:
+            server.close()
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of an embedded server that was started and stopped."""
-    server = EmbeddedServer(tmp_path_factory.mktemp("template") / "server", buffer_pool_bytes=POOL)
-    server.start()
-    server.close()
-    return server.folder
+def embedded_server(template: Path) -> Iterator[EmbeddedServer]:
+    """The one that all tests of a process share."""
+    with copied(template) as server:
+        server.start()
+        yield server
 
 
 @pytest.fixture

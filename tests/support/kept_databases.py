@@ -2,6 +2,7 @@
 
 They stay, one for each test process that runs at a time, until the code that builds them changes: the embedded ones in
 a folder for temporary files, the others on their server. An embedded one is built once; each process has a copy.
+One that a killed process had is not used again: more than its rows may be different.
 """
 
 import fcntl
@@ -10,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import count
@@ -26,7 +27,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.loaders.load import build
-from stallmark.transactions.workload import Background, Workload
+from stallmark.transactions.workload import Background, UserLoad, Workload
 from support import sql_server
 
 KEPT = "kept"
@@ -62,6 +63,7 @@ def kept_database(server: MssqlEngine | None, workload: Workload, scale: Mapping
         is_new = not built.exists()
         if is_new and not server:
             _copy_of_one(place, workload, scale, seed)
+        built.unlink(missing_ok=True)  # until the tests have ended
         engine = server.on_database(_database(server, place)) if server else _embedded(place)
         try:
             if not is_new:
@@ -69,10 +71,10 @@ def kept_database(server: MssqlEngine | None, workload: Workload, scale: Mapping
                 bring_back(engine, workload.metadata)
             elif server:
                 _make(engine, workload, scale, seed)
-            built.touch()
             yield engine
         finally:
             engine.close()
+        built.touch()
 
 
 def _embedded(place: Path) -> EmbeddedEngine:
@@ -105,34 +107,36 @@ def drop_procedures(engine: Engine, schema: str) -> None:
 def bring_back(engine: Engine, metadata: sa.MetaData) -> None:
     """Undo what was done to the rows of all tables."""
     with engine.cursor() as cursor:
-        changed = [table for table in metadata.sorted_tables if _is_changed(cursor, table)]
-        for table in reversed(changed):
-            cursor.execute(
-                f"DELETE FROM {table.fullname} WHERE NOT EXISTS "
-                f"(SELECT 1 FROM {_kept(table)} AS k WHERE {_same_key(table)})"
-            )
-        for table in changed:
-            if others := _others(table):
+        changes = {table: _changes(cursor, table) for table in metadata.sorted_tables}
+        for table, (more, _, _) in reversed(changes.items()):
+            if more:
                 cursor.execute(
-                    f"UPDATE {table.fullname} SET {', '.join(f'{one.name} = k.{one.name}' for one in others)} "
-                    f"FROM {_kept(table)} AS k "
-                    f"WHERE {_same_key(table)} AND ({' OR '.join(_differs(one) for one in others)})"
+                    f"DELETE FROM {table.fullname} WHERE NOT EXISTS "
+                    f"(SELECT 1 FROM {_kept(table)} AS k WHERE {_same_key(table)})"
                 )
-            names = ", ".join(column.name for column in table.columns)
-            cursor.execute(
-                f"INSERT INTO {table.fullname} ({names}) SELECT {names} FROM {_kept(table)} AS k "
-                f"WHERE NOT EXISTS (SELECT 1 FROM {table.fullname} WHERE {_same_key(table)})"
-            )
+        for table, (_, fewer, others) in changes.items():
+            if others:
+                cursor.execute(
+                    f"UPDATE {table.fullname} SET {', '.join(f'{one.name} = k.{one.name}' for one in _others(table))} "
+                    f"FROM {_kept(table)} AS k "
+                    f"WHERE {_same_key(table)} AND ({' OR '.join(map(_differs, _others(table)))})"
+                )
+            if fewer:
+                names = ", ".join(column.name for column in table.columns)
+                cursor.execute(
+                    f"INSERT INTO {table.fullname} ({names}) SELECT {names} FROM {_kept(table)} AS k "
+                    f"WHERE NOT EXISTS (SELECT 1 FROM {table.fullname} WHERE {_same_key(table)})"
+                )
 
 
-def _is_changed(cursor: Any, table: sa.Table) -> bool:
+def _changes(cursor: Any, table: sa.Table) -> Sequence[int]:
+    """How many rows are there that were not built, how many are gone, and how many of the others are not as built."""
     key = next(iter(table.primary_key)).name
-    differs = [f"{table.fullname}.{key} IS NULL", f"k.{key} IS NULL", *map(_differs, _others(table))]
-    cursor.execute(
-        f"SELECT COUNT(*) FROM {table.fullname} FULL JOIN {_kept(table)} AS k ON {_same_key(table)} "
-        f"WHERE {' OR '.join(differs)}"
-    )
-    return cursor.fetchone()[0] > 0
+    differs = " OR ".join(map(_differs, _others(table))) or "1 = 0"
+    wrong = (f"k.{key} IS NULL", f"{table.fullname}.{key} IS NULL", differs)
+    counts = ", ".join(f"COUNT(CASE WHEN {one} THEN 1 END)" for one in wrong)
+    cursor.execute(f"SELECT {counts} FROM {table.fullname} FULL JOIN {_kept(table)} AS k ON {_same_key(table)}")
+    return cursor.fetchone()
 
 
 def _others(table: sa.Table) -> list[sa.Column]:
@@ -157,7 +161,7 @@ def _differs(column: sa.Column) -> str:
 
 
 def _make(engine: Engine, workload: Workload, scale: Mapping, seed: int) -> None:
-    bare = replace(workload, deck={}, background=Background(), opening=None)
+    bare = replace(workload, users=UserLoad(), background=Background())
     build(engine, bare, scale, seed, workers=2)
     engine.execute(f"CREATE SCHEMA {KEPT}")
     for table in workload.metadata.sorted_tables:
@@ -180,7 +184,8 @@ def _code(room: Path) -> list[Path]:
 
 @contextmanager
 def _place(server: MssqlEngine | None, name: str, key: str) -> Iterator[Path]:
-    """The first of the folders for such databases that no other process is in; what is not built there is empty."""
+    """The first of the folders for such databases that no other process is in; what is not built there, or was not left
+    in order, is empty."""
     folder = Path(tempfile.gettempdir()) / f"stallmark-tests-{os.getuid()}"
     for number in count(1):
         place = folder / f"{name}_{key}_{number}"

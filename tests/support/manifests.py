@@ -15,7 +15,7 @@ STARTED = "2026-01-01T00:00:00+00:00"
 
 
 def a_manifest(**fields: Any) -> Manifest:
-    """What is not named is as in a run of which nothing is known but when it started."""
+    """Make a manifest; what is not named is as in a run of which nothing is known but when it started."""
     return Manifest(**{"started": STARTED} | fields)
 
 

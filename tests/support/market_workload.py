@@ -6,7 +6,7 @@ from typing import ClassVar
 from stallmark.engines.base import Session
 from stallmark.transactions.bank import WORKLOAD as BANK
 from stallmark.transactions.bank.transfer import Transfer
-from stallmark.transactions.workload import Background, Opening, Outcome, Workload, WorkloadContext
+from stallmark.transactions.workload import Background, Opening, Outcome, UserLoad, Workload, WorkloadContext
 
 ECHO_AFTER_S = 0.1
 SWEEP_EVERY_S = 0.2
@@ -63,15 +63,16 @@ WORKLOAD = Workload(
     version=1,
     schema=BANK.schema,
     tables=BANK.tables,
-    deck={Pay: 1, Look: 1},
-    conditions=(),
     package=BANK.package,
-    share=lambda around: around,
+    users=UserLoad(
+        deck={Pay: 1, Look: 1},
+        share=lambda around: around,
+        opening=Settle,
+        primary=Echo,
+        nominal_rate=lambda scale: 2.0 * scale["branches"],
+        counted={Echo: "SELECT COUNT(*) FROM bank.history"},
+    ),
     background=Background(
         followers={Echo: (Pay, 1.0)}, timers={Sweep: SWEEP_EVERY_S}, sessions_per_user=0.5, executed_by="the market"
     ),
-    opening=Settle,
-    primary=Echo,
-    nominal_rate=lambda scale: 2.0 * scale["branches"],
-    counted={Echo: "SELECT COUNT(*) FROM bank.history"},
 )

@@ -10,14 +10,27 @@ import pyarrow.parquet as pq
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import LogSpace, Performance, Procedures, ServerIO, ServerWaits, TempDb
+from stallmark.collectors.mssql.counters import (
+    LogSpace,
+    Performance,
+    Procedures,
+    Replicas,
+    ServerIO,
+    ServerWaits,
+    StatisticsUpdates,
+    TempDb,
+)
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
-from stallmark.collectors.mssql.waits import Waits
+from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.waits import UserWaits
 from stallmark.record.reader import Record
+from stallmark.record.schema import SAMPLED
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
@@ -61,13 +74,25 @@ OTHER = File("crm/crm", "foreign", reads=10, read_ms=5)
 
 
 TABLES: Sequence[type[MssqlCollector]] = (
-    *(Waits, ServerWaits, Procedures, ErrorLog, IoLatency, QueryStore, QueryStoreWaits),
-    *(Performance, PendingIO, Schedulers, LogSpace, TempDb, BufferPool, Cpu),
+    *(UserWaits, ServerWaits, Procedures, Statements, Blocking, Deadlocks, Volumes, ErrorLog, IoLatency),
+    *(
+        QueryStore,
+        QueryStoreWaits,
+        Performance,
+        Replicas,
+        StatisticsUpdates,
+        PendingIO,
+        Schedulers,
+        LogSpace,
+        TempDb,
+        BufferPool,
+        Cpu,
+    ),
 )
 
 
 def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]) -> None:
-    schema = pa.schema([("t", pa.float64()), *kind.columns])
+    schema = pa.schema([*SAMPLED, *kind.columns])
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t"]), schema=schema)
     pq.write_table(table, folder / f"{kind.name}.parquet")
 
@@ -75,7 +100,12 @@ def put(folder: Path, kind: type[MssqlCollector], rows: Iterable[dict[str, Any]]
 def run(folder: Path, files: Sequence[File] = (DATA, LOG, TEMP, OTHER), **more: Iterable[dict[str, Any]]) -> Path:
     """A record of a run on SQL Server; `more`: rows of other tables."""
     make_run(folder, TRUTH)
-    changed(folder, server={"product": "SQL Server", "version": "16.0.4105.2 RTM Developer Edition"})
+    sampled = {kind.name: {"title": kind.title, "interval_s": kind.interval_s} for kind in (ServerIO, *TABLES)}
+    changed(
+        folder,
+        server={"product": "SQL Server", "version": "16.0.4105.2 RTM Developer Edition"},
+        collectors={name: one for name, one in sampled.items() if name in (ServerIO.name, *more)},
+    )
     put(folder, ServerIO, [row for file in files for row in file.rows()])
     for kind in TABLES:
         if kind.name in more:

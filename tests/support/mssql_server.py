@@ -46,7 +46,7 @@ def says_it_is(
 
 
 @contextmanager
-def answering(script: Script, encryption: Literal["none", "required"] = "required") -> Iterator[Responder]:
+def answering(script: Script, encryption: Literal["none", "required", "never"] = "required") -> Iterator[Responder]:
     """Skips the test where there is no driver."""
     if reason := odbc.missing():
         pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""What real servers answered, as others published it. Everything else that the tests feed is made up and says so."""
+"""Answers of real servers, as others published them. Everything else that the tests feed is made up and says so."""
 
 # Names and values: github.com/influxdata/telegraf, plugins/inputs/sqlserver/sqlserver_test.go, server WIN8-DEV. They
 # come without types; these are set as startsql.com/sysdm_os_performance_counters-explained tells them apart.
@@ -91,3 +91,28 @@ DENIED_2022 = "VIEW SERVER PERFORMANCE STATE permission was denied on object 'se
 # (300) is rounded up (512) in `buckets`, that `truncated` stays 0 when there are more values than slots, and that what
 # finds no slot is then counted in another one.
 HISTOGRAM = '<HistogramTarget truncated="0" buckets="256"><Slot count="9"><value>0</value></Slot></HistogramTarget>'
+
+
+# A deadlock graph as the guide "Deadlocks" of SQL Server's documentation has one (xml_report of xml_deadlock_report),
+# with our procedures and an index.
+DEADLOCK = """<event name="xml_deadlock_report" package="sqlserver" timestamp="2026-03-02T09:00:00.123Z">
+<data name="xml_report"><value><deadlock><victim-list><victimProcess id="process27b9b0b9848" /></victim-list>
+<process-list>
+<process id="process27b9b0b9848" waitresource="KEY: 5:72057594214350848 (1a39e6095155)" lockMode="S"
+ clientapp="stallmark-user" hostname="WS8" hostpid="16716" loginname="CONTOSO\\ana" currentdbname="bank"
+ isolationlevel="read committed (2)"><executionStack>
+<frame procname="bank.brokerage.trade_status" line="9" sqlhandle="0x03">SELECT</frame></executionStack>
+<inputbuf>Proc [Database Id = 5 Object Id = 7]</inputbuf></process>
+<process id="process27b9ee33c28" waitresource="KEY: 5:72057594214416384 (8194443284a0)" lockMode="X"
+ clientapp="stallmark-user" hostname="WS8" hostpid="16716" loginname="CONTOSO\\ana" currentdbname="bank"
+ isolationlevel="serializable (4)"><executionStack>
+<frame procname="bank.brokerage.trade_result_completion" line="13" sqlhandle="0x03">UPDATE</frame></executionStack>
+</process></process-list>
+<resource-list>
+<keylock objectname="bank.brokerage.trade" indexname="pk_trade" id="lock1" mode="X">
+<owner-list><owner id="process27b9ee33c28" mode="X" /></owner-list>
+<waiter-list><waiter id="process27b9b0b9848" mode="S" requestType="wait" /></waiter-list></keylock>
+<keylock objectname="bank.brokerage.trade" indexname="ix_trade_t_ca_id_t_dts" id="lock2" mode="S">
+<owner-list><owner id="process27b9b0b9848" mode="S" /></owner-list>
+<waiter-list><waiter id="process27b9ee33c28" mode="X" requestType="wait" /></waiter-list></keylock>
+</resource-list></deadlock></value></data></event>"""

@@ -2,11 +2,13 @@
 
 import importlib.util
 import os
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +32,12 @@ class Remote:
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """Return a port below those that the system gives to clients: a worker that tries to connect where nobody listens
+    yet may be given the very port that it tries, and so take it."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 @pytest.fixture(scope="module")

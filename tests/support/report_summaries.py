@@ -7,17 +7,20 @@ import numpy as np
 
 from stallmark.analysis.cause.device_verdict import device_verdict
 from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
 from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Condition, Manifest
 from stallmark.stats.correlation import Correlation
 from support.manifests import on
+from support.steps import changed_step, step_of
 
 MIB = 1 << 20
-EMULATED = "EMULATED 8 spindles, 4 ms"
+EMULATED = DeviceLabel("8 spindles, 4 ms", emulated=True)
+VDA, NVME = DeviceLabel("vda", emulated=False), DeviceLabel("nvme0n1", emulated=False)
 WAITS = {"io": 0.84, "wal": 0.06, "lock": 0.04, "cpu": 0.03, "client": 0.02, "other": 0.01}
 DRIVER_BOUND = caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)
 FOREIGN_IO = invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)
@@ -98,22 +101,22 @@ def step(**more: Any) -> StepSummary:
         "device_is_bottleneck": True,
         "device_busy_share": 0.914,
     }
-    return StepSummary(**values | more)
+    return step_of(**values | more)
 
 
 def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) -> Series:
     rng = np.random.default_rng(seed)
     if seconds is None:
-        seconds = int(sum(s.warm_up_s + s.measured_s for s in steps))
+        seconds = int(sum(s.interval.warm_up_s + s.interval.measured_s for s in steps))
     owner = np.minimum(np.arange(seconds) * len(steps) // max(seconds, 1), len(steps) - 1)
     warm = np.concatenate([np.linspace(0.45, 1, 20), np.ones(max(seconds - 20, 0))])[:seconds]
 
     def line(values: list[float], spread: float) -> np.ndarray:
         return np.array(values)[owner] * rng.normal(1, spread, seconds).clip(0.3)
 
-    tps = line([s.tps for s in steps], 0.05) * warm
-    read_ms = line([(s.data_io.read_ms if s.data_io else None) or 0.0 for s in steps], 0.06) / warm**0.3
-    reads = line([s.reads_per_transaction or 0.0 for s in steps], 0.02) * tps
+    tps = line([s.throughput.tps for s in steps], 0.05) * warm
+    read_ms = line([(s.storage.data.read_ms if s.storage.data else None) or 0.0 for s in steps], 0.06) / warm**0.3
+    reads = line([s.storage.reads_per_transaction or 0.0 for s in steps], 0.02) * tps
     return Series(
         np.arange(seconds),
         tps,
@@ -121,7 +124,7 @@ def series(steps: list[StepSummary], seconds: int | None = None, seed: int = 1) 
         line([5.0] * len(steps), 0.2),
         reads * read_ms,
         np.array([s.users for s in steps], dtype=float)[owner],
-        line([s.latency_mean_ms or 0.0 for s in steps], 0.08),
+        line([s.latency.mean_ms or 0.0 for s in steps], 0.08),
         reads * 1.08,
         reads * 1.08 * 8192 / 1e6,
     )
@@ -135,14 +138,14 @@ def manifest(steps: list[StepSummary], **more: Any) -> Manifest:
                 "name": one.step,
                 "users": one.users,
                 "begin_s": begin,
-                "measure_s": begin + one.warm_up_s,
-                "end_s": begin + one.warm_up_s + one.measured_s,
+                "measure_s": begin + one.interval.warm_up_s,
+                "end_s": begin + one.interval.warm_up_s + one.interval.measured_s,
                 "arrivals": "closed",
                 "rate": None,
                 "think_ms": 0,
             }
         )
-        begin += one.warm_up_s + one.measured_s
+        begin += one.interval.warm_up_s + one.interval.measured_s
     emulated = steps[0].emulated
     slow = {"spindles": 8, "read_ms": 4.0, "write_ms": 4.0, "sync_ms": 2.0, "mb_per_s": 150}
     real = {"name": "vda", "model": "Virtio block device", "rotational": False}
@@ -241,13 +244,13 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
             one = _pool_step(
                 "cap 20%, bare", 5, repeat, 0.2, 4_312.0, 1.608, 0.091, 0.902, 0.97, (0.06, 0.05, 0.19, 0.64, 0.05)
             )
-            verdict = device_verdict(one.wait_share, None, None, 0.97, False)
-            one = replace(one, device="vda", emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False)
+            verdict = device_verdict(one.waits.share, None, None, 0.97, False)
+            one = changed_step(one, device=VDA, emulated_roles=(), device_verdict=verdict, device_is_bottleneck=False)
             runs.append(run([one]))
     return experiment(
         runs,
         findings=[found("cap 5%"), info(ExperimentKind.STORAGE_LIMITS, steps=["cap 5%", "cap 20%", "cap 50%"])],
-        cautions=[caution(CautionKind.EMULATED, devices=["EMULATED 8 spindles, 4 ms"]), caution(CautionKind.SCATTER)],
+        cautions=[caution(CautionKind.EMULATED, devices=[EMULATED]), caution(CautionKind.SCATTER)],
     )
 
 
@@ -265,7 +268,7 @@ def user_ramp(emulated: bool = True) -> ExperimentSummary:
             data_io=io(read_ms=3.9 + users**1.3 / 5, reads=int(tps * 120)),
             warm_up_s=20.0,
         )
-        steps.append(one if emulated else replace(one, emulated_roles=(), device="nvme0n1"))
+        steps.append(one if emulated else replace(one, emulated_roles=(), device=NVME))
     return experiment(
         [run(steps)],
         scenario="user-ramp",
@@ -285,7 +288,7 @@ def devices(emulated: bool = False, transactions: int = 1) -> ExperimentSummary:
             key=f"{n}",
             run=f"{n:02d}",
             variant=name,
-            device=name,
+            device=DeviceLabel(name, emulated),
             emulated_roles=("data", "wal") if emulated else (),
             tps=tps,
             data_io=io(read_ms=9e3 / tps),

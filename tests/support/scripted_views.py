@@ -1,24 +1,28 @@
-"""What the tests' server answers each collector: published (`published`), or made up of the documented types."""
+"""Answers of the tests' server to each collector: published (`published`), or made up of the documented types."""
 
 from typing import Any
 
 from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LogSpace,
     Performance,
     Procedures,
+    Replicas,
     RowLocks,
     ServerIO,
     ServerWaits,
     SessionWaits,
+    StatisticsUpdates,
     TempDb,
 )
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
-from stallmark.collectors.mssql.waits import Waits
+from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.waits import UserWaits
 from support import published_waits as published
 from support.collecting import opened
 from support.mssql_server import Server, rows
@@ -45,7 +49,7 @@ WAITS = [
 ]
 ANSWERS: dict[type[MssqlCollector], Rows] = {
     ServerIO: rows(ServerIO.columns.names, *FILES),
-    Waits: rows(["status", "wait_type", "users"], ("suspended", "PAGEIOLATCH_SH", 3), (None, None, 2)),
+    UserWaits: rows(["status", "wait_type", "users"], ("suspended", "PAGEIOLATCH_SH", 3), (None, None, 2)),
     ServerWaits: rows(["server_time", "epoch", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"], *WAITS),
     SessionWaits: rows(
         ["server_time", "epoch", "session", "wait_type", "waits", "wait_ms", "signal_ms", "max_ms"],
@@ -60,11 +64,24 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
         Procedures.columns.names,
         (1.5, "plan cache", "bank.transfer", "0x03 0x05 2026-03-02T09:00:00", 40, 9000, 60000, 130, 800, 200, 0),
     ),
+    Statements: rows(
+        ["server_time", "epoch", "procedure", "begins", "ends", "plan_hash", "plan_handle", "plan", "text",
+         "executions", "worker_us", "elapsed_us", "physical_reads", "logical_reads"],
+        (1.5, "plan cache", "bank.transfer", 240, 520, "0x01A2B3C4D5E6F708", "0x0500", "0x0300 2026-03-02T09:00:00",
+         "UPDATE bank.accounts\n   SET balance", 40, 9000, 60000, 130, 800),
+    ),
     RowLocks: rows(
         RowLocks.columns.names,
         (1.5, f"{START} object 245575913", "bank.branch/pk_branch", "bank.branch", 120, 900, 3, 40, 11, 2, 5, 30),
         (1.5, f"{START} object 245575913", "bank.branch/ix_branch", "bank.branch", 0, 0, 0, 0, 0, 0, 0, 0),
     ),
+    Blocking: rows(
+        ["blocked", "blocker", "wait_type"],
+        ("brokerage.trade_status", "brokerage.trade_result_completion", "LCK_M_S"),
+        ("brokerage.trade_status", "brokerage.trade_result_completion", "LCK_M_S"),
+        ("brokerage.trade_order_account", "SET XACT_ABORT ON;\n BEGIN", "LCK_M_U"),
+    ),
+    Deadlocks: rows(["happened", "event"], ("2026-03-02T09:00:00.123", published.DEADLOCK)),
     PendingIO: rows(PendingIO.columns.names, (1.5, HANDLE, "disk", True, 3, 12), (1.5, HANDLE, "disk", False, 1, 2)),
     Schedulers: rows(
         Schedulers.columns.names,
@@ -88,11 +105,23 @@ ANSWERS: dict[type[MssqlCollector], Rows] = {
         (1.5, "session 2026-03-02T09:00:00", "stallmark_reads", 0, published.HISTOGRAM),
         (1.5, "session 2026-03-02T09:00:00", "stallmark_log_writes", 0, published.HISTOGRAM),
     ),
+    LogLatency: rows(
+        ["server_time", "epoch", "session", "dropped", "histogram"],
+        (1.5, "session 2026-03-02T09:00:00", "stallmark_log_writes", 0, published.HISTOGRAM),
+    ),
+    Replicas: rows(
+        Replicas.columns.names, (1.5, "replica 1", "SYNCHRONOUS_COMMIT", "SYNCHRONIZED", 12 << 10, 3 << 20),
+    ),
+    StatisticsUpdates: rows(StatisticsUpdates.columns.names, (1.5, "bank.accounts", "accounts_pkey", 4.25)),
     ErrorLog: rows(["LogDate", "ProcessInfo", "Text"], ("2026-03-02 09:00:00.000", "spid9s", "no offset to speak of")),
 }  # fmt: skip
 SETTLED = {
+    "dm_exec_text_query_plan": (rows(["query_plan"], ["<ShowPlanXML/>"]),),
+    "SYSUTCDATETIME.*AS now": (rows(["now"], ["2026-03-02T08:59:00.000"]),),
     "HAS_PERMS_BY_NAME": (rows(["may"], [1]),),
     "Target Server Memory": (rows(["name", "value"]),),
+    "FROM sys.dm_os_sys_info\\s*$": (rows(["target", "committed"], [8 << 20, 4 << 20]),),
+    r"SELECT COUNT\(\*\) FROM sys\.dm_os_performance_counters": (rows(["count"], [1500]),),
     "database_query_store_options": (rows(["state", "capture", "waits"], ["READ_WRITE", "ALL", "ON"]),),
     "server_event_sessions": (rows(["name"]),),
     r"FROM sys\.database_files AS log": (rows(["database", "log_file"], [7, 2]),),
@@ -102,17 +131,20 @@ REQUESTS = ("query_store", "io_latency")
 
 
 def words_of(kind: type[MssqlCollector]) -> str:
-    """What tells a collector's query from every other."""
+    """The pattern that tells a collector's query from every other."""
     return {
-        Waits: r"FROM sys\.dm_exec_sessions AS session\s+LEFT JOIN sys\.dm_exec_requests",
+        UserWaits: r"FROM sys\.dm_exec_sessions AS session\s+LEFT JOIN sys\.dm_exec_requests",
         ServerIO: "dm_io_virtual_file_stats", ServerWaits: "dm_os_wait_stats|dm_db_wait_stats",
         SessionWaits: "dm_exec_session_wait_stats", Performance: "dm_os_performance_counters AS counters",
-        Procedures: "dm_exec_procedure_stats", RowLocks: "dm_db_index_operational_stats",
+        Procedures: r"cached\.total_worker_time", Statements: "dm_exec_query_stats AS used",
+        RowLocks: "dm_db_index_operational_stats",
+        Blocking: "holder.most_recent_sql_handle", Deadlocks: "xml_deadlock_report",
         PendingIO: "dm_io_pending_io_requests", Schedulers: "dm_os_schedulers",
         Cpu: "dm_os_ring_buffers", LogSpace: "dm_db_log_space_usage", TempDb: "dm_db_file_space_usage",
         BufferPool: "dm_os_buffer_descriptors", ErrorLog: "sp_readerrorlog",
         QueryStore: "query_store_runtime_stats AS", QueryStoreWaits: "query_store_wait_stats AS",
-        IoLatency: "dm_xe_session_targets",
+        IoLatency: "dm_xe_session_targets", LogLatency: "dm_xe_session_targets",
+        Replicas: "dm_hadr_database_replica_states AS other", StatisticsUpdates: "STATS_DATE",
     }[kind]  # fmt: skip
 
 

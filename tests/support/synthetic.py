@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of one run. Shares are of the users' time; the rest of the time is CPU."""
+    """The truth of one run. Shares are of the users' time; the rest of the time is CPU."""
 
     users: int = 30
     tps: float = 400.0

@@ -76,7 +76,7 @@ def _kind(name: str, source: str, limit_s: float | None, cards: int = 0) -> dict
 
 
 class Trading:
-    """What happens in each second, one after the other: rows of the driver's tables."""
+    """Events of each second, one after the other: rows of the driver's tables."""
 
     def __init__(self, truth: Brokerage, seed: int):
         self._truth = truth

@@ -1,4 +1,4 @@
-"""The tool as a user has it: a process of its own, in an empty folder, with an empty home."""
+"""The tool as a user has it: in an empty folder, with an empty home; as a process of its own where that matters."""
 
 import json
 import os
@@ -6,18 +6,22 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import psutil
 
+from stallmark.cli.main import main
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.reader import Record
-from support.waiting import PATIENCE_S, eventually
+from support.command_line import signals_as_before
+from support.waiting import TIMEOUT_S, eventually
 
 MINI: dict[str, Any] = {
     "name": "mini",
@@ -27,6 +31,7 @@ MINI: dict[str, Any] = {
     "takes": "seconds",
     "workload": {"name": "bank", "scale": {"branches": 1}},
     "users": 2,
+    "think_time": {"mean": "20ms"},  # else the load has both cores for itself
     "warm_up": "0s",
     "measure": "1s",
     "start_cache": "as it is",
@@ -41,6 +46,7 @@ class Command:
 
     process: psutil.Popen
     said: Path
+    forgotten: int = 0
 
     def wait_for(self, words: str) -> None:
         def is_said() -> bool:
@@ -51,14 +57,18 @@ class Command:
 
     @property
     def text(self) -> str:
-        return self.said.read_text()
+        return self.said.read_text()[self.forgotten :]
+
+    def forget(self) -> None:
+        """Leave out from now on what it has said."""
+        self.forgotten = len(self.said.read_text())
 
     def press_ctrl_c(self) -> None:
         """As a terminal does: the signal goes to everybody in the foreground."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def wait(self) -> int:
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(TIMEOUT_S)
 
 
 @dataclass
@@ -93,35 +103,65 @@ class Tool:
     def runs(self) -> Path:
         return self.folder / "stallmark-runs"
 
-    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
-        said = self.folder / f"said-{uuid.uuid4().hex}"
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "STALLMARK_HOME": str(self.home)}
-        with said.open("w") as output:
-            process = psutil.Popen(
-                [sys.executable, "-m", "stallmark.cli.main", *arguments],
-                cwd=self.folder,
-                env=environment | {"STALLMARK_TEST": self.mark} | self.environment,
-                stdin=stdin,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                # Whoever runs the tests in the background has Ctrl-C ignored, and so would the tool.
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            )
-        return Command(process, said)
-
     def run(self, *arguments: str) -> tuple[int, str]:
-        """Exit code and all that was said. Afterwards no process may be left, and no traceback shown."""
+        """As `run_beside`. Afterwards no process may be left."""
         finished = self.run_beside(*arguments)
         self.nothing_left()
         return finished
 
     def run_beside(self, *arguments: str) -> tuple[int, str]:
-        """As `run`, while another one is at work."""
-        command = self.start(*arguments)
-        code = command.wait()
-        assert "Traceback" not in command.text, command.text
-        return code, command.text
+        """Run a command in this process, which has imported it, while another one may be at work. Returns its exit code
+        and all that it and what it started have said."""
+        said = self._new_file()
+        with said.open("a", buffering=1) as output, self._as_if_started(output):
+            try:
+                main.main(arguments, "stallmark")
+            except SystemExit as ended:
+                code = ended.code
+        text = said.read_text()
+        assert "Traceback" not in text, text
+        assert isinstance(code, int), code
+        return code, text
+
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
+        said = self._new_file()
+        with said.open("w") as output:
+            process = psutil.Popen(
+                [sys.executable, "-m", "stallmark.cli.main", *arguments],
+                cwd=self.folder,
+                env=self._whole_environment(),
+                stdin=stdin,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return Command(process, said)
+
+    def _new_file(self) -> Path:
+        return self.folder / f"said-{uuid.uuid4().hex}"
+
+    def _whole_environment(self) -> dict[str, str]:
+        own = {"HOME": str(self.folder), "STALLMARK_HOME": str(self.home), "STALLMARK_TEST": self.mark}
+        return {"PATH": os.environ["PATH"]} | own | self.environment
+
+    @contextmanager
+    def _as_if_started(self, output: TextIO) -> Iterator[None]:
+        """Give this process the folder, environment, output and signals of a new one."""
+        environment = dict(os.environ)
+        with ExitStack() as undo:
+            undo.callback(lambda: (os.environ.clear(), os.environ.update(environment)))
+            undo.enter_context(signals_as_before())
+            for descriptor in (1, 2):  # what it starts inherits them
+                before = os.dup(descriptor)
+                undo.callback(os.close, before)
+                undo.callback(os.dup2, before, descriptor)
+                os.dup2(output.fileno(), descriptor)
+            for redirected in (redirect_stdout(output), redirect_stderr(output), chdir(self.folder)):
+                undo.enter_context(redirected)
+            changed = self._whole_environment()
+            os.environ.clear()
+            os.environ.update(changed)
+            yield
 
     def start_measuring(self, **changes: Any) -> tuple[Command, Path]:
         """Start a long run; returns when users have been at work for a second, with the run's folder."""
@@ -138,13 +178,14 @@ class Tool:
         return command, eventually(record_with_transactions, "a record with transactions")
 
     def scenario(self, **changes: Any) -> str:
-        """The path of a scenario file: a small one, with changes."""
+        """The path of a scenario file: a small one, with changes; what is changed to None is left out."""
+        said = MINI | ({"think_time": None} if "arrivals" in changes else {}) | changes
         path = self.folder / "scenario.yaml"
-        path.write_text(json.dumps(MINI | changes, indent=1))  # JSON is YAML
+        path.write_text(json.dumps({key: value for key, value in said.items() if value is not None}))  # JSON is YAML
         return str(path)
 
     def processes(self) -> list[psutil.Process]:
-        """What this tool has started and still runs. A server rewrites its environment, but lives in its folder."""
+        """Return what it has started and still runs. A server rewrites its environment, but lives in its folder."""
 
         def is_ours(process: psutil.Process) -> bool:
             try:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_S = 150  # only a broken thing, or a very busy machine, takes so long
+TIMEOUT_S = 150  # only a broken thing, or a very busy machine, takes so long
 
 Value = TypeVar("Value")
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 def eventually(holds: Callable[[], Value], what: str = "what must") -> Value:
     """Wait until something becomes true that must; returns it. To look costs a fifth of a core at most: what is waited
     for needs the processor, too."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while True:
         began = time.monotonic()
         if value := holds():

@@ -25,7 +25,7 @@ def assert_everything_works(tool: Tool) -> None:
             "load", "consistency as loaded", "transactions alone", "4 users", "collector server_io", "collector wal",
             "counted as committed", "consistency after the load", "report",
             *(f"transaction {each.name}" for each in workload.transactions),
-            *(f"transaction {each.name}, alone" for each in workload.transactions if each is not workload.opening),
+            *(f"transaction {one.name}, alone" for one in workload.transactions if one is not workload.users.opening),
         )
     } | {"bank: copy and restore", "bank: memory cap, and given back", "removed what it made"} == {
         what for what in states if ": collector" not in what or what.endswith(("server_io", "wal"))

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import writers
 
 GOLDEN = Path(__file__).parents[1] / "report" / "text"
@@ -32,10 +33,12 @@ def _finding(one: Mapping[str, Any]) -> Finding:
 
 
 def _fact(fact: Any) -> Any:
-    """Return a fact, with the findings in it."""
+    """Return a fact, with the findings and the labels of devices in it."""
     if isinstance(fact, list):
         return [_fact(one) for one in fact]
     if isinstance(fact, dict):
+        if fact.keys() == {"name", "emulated"}:
+            return DeviceLabel(**fact)
         return _finding(fact) if "kind" in fact else {name: _fact(one) for name, one in fact.items()}
     return fact
 

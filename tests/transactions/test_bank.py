@@ -7,8 +7,10 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.building import copy_of
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed
 from stallmark.loaders.load import build
 from stallmark.transactions import checks
@@ -69,10 +71,16 @@ def test_one_branch_has_no_remote_account() -> None:
     assert all(transfer.inputs(rng)[0] <= 100_000 for _ in range(1_000))
 
 
+@pytest.fixture(scope="module")
+def built(embedded_server: EmbeddedServer) -> EmbeddedEngine:
+    engine = EmbeddedEngine(embedded_server, "bank_of_two")
+    build(engine, WORKLOAD, {"branches": 2}, 1, workers=1)
+    return engine
+
+
 @pytest.fixture
-def bank(database: EmbeddedEngine) -> EmbeddedEngine:
-    build(database, WORKLOAD, {"branches": 2}, 1, workers=2)
-    return database
+def bank(built: EmbeddedEngine, request: pytest.FixtureRequest) -> EmbeddedEngine:
+    return copy_of(built, request.node.name)
 
 
 def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:

@@ -1,23 +1,19 @@
 """The conditions of the brokerage hold for what is loaded, and find a wrong row in each of its tables."""
 
-import dataclasses
-from importlib.resources import files
+from collections.abc import Iterator
 
 import pytest
-from support.injected import Injected
+from support.injected import Injected, check, condition_files
+from support.kept_databases import KEPT, kept_database
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.loaders.brokerage import LOADER
-from stallmark.loaders.load import build
-from stallmark.transactions import brokerage, checks
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import ConditionResult
 
-DATABASE = "brokerage_conditions"
-SCALE = LOADER.scale({"customers": 1_000, "days": 0.1})
+SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 
-_TEXTS = {path.read_text(): path.name for path in files(brokerage).joinpath("conditions").iterdir()}
-FILES = {condition.name: _TEXTS[condition.sql].removesuffix(".sql") for condition in WORKLOAD.conditions}
+FILES = condition_files(WORKLOAD)
 
 # Rows that the statements below pick.
 _BUY = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TMB' AND t_is_cash)"
@@ -26,12 +22,13 @@ _TAXED = "(SELECT min(ca_c_id) FROM brokerage.customer_account JOIN brokerage.tr
 _HOLDING = "(SELECT min(h_t_id) FROM brokerage.holding)"
 _LIMIT = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TLS')"
 _CLOSES = "(SELECT min(hh_t_id) FROM brokerage.holding_history WHERE hh_t_id <> hh_h_t_id)"
-# A trade that closed one of several holdings.
-_CHOSE = (
-    "(SELECT min(hh_t_id) FROM brokerage.holding_history JOIN brokerage.trade ON t_id = hh_t_id JOIN brokerage.holding "
-    "ON h_ca_id = t_ca_id AND h_s_symb = t_s_symb WHERE hh_t_id <> hh_h_t_id AND h_t_id <> hh_h_t_id AND h_dts < t_dts)"
+# As another account, security and time of a holding: it then has its turn before one that a trade has closed.
+_ITS_TURN = (
+    "(t_ca_id, t_s_symb, t_dts) = (SELECT t.t_ca_id, t.t_s_symb, "
+    "taken.t_dts + CASE WHEN t.t_lifo THEN 1 ELSE -1 END * interval '1 ms' FROM brokerage.holding_history "
+    "JOIN {} t ON t.t_id = hh_t_id JOIN {} taken ON taken.t_id = hh_h_t_id "
+    "WHERE hh_t_id <> hh_h_t_id AND hh_t_id = " + _CLOSES + " LIMIT 1)"
 )
-
 _RATES = "cr_tt_id = 'TMB' AND cr_c_tier = 2 AND cr_ex_id = 'NYSE'"
 _QUARTER = "fi_co_id = 4300000001 AND fi_year = 2002 AND fi_qtr = 2"
 _FIRST_SECURITY = "s_symb = (SELECT min(s_symb) FROM brokerage.security)"
@@ -260,7 +257,7 @@ INJECTIONS = {
          "settlement_due"),
         ("asked for too much", "UPDATE {} SET t_bid_price = 30.01 WHERE t_id = " + _SELL, "loaded_trades"),
         ("ordered by another", "UPDATE {} SET t_exec_name = 'x' WHERE t_id = " + _SELL, "loaded_names"),
-        ("another holding's turn", "UPDATE {} SET t_lifo = NOT t_lifo WHERE t_id = " + _CHOSE, "trade_lifo"),
+        ("another holding's turn", "UPDATE {} SET " + _ITS_TURN + " WHERE t_id = " + _HOLDING, "trade_lifo"),
         ("all LIFO", "UPDATE {} SET t_lifo = true", "trade_shares"),
     ],
     "trade_history": [
@@ -304,17 +301,10 @@ CASES = [(table, *case) for table, cases in INJECTIONS.items() for case in cases
 
 
 @pytest.fixture(scope="module")
-def loaded(embedded_server) -> EmbeddedEngine:
-    engine = EmbeddedEngine(embedded_server, DATABASE)
-    build(engine, WORKLOAD, SCALE, seed=1, workers=2)
-    return engine
-
-
-def check(engine: EmbeddedEngine, *only: str, driven: bool = False) -> dict[str, ConditionResult]:
-    """What all conditions find, or those of some files; by their files."""
-    chosen = [c for c in WORKLOAD.conditions if not only or FILES[c.name] in only]
-    findings = checks.run(engine, dataclasses.replace(WORKLOAD, conditions=chosen), SCALE, driven=driven)
-    return {FILES[finding.name]: finding for finding in findings}
+def loaded() -> Iterator[EmbeddedEngine]:
+    with kept_database(None, WORKLOAD, SCALE, seed=1) as engine:
+        assert isinstance(engine, EmbeddedEngine)
+        yield engine
 
 
 def broken(findings: dict[str, ConditionResult]) -> dict[str, str]:
@@ -322,7 +312,7 @@ def broken(findings: dict[str, ConditionResult]) -> dict[str, str]:
 
 
 def test_a_loaded_database_holds(loaded: EmbeddedEngine) -> None:
-    findings = check(loaded)
+    findings = check(loaded, WORKLOAD, SCALE)
     assert len(findings) == len(WORKLOAD.conditions)
     assert not broken(findings)
 
@@ -332,8 +322,8 @@ def test_a_loaded_database_holds(loaded: EmbeddedEngine) -> None:
 )
 def test_a_wrong_row_is_found(loaded: EmbeddedEngine, table: str, what: str, wrong: str, finds: str) -> None:
     statement = wrong.replace("{}", f"brokerage.{table}")
-    database = Injected(loaded, DATABASE, f"SET session_replication_role = replica; {statement}")
-    finding = check(database, finds)[finds]
+    database = Injected(loaded, KEPT, f"SET session_replication_role = replica; {statement}")
+    finding = check(database, WORKLOAD, SCALE, finds)[finds]
     assert finding.holds is False
     assert finding.offending and finding.detail
 
@@ -372,13 +362,13 @@ UPDATE brokerage.news_item SET ni_dts = ni_dts + interval '1 day'
 
 
 def test_a_used_database_holds(loaded: EmbeddedEngine) -> None:
-    used = Injected(loaded, DATABASE, USED)
-    findings = check(used, driven=True)
+    used = Injected(loaded, KEPT, USED)
+    findings = check(used, WORKLOAD, SCALE, driven=True)
     assert not broken(findings)
     left_out = {file for file, finding in findings.items() if finding.holds is None}
     assert left_out == {FILES[c.name] for c in WORKLOAD.conditions if c.fresh_only}
     # They are left out with reason.
-    assert {"tax", "loaded_trades", "trade_ids"} <= broken(check(used)).keys() <= left_out
+    assert {"tax", "loaded_trades", "trade_ids"} <= broken(check(used, WORKLOAD, SCALE, *left_out)).keys()
 
 
 def test_statistical_conditions_state_what_is_allowed() -> None:

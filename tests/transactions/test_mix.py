@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stallmark.errors import StallmarkError
 from stallmark.transactions import find_workload
 from stallmark.transactions.mix import FEWEST, MOST_CARDS, apportioned, background_per_user, deck_of
-from stallmark.transactions.workload import Background, Outcome, Transaction, Workload
+from stallmark.transactions.workload import Background, Outcome, Transaction, UserLoad, Workload
 
 
 def kind(name: str, reads: bool) -> type[Transaction]:
@@ -36,7 +36,7 @@ BUY, FIX, LOOK, LIST, SENT = (
     for name, reads in (("buy", False), ("fix", False), ("look", True), ("list", True), ("sent", False))
 )
 DECK = {BUY: 30, FIX: 10, LOOK: 45, LIST: 15}
-SHOP = Workload("shop", 1, "shop", "", DECK, (), "", background=Background({SENT: (BUY, 1.0)}))
+SHOP = Workload("shop", 1, "shop", "", "", users=UserLoad(DECK), background=Background({SENT: (BUY, 1.0)}))
 NAMES = [each.name for each in DECK]
 WEIGHTS = st.one_of(st.integers(1, 10**6), st.floats(1e-6, 1e6))
 
@@ -107,7 +107,7 @@ def test_all_cards_are_apportioned_and_everybody_has_the_least(parts, more):
 def test_nine_of_ten_only_read_the_brokerage():
     brokerage = find_workload("brokerage")
     deck = deck_of(brokerage, {"read_share": 0.9})
-    reads = sum(deck[each.name] for each in brokerage.deck if each.reads_only)
+    reads = sum(deck[each.name] for each in brokerage.users.deck if each.reads_only)
     assert reads / sum(deck.values()) == 0.9
     assert deck["trade_order"] / deck["trade_update"] == pytest.approx(101 / 20, rel=0.04)
 
@@ -146,7 +146,7 @@ def test_where_nothing_reads_or_nothing_writes():
     with pytest.raises(StallmarkError, match=r"read_share cannot be 0.9: no transaction of bank reads only"):
         deck_of(find_workload("bank"), {"read_share": 0.9})
     assert deck_of(find_workload("bank"), {"read_share": 0}) == {"transfer": 1}
-    looks = Workload("looks", 1, "looks", "", {LOOK: 1}, (), "")
+    looks = Workload("looks", 1, "looks", "", "", users=UserLoad({LOOK: 1}))
     with pytest.raises(StallmarkError, match=r"read_share cannot be 0.9: no transaction of looks writes"):
         deck_of(looks, {"read_share": 0.9})
 

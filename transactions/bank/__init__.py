@@ -7,7 +7,7 @@ branches with throughput. It says how fast a server commits small writes over ra
 from functools import partial
 
 from stallmark.transactions.bank.transfer import Transfer
-from stallmark.transactions.workload import Condition, Workload
+from stallmark.transactions.workload import Condition, UserLoad, Workload
 
 _condition = partial(Condition.of_file, __name__)
 
@@ -16,7 +16,6 @@ WORKLOAD = Workload(
     version=1,
     schema="bank",
     tables="stallmark.schema.bank.tables",
-    deck={Transfer: 1},
     conditions=(
         _condition("branch_tellers", "a branch's balance is the sum of its tellers' balances", "cheap"),
         _condition("branch_history", "a branch's balance is the sum of its history"),
@@ -27,5 +26,5 @@ WORKLOAD = Workload(
         _condition("belongs", "tellers and accounts belong to their branch"),
     ),
     package=__name__,
-    counted={Transfer: "SELECT COUNT(*) FROM bank.history"},
+    users=UserLoad({Transfer: 1}, counted={Transfer: "SELECT COUNT(*) FROM bank.history"}),
 )

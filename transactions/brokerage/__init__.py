@@ -21,7 +21,7 @@ from stallmark.transactions.brokerage.trade_order import TradeOrder
 from stallmark.transactions.brokerage.trade_result import TradeResult
 from stallmark.transactions.brokerage.trade_status import TradeStatus
 from stallmark.transactions.brokerage.trade_update import TradeUpdate
-from stallmark.transactions.workload import Background, Condition, Workload, WorkloadContext
+from stallmark.transactions.workload import Background, Condition, UserLoad, Workload, WorkloadContext
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -85,7 +85,7 @@ CONDITIONS = (
 CUSTOMERS_PER_RATE = 500
 
 
-def _crowded(scale: Mapping[str, Any], users: int) -> str | None:
+def _contention(scale: Mapping[str, Any], users: int) -> str | None:
     """Return a sentence where users outnumber brokers, whose rows each Trade-Result updates; None otherwise."""
     brokers = Population.of(scale).brokers
     if users <= brokers:
@@ -106,20 +106,29 @@ WORKLOAD = Workload(
     version=2,
     schema="brokerage",
     tables="stallmark.schema.brokerage.tables",
-    deck={
-        TradeOrder: 101,
-        TradeStatus: 190,
-        MarketWatch: 180,
-        SecurityDetail: 140,
-        CustomerPosition: 130,
-        TradeLookup: 80,
-        BrokerVolume: 49,
-        TradeUpdate: 20,
-    },
-    conditions=CONDITIONS,
     package=__name__,
+    conditions=CONDITIONS,
     numbers=_numbers,
-    share=_share,
+    users=UserLoad(
+        deck={
+            TradeOrder: 101,
+            TradeStatus: 190,
+            MarketWatch: 180,
+            SecurityDetail: 140,
+            CustomerPosition: 130,
+            TradeLookup: 80,
+            BrokerVolume: 49,
+            TradeUpdate: 20,
+        },
+        share=_share,
+        opening=TradeCleanup,
+        primary=TradeResult,
+        nominal_rate=lambda scale: scale["customers"] / CUSTOMERS_PER_RATE,
+        # As bigint: SQL Server adds integers up to an integer, which 125,000 customers with 300 days are too many for.
+        counted={TradeResult: "SELECT SUM(CAST(b_num_trades AS bigint)) FROM brokerage.broker"},
+        has_local_customers=True,
+        contention=_contention,
+    ),
     background=Background(
         followers={TradeResult: (TradeOrder, 100 / 101), MarketFeed: (TradeOrder, 10 / 101)},
         timers={DataMaintenance: 60.0},
@@ -127,11 +136,4 @@ WORKLOAD = Workload(
         sessions_per_user=1.0,
         executed_by="the market emulator",
     ),
-    has_parts=True,
-    crowded=_crowded,
-    opening=TradeCleanup,
-    primary=TradeResult,
-    nominal_rate=lambda scale: scale["customers"] / CUSTOMERS_PER_RATE,
-    # As bigint: SQL Server adds integers up to an integer, which 125,000 customers with 300 days are too many for.
-    counted={TradeResult: "SELECT SUM(CAST(b_num_trades AS bigint)) FROM brokerage.broker"},
 )

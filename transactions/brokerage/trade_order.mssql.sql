@@ -5,6 +5,8 @@
 -- that nobody else has (the trade id is its own), so it never waits to turn a lock that it shares into a stronger one.
 -- The account alone is read with UPDLOCK, first of all, as Trade-Result does: whoever completes a trade of the account
 -- comes before or after, and does not change its holdings, which are read later, while it waits for the account.
+-- The broker alone is not kept locked: its name and id never change, and every Trade-Result of its hundred customers
+-- counts in its row (docs/locks.md).
 
 -- Frame 1: the account, its owner and its broker.
 DROP PROCEDURE IF EXISTS brokerage.trade_order_account;
@@ -19,7 +21,7 @@ BEGIN
     SELECT a.ca_name, a.ca_tax_st, b.b_id, b.b_name, c.c_id, c.c_f_name, c.c_l_name, c.c_tier, c.c_tax_id
       FROM brokerage.customer_account a WITH (UPDLOCK)
       JOIN brokerage.customer c ON c.c_id = a.ca_c_id
-      JOIN brokerage.broker b ON b.b_id = a.ca_b_id
+      JOIN brokerage.broker b WITH (READCOMMITTED) ON b.b_id = a.ca_b_id
      WHERE a.ca_id = @account;
 END;
 GO

@@ -23,5 +23,5 @@ WORKLOAD = replace(
     tables="stallmark.schema.htap",
     conditions=(*brokerage.CONDITIONS, *warehouse.CONDITIONS),
     numbers=_numbers,
-    queries=True,
+    streams=warehouse.WORKLOAD.streams,
 )

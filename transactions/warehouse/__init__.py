@@ -10,7 +10,9 @@ from typing import Any
 
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse import scale as warehouse_scale
-from stallmark.transactions.workload import Condition, Workload
+from stallmark.transactions.warehouse.queries import QUERIES
+from stallmark.transactions.warehouse.streams import streams_for
+from stallmark.transactions.workload import Condition, QueryStreams, Workload
 
 _condition = partial(Condition.of_file, __name__)
 
@@ -41,9 +43,8 @@ WORKLOAD = Workload(
     version=3,
     schema="warehouse",
     tables="stallmark.schema.warehouse.tables",
-    deck={},
-    conditions=CONDITIONS,
     package=__name__,
+    conditions=CONDITIONS,
     numbers=_numbers,
-    queries=True,
+    streams=QueryStreams(QUERIES, lambda scale: streams_for(scale["factor"])),
 )

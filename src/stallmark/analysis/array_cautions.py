@@ -71,7 +71,12 @@ def _small_probes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 def _active(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     everything = points([step for run in runs for step in run.steps])
-    warned = [(one, point) for point in everything if point.first.active for one in point.first.active.warnings]
+    warned = [
+        (one, point)
+        for point in everything
+        if point.first.storage.active
+        for one in point.first.storage.active.warnings
+    ]
     for warning in dict.fromkeys(one for one, _ in warned):
         of = [point for one, point in warned if one == warning]
         steps = None if len(of) == len(everything) else labels(of, everything)

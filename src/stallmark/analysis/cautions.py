@@ -4,9 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.array_cautions import array_cautions
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import labels, points
+from stallmark.analysis.points import group, labels, points
+from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.record.manifest import Collector
 from stallmark.stats.thresholds import CHECKPOINTS, GROWTH, LATE, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 _DERIVED_FROM = {"bank": "TPC-B", "brokerage": "TPC-E", "warehouse": "TPC-H"}
@@ -25,9 +27,12 @@ class CautionKind(Kind):
     NOT_STEADY_IN_TIME = "not_steady_in_time"
     DERIVED = "derived_workload"
     LOCAL_DRIVER = "driver_on_the_server"
+    OWN_ADDRESS = "server_at_the_drivers_address"
     RESTORED = "restored_before_every_run"
     COLD_START = "cold_start"
     GREW = "database_grew"
+    RESUMED = "experiment_resumed"
+    CONDITION_REFUSED = "condition_refused"
     CPU_IN_READ_TIME = "cpu_in_read_time"
 
 
@@ -37,6 +42,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
     return [
         *_emulation(runs),
         *array_cautions(runs),
+        *server_cautions(runs),
         *statistics,
         *_steadiness(runs),
         *_load(runs),
@@ -50,9 +56,9 @@ def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     devices = list(dict.fromkeys(step.device for step in steps if step.emulated))
     if devices:
         yield caution(CautionKind.EMULATED, devices=devices)
-    late = [step for step in steps if (step.device_late_share or 0) > LATE]
+    late = [step for step in steps if (step.storage.late_share or 0) > LATE]
     if late:
-        most = max(step.device_late_share or 0 for step in late)
+        most = max(step.storage.late_share or 0 for step in late)
         yield caution(CautionKind.EMULATED_LATE, steps=_names(late, runs), share=most)
 
 
@@ -63,10 +69,12 @@ def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.FEW_RUNS, runs=fewest)
     if found:
         yield caution(CautionKind.SCATTER)
-    few = [step for step in _steps(runs) if step.cycles and step.cycles.count < CHECKPOINTS]
+    few = [step for step in _steps(runs) if step.interval.cycles and step.interval.cycles.count < CHECKPOINTS]
     if few:
         yield caution(CautionKind.FEW_CHECKPOINTS, steps=_names(few, runs))
-    irregular = [step for step in _steps(runs) if step.cycles and not step.cycles.whole and step not in few]
+    irregular = [
+        step for step in _steps(runs) if step.interval.cycles and not step.interval.cycles.whole and step not in few
+    ]
     if irregular:
         yield caution(CautionKind.IRREGULAR_CHECKPOINTS, steps=_names(irregular, runs))
 
@@ -79,13 +87,13 @@ _BY_STEADINESS = {
 
 
 def _steadiness(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    judged = [(step, step.steadiness.verdict) for step in _steps(runs) if step.steadiness]
+    judged = [(step, step.validity.steadiness.verdict) for step in _steps(runs) if step.validity.steadiness]
     for verdict, kind in _BY_STEADINESS.items():
         if found := [step for step, one in judged if one == verdict]:
             yield caution(kind, steps=_names(found, runs))
-    impatient = [step for step in _steps(runs) if step.waited and not step.waited.steady]
+    impatient = [step for step in _steps(runs) if step.interval.waited and not step.interval.waited.steady]
     if impatient:
-        most = max(step.waited.at_most_s for step in impatient if step.waited)
+        most = max(step.interval.waited.at_most_s for step in impatient if step.interval.waited)
         yield caution(CautionKind.NOT_STEADY_IN_TIME, steps=_names(impatient, runs), at_most_s=most)
 
 
@@ -93,8 +101,16 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     workloads = {run.manifest.workload.name for run in runs}
     for name in sorted(w for w in workloads if w in _DERIVED_FROM):
         yield caution(CautionKind.DERIVED, workload=name, model=_DERIVED_FROM[name])
-    if any(step.cpu_busy_share is not None for step in _steps(runs)):
+    alone = [run.manifest for run in runs if not run.manifest.load_machines]
+    if any(_is_seen(one.collectors.get("host")) for one in alone):
         yield caution(CautionKind.LOCAL_DRIVER)
+    elif any(one.server.at_own_address for one in alone):
+        yield caution(CautionKind.OWN_ADDRESS)
+
+
+def _is_seen(host: Collector | None) -> bool:
+    """Tell whether the driver saw the CPUs of the server's machine: only of a server of its own machine it does."""
+    return host is not None and host.unavailable is None
 
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -103,10 +119,22 @@ def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.RESTORED)
     if any(run.manifest.cache_start == "cold" for run in real):
         yield caution(CautionKind.COLD_START)
+    yield from _refused(runs)
     grown = [run for run in runs if run.growth_share is not None and run.growth_share > GROWTH]
     if grown:
         most = max(run.growth_share or 0 for run in grown)
         yield caution(CautionKind.GREW, share=most, runs=[run.title for run in grown])
+    for run in runs:
+        if (gap_s := run.manifest.resumed_after_s) is not None:
+            yield caution(CautionKind.RESUMED, run=run.title, gap_s=gap_s)
+
+
+def _refused(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    refused = [(run, one) for run in runs for one in run.conditions if one.refused]
+    for same in group(refused, lambda pair: (pair[1].name, pair[1].refused)):
+        some = [run.title for run, _ in same]
+        condition = same[0][1]
+        yield caution(CautionKind.CONDITION_REFUSED, condition=condition.name, said=condition.refused, runs=some)
 
 
 def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -116,10 +144,10 @@ def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _includes_scheduling(step: StepSummary) -> bool:
-    io = step.data_io
+    io = step.storage.data
     if io is None or io.read_ms is None:
         return False
-    return io.read_ms < SCHEDULING_MS or (step.cpu_busy_share or 0) >= SCHEDULING_CPU
+    return io.read_ms < SCHEDULING_MS or (step.server.cpu_busy_share or 0) >= SCHEDULING_CPU
 
 
 def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str] | None:

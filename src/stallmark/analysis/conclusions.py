@@ -3,36 +3,14 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
+from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
 from stallmark.analysis.steady.steadiness import Judgement
 from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
-
-
-class ExperimentKind(Kind):
-    DATA_WRONG = "data_wrong"
-    NOTHING_MEASURED = "nothing_measured"
-    STEPS_LEFT_OUT = "steps_left_out"
-    NO_STEADY_STATE = "no_steady_state"
-    MOST_USERS = "throughput_by_users"
-    KNEE = "throughput_knee"
-    POOL = "throughput_by_pool"
-    POOL_GAIN = "largest_gain_by_pool"
-    DEVICES = "throughput_by_device"
-    DEVICES_UNLIKE = "devices_not_compared"
-    DEVICE_READS = "reads_differ_by_device"
-    FLASH = "flash_use"
-    ONE_VARIANT = "throughput_of_one_variant"
-    VARIANTS_ALIKE = "variants_alike"
-    VARIANTS = "throughput_by_variant"
-    STREAMS = "cost_of_streams"
-    OVER_LIMIT = "transactions_over_limit"
-    STORAGE_LIMITS = "storage_limits"
-    STORAGE_DOES_NOT_LIMIT = "storage_does_not_limit"
-    DRIVER_LIMITS = "driver_limits"
-    ONE_RUN_EACH = "one_run_each"
-    SPREAD = "spread_of_runs"
 
 
 def conclusions(axis: str, runs: Sequence[RunSummary], judged: bool = False) -> list[Finding]:
@@ -54,13 +32,13 @@ def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterato
     if not steps:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
-    valid = [step for step in steps if not step.invalid and step.result_tps > 0]
+    valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     found = points(valid)
     yield from _unsteady(steps)
     if axis == "users":
-        yield from _users(found)
+        yield from knee(found)
     if axis == "buffer_pool":
         yield from _pools(found)
     if axis in ("buffer_pool", "device"):
@@ -69,9 +47,10 @@ def _conclusions(axis: str, runs: Sequence[RunSummary], judged: bool) -> Iterato
     if axis == "variant" and not judged:
         yield from _variants(found)
     yield from _streams(found)
+    yield from _disturbed(found)
     yield from _limits(found)
     yield from _bottleneck(found)
-    if bound := [point for point in found if any(step.driver_bound for step in point.steps)]:
+    if bound := [point for point in found if any(step.validity.driver_bound for step in point.steps)]:
         yield caution(ExperimentKind.DRIVER_LIMITS, steps=labels(bound, found))
     if len(found) > 1:
         yield _certainty(found)
@@ -81,7 +60,7 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     """Find loads that never became steady. That is a result: a cache that warms for hours, a device that tires."""
     everything = points(steps)
     for point in everything:
-        never = [one for s in point.steps if (one := s.steadiness) and one.verdict == Judgement.NEVER]
+        never = [one for s in point.steps if (one := s.validity.steadiness) and one.verdict == Judgement.NEVER]
         if never:
             yield caution(
                 ExperimentKind.NO_STEADY_STATE,
@@ -107,7 +86,7 @@ def _pools(found: Sequence[Point]) -> Iterator[Finding]:
             pools_share=[small.first.buffer_pool_share, large.first.buffer_pool_share],
             per_s=[small.tps, large.tps],
             differ=abs(large.tps / small.tps - 1) > SAME,
-            primary=small.first.primary,
+            primary=small.first.throughput.primary,
             reads_per_transaction=[small.reads_per_transaction, large.reads_per_transaction],
         )
         if len(same) > 2 and large.tps > small.tps * (1 + SAME):
@@ -130,14 +109,14 @@ def _devices(found: Sequence[Point]) -> Iterator[Finding]:
             if a.first.emulated_roles != b.first.emulated_roles:
                 yield caution(ExperimentKind.DEVICES_UNLIKE, devices=devices, pool_bytes=pool[0], pool_share=pool[1])
                 continue
-            flash = any(point.first.flash for point in (a, b))
+            flash = any(point.first.storage.flash for point in (a, b))
             yield info(
                 ExperimentKind.DEVICES,
                 devices=devices,
                 pool_bytes=pool[0],
                 pool_share=pool[1],
                 per_s=[a.tps, b.tps],
-                primary=b.first.primary,
+                primary=b.first.throughput.primary,
                 one_run_each=flash and len(a.steps) == len(b.steps) == 1,
                 flash_warming=any(step.flash_warming for point in (a, b) for step in point.steps),
             )
@@ -150,7 +129,7 @@ def _devices(found: Sequence[Point]) -> Iterator[Finding]:
 def _flash(found: Sequence[Point]) -> Iterator[Finding]:
     """Say how much of the reads flash took off the disks, in the first run of every point that has any."""
     for point in found:
-        use = point.first.flash
+        use = point.first.storage.flash
         if use is None or not use.share or use.read_ms is None:
             continue
         yield info(
@@ -179,44 +158,39 @@ def _streams(found: Sequence[Point]) -> Iterator[Finding]:
                 users=point.first.users,
                 per_s=point.tps,
                 alone_per_s=alone.tps if alone and alone.tps else None,
-                primary=point.first.primary,
+                primary=point.first.throughput.primary,
             )
 
 
-def _users(found: Sequence[Point]) -> Iterator[Finding]:
-    """Find where throughput stops growing with the users."""
-    variants = group(found, lambda point: point.first.variant)
-    for same in variants:
-        same = sorted(same, key=lambda point: point.first.users)
-        if len(same) < 2:
-            continue
-        variant = same[0].first.variant if len(variants) > 1 else None
-        few, best = same[0], max(same, key=lambda point: point.tps)
-        yield info(
-            ExperimentKind.MOST_USERS,
-            variant=variant,
-            users=[few.first.users, best.first.users],
-            per_s=[few.tps, best.tps],
-            primary=few.first.primary,
-        )
-        knee = next(point for point in same if point.tps >= best.tps * (1 - SAME))
-        last = same[-1]
-        if knee is last or knee.latency_mean_ms is None or last.latency_mean_ms is None:
-            continue
-        yield info(
-            ExperimentKind.KNEE,
-            variant=variant,
-            users=[knee.first.users, last.first.users],
-            share=knee.tps / best.tps,
-            latency_mean_ms=[knee.latency_mean_ms, last.latency_mean_ms],
-        )
+def _disturbed(found: Sequence[Point]) -> Iterator[Finding]:
+    """Say what maintenance beside the users cost them, where nothing else differs."""
+    for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
+        alone = next((point for point in same if point.first.maintenance is None), None)
+        for point in same:
+            if (ran := point.first.maintenance) is None:
+                continue
+            yield info(
+                ExperimentKind.DISTURBED,
+                variant=point.first.variant,
+                maintenance=ran.kind,
+                done=ran.done,
+                mean_s=ran.mean_s,
+                share=ran.share,
+                failed=ran.failed,
+                per_s=point.tps,
+                alone_per_s=alone.tps if alone and alone.tps else None,
+                primary=point.first.throughput.primary,
+            )
 
 
 def _variants(found: Sequence[Point]) -> Iterator[Finding]:
     if len(found) < 2:
         for point in found:
             yield info(
-                ExperimentKind.ONE_VARIANT, variant=point.first.variant, per_s=point.tps, primary=point.first.primary
+                ExperimentKind.ONE_VARIANT,
+                variant=point.first.variant,
+                per_s=point.tps,
+                primary=point.first.throughput.primary,
             )
         return
     worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
@@ -225,33 +199,33 @@ def _variants(found: Sequence[Point]) -> Iterator[Finding]:
         ExperimentKind.VARIANTS_ALIKE if alike else ExperimentKind.VARIANTS,
         variants=[worst.first.variant, best.first.variant],
         per_s=[worst.tps, best.tps],
-        primary=best.first.primary,
+        primary=best.first.throughput.primary,
     )
 
 
 def _bottleneck(found: Sequence[Point]) -> Iterator[Finding]:
     """Name the steps that storage limits, and the verdict of every step in which it does not, or not alone."""
-    judged = [point for point in found if point.first.device_verdict]
-    limited = [point for point in judged if point.first.device_is_bottleneck]
+    judged = [point for point in found if point.first.bottleneck.device_verdict]
+    limited = [point for point in judged if point.first.bottleneck.is_device]
     if limited:
         everywhere = len(limited) == len(judged) > 1
         yield info(ExperimentKind.STORAGE_LIMITS, steps=None if everywhere else labels(limited, found))
     for point in judged:
-        if point.first.device_is_bottleneck is False or _cpus_limit(point):
+        if point.first.bottleneck.is_device is False or _cpus_limit(point):
             yield info(
                 ExperimentKind.STORAGE_DOES_NOT_LIMIT,
                 step=labels([point], found)[0],
-                verdict=point.first.device_verdict,
+                verdict=point.first.bottleneck.device_verdict,
             )
 
 
 def _cpus_limit(point: Point) -> bool:
-    return point.first.device_is_bottleneck is None and (point.first.cpu_busy_share or 0.0) >= CPU_LIMITS
+    return point.first.bottleneck.is_device is None and (point.first.server.cpu_busy_share or 0.0) >= CPU_LIMITS
 
 
 def _limits(found: Sequence[Point]) -> Iterator[Finding]:
     """Find where transactions took longer than the workload allows, which leaves a step comparable."""
-    slow = [p for p in found if any(g.passed is False and not g.voids for s in p.steps for g in s.gates)]
+    slow = [p for p in found if any(g.passed is False and not g.voids for s in p.steps for g in s.validity.gates)]
     if slow:
         yield caution(ExperimentKind.OVER_LIMIT, steps=labels(slow, found))
 
@@ -263,5 +237,5 @@ def _certainty(found: Sequence[Point]) -> Finding:
     return info(ExperimentKind.SPREAD, share=max(point.spread for point in found), fewest_runs=fewest)
 
 
-def _by_device(found: Sequence[Point]) -> dict[str, list[Point]]:
+def _by_device(found: Sequence[Point]) -> dict[DeviceLabel, list[Point]]:
     return {same[0].first.device: same for same in group(found, lambda point: point.first.device)}

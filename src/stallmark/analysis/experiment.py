@@ -15,13 +15,17 @@ from stallmark.analysis.queries.comparison import compare
 from stallmark.analysis.queries.findings import query_cautions, query_findings
 from stallmark.analysis.queries.runs import read_queries
 from stallmark.analysis.read.active_set import active_over_time
+from stallmark.analysis.read.blocking import BlockedPair, read_blocking, read_deadlocks
 from stallmark.analysis.read.clocks import clock_findings
 from stallmark.analysis.read.concurrent_streams import with_streams
 from stallmark.analysis.read.deferred_queue import read_deferred_queue
 from stallmark.analysis.read.errors import read_errors
-from stallmark.analysis.read.external import read_foreign
+from stallmark.analysis.read.external import read_external
+from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import read_io
+from stallmark.analysis.read.maintenance import MaintenanceBeside, maintenance_within
+from stallmark.analysis.read.sample_times import server_clock
 from stallmark.analysis.read.series import make_series
 from stallmark.analysis.read.server_views import read_server_views
 from stallmark.analysis.read.throughput import read_load
@@ -31,9 +35,10 @@ from stallmark.analysis.read.workload import read_workload
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.analysis.thresholds import judge
 from stallmark.analysis.validity.judge import Validity
 from stallmark.errors import StallmarkError
-from stallmark.record.devices import device_name, is_emulated
+from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record, recorded_seconds
 
 
@@ -59,7 +64,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         raise StallmarkError(
             "Runs of queries and runs of transactions do not compare: make a report of each by itself."
         )
-    compared = compare(runs, lambda run: (device_name(run.manifest), is_emulated(run.manifest)))
+    compared = compare(runs)
     judged = comparison_within(runs)
     return ExperimentSummary(
         scenario=scenario.name,
@@ -73,6 +78,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         queries=compared,
         comparison=judged,
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
+        thresholds=judge(runs),
     )
 
 
@@ -90,11 +96,12 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
     load = read_load(record, seconds, intervals, workload.attended)
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
-    clocks = clock_findings(record, intervals)
+    blocked = read_blocking(record, intervals)
+    clocks, gaps = clock_findings(record, intervals), gap_findings(record, intervals)
     waits, wait_parts = read_waits(record, intervals), read_wait_parts(record, seconds)
     ends = max((interval.end for interval in measured), default=None)
     active = active_over_time(record, io, load.seconds)
-    series = make_series(load, io, active, workload.primary, ends)
+    series = make_series(load, io, active, views.state, workload.primary, ends)
     title = _variant(record) or record.folder.name
     return RunSummary(
         folder=record.folder.name,
@@ -106,7 +113,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
             record,
             [
                 (
-                    _with_clock(
+                    _read_so(
                         with_cause(
                             summarise_step(
                                 record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), views, validity
@@ -118,6 +125,9 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
                             i,
                         ),
                         clocks.get(i.index),
+                        gaps[i.index],
+                        blocked[i.index],
+                        maintenance_within(record, i),
                     ),
                     i,
                 )
@@ -133,14 +143,28 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         collector_cost_share=_collector_cost(record, seconds),
         growth_share=_growth(record),
         conditions=list(manifest.conditions),
-        foreign=read_foreign(record, series.tps, intervals),
+        deadlocks=read_deadlocks(record),
+        clock=server_clock(record),
+        foreign=read_external(record, series.tps, intervals),
         queries=read_queries(record),
     )
 
 
-def _with_clock(step: StepSummary, found: Finding | None) -> StepSummary:
-    """Return the step with what is wrong with the server's clock among its reasons not to be compared."""
-    return replace(step, invalid=[*step.invalid, found]) if found else step
+def _read_so(
+    step: StepSummary,
+    clock: Finding | None,
+    gaps: list[Finding],
+    blocked: list[BlockedPair],
+    maintenance: MaintenanceBeside | None,
+) -> StepSummary:
+    """Return the step with who blocked whom, the gaps in what was read of it, and what is wrong with the server's clock
+    among its reasons not to be compared. Beside maintenance physical reads are not given per transaction, as they
+    cannot be told from its own."""
+    invalid = [*step.validity.invalid, *([clock] if clock else [])]
+    validity = replace(step.validity, gaps=gaps, invalid=invalid)
+    storage = replace(step.storage, reads_per_transaction=None) if maintenance else step.storage
+    waits = replace(step.waits, blocked=blocked)
+    return replace(step, validity=validity, waits=waits, storage=storage, maintenance=maintenance)
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:

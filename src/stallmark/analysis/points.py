@@ -24,11 +24,11 @@ class Point:
 
     @property
     def latency_mean_ms(self) -> float | None:
-        return self._mean(lambda step: step.latency_mean_ms)
+        return self._mean(lambda step: step.latency.mean_ms)
 
     @property
     def reads_per_transaction(self) -> float | None:
-        return self._mean(lambda step: step.reads_per_transaction)
+        return self._mean(lambda step: step.storage.reads_per_transaction)
 
     @property
     def spread(self) -> float:

@@ -17,15 +17,27 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState, Trans
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transaction_reads import transaction_reads
-from stallmark.analysis.read.waits import Waits
+from stallmark.analysis.read.volumes import volume_summaries
+from stallmark.analysis.read.waits import SampledWaits
 from stallmark.analysis.read.workload import Workload
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
-from stallmark.analysis.summary import StepSummary, TransactionSummary
+from stallmark.analysis.summary import (
+    Bottleneck,
+    Latency,
+    ServerFigures,
+    StepInterval,
+    StepSummary,
+    StepValidity,
+    StorageFigures,
+    Throughput,
+    TransactionSummary,
+    WaitFigures,
+)
 from stallmark.analysis.validity.driver_bound import driver_bound
 from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
 from stallmark.analysis.validity.judge import Validity
 from stallmark.analysis.validity.service_level import judge_reads
-from stallmark.record.devices import device_name, emulated_roles
+from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest import Device, Role
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
@@ -33,7 +45,13 @@ from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 
 
 def summarise_step(
-    record: Record, key: str, interval: Interval, io: Io, waits: Waits | None, views: ServerViews, validity: Validity
+    record: Record,
+    key: str,
+    interval: Interval,
+    io: Io,
+    waits: SampledWaits | None,
+    views: ServerViews,
+    validity: Validity,
 ) -> StepSummary:
     """Return the summary of a step. All figures are over `interval`: the measured one, or the whole checkpoint cycles
     in it."""
@@ -44,7 +62,6 @@ def summarise_step(
     transactions = _transactions(validity, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
     total = {name: int(interval.of(load.all(name)).sum()) for name in _TOTALS}
-    tps = total["committed"] / interval.seconds
     data = summarise_io(io.data, interval, SERVER, "server")
     wal = summarise_io(io.wal, interval, io.wal_names, "server")
     if waits and load.attended:
@@ -81,66 +98,80 @@ def summarise_step(
         users=step.users,
         buffer_pool_bytes=pool,
         buffer_pool_share=pool / size if pool and size else None,
-        device=device_name(manifest),
+        device=storage_label(manifest),
         emulated_roles=emulated_roles(manifest),
-        measured_s=interval.seconds,
-        warm_up_s=step.measure_s - step.begin_s,
-        tps=tps,
-        committed=total["committed"],
-        rolled_back=total["rolled_back"],
-        failed=total["failed"],
-        retries=total["retries"],
-        latency_mean_ms=_mean_ms(total),
-        latency_ms=latency.summary(),
-        service_ms=service.summary(),
+        interval=StepInterval(
+            measured_s=interval.seconds,
+            warm_up_s=step.measure_s - step.begin_s,
+            begin_s=interval.begin,
+            end_s=interval.end,
+            cut=interval.cut,
+            cycles=interval.cycles,
+            waited=step.waited,
+        ),
+        throughput=Throughput(
+            tps=total["committed"] / interval.seconds,
+            committed=total["committed"],
+            rolled_back=total["rolled_back"],
+            failed=total["failed"],
+            retries=total["retries"],
+            primary=workload.primary,
+            primary_tps=primary if workload.primary else None,
+            nominal_tps=workload.nominal_rate,
+        ),
+        latency=Latency(_mean_ms(total), latency.summary(), service.summary()),
+        storage=StorageFigures(
+            data=data,
+            wal=wal,
+            data_device=summarise_io(io.data_device, interval, DEVICE, "device"),
+            wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
+            reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
+            read_stall_ms_per_s=_read_stall(io, data, interval),
+            foreign_io_share=foreign_share(io, interval),
+            busy_share=busy,
+            late_share=max((share for share in late if share is not None), default=None),
+            flash=flash_use(record, io, interval),
+            active=active_set(record, io, interval),
+            probe=against_probe(manifest, data),
+        ),
+        server=ServerFigures(
+            hit_share=_hit_share(over(io.own_database, interval), state),
+            cpu_busy_share=cpu,
+            checkpoints=_checkpoints(over(io.checkpoints, interval)),
+            state=state,
+            files=views.file_summaries(interval),
+            procedures=views.procedure_summaries(interval, load),
+            statements=views.statements.summaries(interval),
+            volumes=volume_summaries(record, interval),
+            io_latency=latencies,
+            query_store=views.query_store.summaries(interval),
+        ),
+        waits=WaitFigures(
+            share=wait_share,
+            top=waits.top() if waits else [],
+            server_waits=views.top_waits(interval),
+            row_waits=views.row_waits.summaries(interval),
+        ),
+        validity=StepValidity(
+            invalid=[
+                *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound)),
+                *(gate.failure for gate in gates if gate.failure and gate.voids),
+                *storage_errors(record),
+            ],
+            driver_bound=bound,
+            errors=errors.summaries(interval),
+            bursts=list(errors.bursts(load, interval)),
+            gates=gates,
+            steadiness=_steadiness(load, interval, arrivals),
+            slo=judge_reads(manifest.service_level, latencies, data),
+        ),
+        bottleneck=Bottleneck(
+            device_verdict=verdict,
+            is_device=IS_BOTTLENECK.get(DeviceKind(verdict.kind)) if verdict else None,
+            correlations=list(_correlations(load, io, interval)),
+        ),
         transactions=transactions,
-        data_io=data,
-        wal_io=wal,
-        device_io=summarise_io(io.data_device, interval, DEVICE, "device"),
-        wal_device_io=summarise_io(io.wal_device, interval, DEVICE, "device"),
-        reads_per_transaction=_reads_per_transaction(load, over(io.data, interval)),
-        hit_share=_hit_share(over(io.own_database, interval), state),
-        read_stall_ms_per_s=_read_stall(io, data, interval),
-        wait_share=wait_share,
-        top_waits=waits.top() if waits else [],
-        cpu_busy_share=cpu,
-        correlations=list(_correlations(load, io, interval)),
-        errors=errors.summaries(interval),
-        driver_bound=bound,
-        device_verdict=verdict,
-        invalid=[
-            *invalid_findings(load, io, interval, arrivals, bool(bound)),
-            *(gate.failure for gate in gates if gate.failure and gate.voids),
-            *storage_errors(record),
-        ],
-        foreign_io_share=foreign_share(io, interval),
-        device_is_bottleneck=IS_BOTTLENECK.get(DeviceKind(verdict.kind)) if verdict else None,
-        device_busy_share=busy,
-        device_late_share=max((share for share in late if share is not None), default=None),
-        checkpoints=_checkpoints(over(io.checkpoints, interval)),
-        cut=interval.cut,
-        files=views.file_summaries(interval),
-        server_waits=views.top_waits(interval),
-        procedures=views.procedure_summaries(interval, load),
-        io_latency=latencies,
-        query_store=views.query_store.summaries(interval),
-        server_state=state,
-        primary=workload.primary,
-        primary_tps=primary if workload.primary else None,
-        nominal_tps=workload.nominal_rate,
-        gates=gates,
-        bursts=list(errors.bursts(load, interval)),
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        row_waits=views.row_waits.summaries(interval),
-        begin_s=interval.begin,
-        end_s=interval.end,
-        cycles=interval.cycles,
-        steadiness=_steadiness(load, interval, arrivals),
-        waited=step.waited,
-        slo=judge_reads(manifest.service_level, latencies, data),
-        flash=flash_use(record, io, interval),
-        active=active_set(record, io, interval),
-        raw=against_probe(manifest, data),
     )
 
 

@@ -12,11 +12,14 @@ import numpy as np
 from stallmark.analysis.cause.summary import StepCause
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.probe.beside_database import Beside
+from stallmark.analysis.probe.beside_database import AgainstProbe
 from stallmark.analysis.probe.drift import Drift
-from stallmark.analysis.queries.summary import QueriesBeside, QueryComparison, QueryRunSummary
+from stallmark.analysis.queries.summary import QueryComparison, QueryRunSummary, StreamsSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape
 from stallmark.analysis.read.interval import Cycles
+from stallmark.analysis.read.maintenance import MaintenanceBeside
+from stallmark.analysis.read.sample_times import ServerClock
 from stallmark.analysis.read.server_summary import (
     FileSummary,
     IoLatencySummary,
@@ -26,13 +29,17 @@ from stallmark.analysis.read.server_summary import (
     RowWait,
     ServerState,
     ServerWait,
+    StatementSummary,
     TransactionReads,
 )
+from stallmark.analysis.read.volumes import VolumeSummary
 from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.analysis.validity.service_level import ServiceLevel
+from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Condition, Manifest, Waited
 from stallmark.stats.correlation import Correlation
+from stallmark.stats.thresholds import OVER_LIMIT
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,11 @@ class TransactionSummary:
     limit_s: float | None = None  # 90 % should take no longer
     over_limit: float | None = None  # share that took longer
     aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether more took longer than the limit than may."""
+        return self.over_limit is not None and self.over_limit > OVER_LIMIT
 
     @property
     def done(self) -> int:
@@ -104,6 +116,131 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class Threshold:
+    """A threshold of the scenario, as it was written, and one step: the value in the unit of the limit. `holds` is None
+    where it was not measured, or the step is not to be believed."""
+
+    text: str
+    metric: str
+    step: str  # its key
+    value: float | None
+    limit: float
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class StepInterval:
+    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to before
+    `end_s`."""
+
+    measured_s: float
+    warm_up_s: float
+    begin_s: int = 0
+    end_s: int = 0
+    cut: bool = False  # measured for less than planned, because the run ended early
+    cycles: Cycles | None = None  # of checkpoints
+    waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Transactions that ended. `primary` is the transaction whose rate is the result; None: all are."""
+
+    tps: float
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    primary: str | None = None
+    primary_tps: float | None = None
+    nominal_tps: float | None = None  # what the database's size stands for
+
+    @property
+    def result_tps(self) -> float:
+        """Return transactions per second: of the primary transaction where there is one, else of all."""
+        return self.tps if self.primary_tps is None else self.primary_tps
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Times of all transactions. Percentiles are as in `TransactionSummary`."""
+
+    mean_ms: float | None
+    percentiles_ms: dict[str, float | None]
+    service_ms: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class StorageFigures:
+    """I/O as the server and the devices of data and log (WAL) counted it. `busy_share` is of the data device's time, of
+    its spindles' when emulated; `late_share` of an emulated array's I/Os, for which the real device was slower."""
+
+    data: IoSummary | None  # server, data files
+    wal: IoSummary | None
+    data_device: IoSummary | None
+    wal_device: IoSummary | None
+    reads_per_transaction: float | None  # physical, data files, per committed transaction
+    read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
+    foreign_io_share: float | None
+    busy_share: float | None = None
+    late_share: float | None = None
+    flash: FlashUse | None = None  # of the data device, where it is counted
+    active: ActiveSet | None = None
+    probe: AgainstProbe | None = None  # its reads against those of the probe before its run
+
+
+@dataclass(frozen=True)
+class ServerFigures:
+    """The server's own views and its host's CPUs."""
+
+    hit_share: float | None  # of block requests answered by the pool
+    cpu_busy_share: float | None  # of the host
+    checkpoints: int | None = None  # that did something, within the measured interval
+    state: ServerState | None = None
+    files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
+    procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
+    statements: list[StatementSummary] = field(default_factory=list)  # most physical reads first
+    volumes: list[VolumeSummary] = field(default_factory=list)  # as Windows counts them
+    io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
+    query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
+
+
+@dataclass(frozen=True)
+class WaitFigures:
+    """Time that sessions waited, by sampling them and as the server counts it."""
+
+    share: dict[str, float] | None  # WAIT_CLASSES -> share of the users' sampled time, sums to 1
+    top: list[tuple[str, float]]  # (event, share)
+    server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
+    row_waits: list[RowWait] | None = None  # most waited for first; None where nothing was sampled
+    blocked: list[BlockedPair] = field(default_factory=list)  # by whom, most first
+
+
+@dataclass(frozen=True)
+class StepValidity:
+    """Reasons why the figures may not stand for the load that was meant."""
+
+    invalid: list[Finding]  # why it must not be compared
+    driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
+    errors: list[ErrorSummary]
+    bursts: list[Finding] = field(default_factory=list)  # errors that came many at once
+    gaps: list[Finding] = field(default_factory=list)  # sources that were not read for a while
+    gates: list[Gate] = field(default_factory=list)
+    steadiness: Steadiness | None = None
+    slo: ServiceLevel | None = None
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The limit of the throughput, and what moved with it. `is_device` is what `device_verdict` says: None where the
+    device is one limit among others, or it is not known."""
+
+    device_verdict: Finding | None  # is the device the bottleneck?
+    is_device: bool | None
+    correlations: list[Correlation]
+
+
+@dataclass(frozen=True)
 class StepSummary:
     """One step of one run. `key` identifies it among all steps of the report."""
 
@@ -115,64 +252,21 @@ class StepSummary:
     users: int
     buffer_pool_bytes: int | None  # as reached on the server
     buffer_pool_share: float | None  # of the database's size at the start
-    device: str  # "EMULATED 8 spindles, 4 ms" or the block device's name
+    device: DeviceLabel
     emulated_roles: tuple[str, ...]  # those of "data" and "wal" whose device was emulated
-    measured_s: float
-    warm_up_s: float
-    tps: float
-    committed: int
-    rolled_back: int
-    failed: int
-    retries: int
-    latency_mean_ms: float | None
-    latency_ms: dict[str, float | None]
-    service_ms: dict[str, float | None]
+    interval: StepInterval
+    throughput: Throughput
+    latency: Latency
+    storage: StorageFigures
+    server: ServerFigures
+    waits: WaitFigures
+    validity: StepValidity
+    bottleneck: Bottleneck
     transactions: list[TransactionSummary]
-    data_io: IoSummary | None  # server, data files
-    wal_io: IoSummary | None
-    device_io: IoSummary | None
-    wal_device_io: IoSummary | None
-    reads_per_transaction: float | None  # physical, data files, per committed transaction
-    hit_share: float | None  # of block requests answered by the pool
-    read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
-    wait_share: dict[str, float] | None  # WAIT_CLASSES -> share of the users' sampled time, sums to 1
-    top_waits: list[tuple[str, float]]  # (event, share)
-    cpu_busy_share: float | None  # of the host
-    correlations: list[Correlation]
-    errors: list[ErrorSummary]
-    driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
-    device_verdict: Finding | None  # is the device the bottleneck?
-    invalid: list[Finding]  # why it must not be compared
-    foreign_io_share: float | None
-    device_is_bottleneck: bool | None = None  # what device_verdict says; None: one limit among others, or unknown
-    device_busy_share: float | None = None  # data device: of its spindles' time when emulated, else of elapsed time
-    device_late_share: float | None = None  # of an emulated array's I/Os, for which the real device was slower
-    checkpoints: int | None = None  # that did something, within the measured interval
-    cut: bool = False  # measured for less than planned, because the run ended early
-    files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
-    server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
-    procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
-    io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
-    query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
-    server_state: ServerState | None = None
-    primary: str | None = None  # the transaction whose rate is the result; None: all are
-    primary_tps: float | None = None
-    nominal_tps: float | None = None  # what the database's size stands for
-    gates: list[Gate] = field(default_factory=list)
-    bursts: list[Finding] = field(default_factory=list)  # errors that came many at once
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
-    row_waits: list[RowWait] | None = None  # most waited for first; None where nothing was sampled
-    begin_s: int = 0  # seconds of the run that all figures are over: from this one …
-    end_s: int = 0  # … to before this one
-    cycles: Cycles | None = None  # of checkpoints
-    steadiness: Steadiness | None = None
     cause: StepCause | None = None
-    waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
-    slo: ServiceLevel | None = None
-    beside: QueriesBeside | None = None  # concurrent streams of queries
-    flash: FlashUse | None = None  # of the data device, where it is counted
-    active: ActiveSet | None = None
-    raw: Beside | None = None  # its reads against those of the probe before its run
+    beside: StreamsSummary | None = None  # concurrent streams of queries
+    maintenance: MaintenanceBeside | None = None  # beside the users
 
     @property
     def emulated(self) -> bool:
@@ -180,14 +274,27 @@ class StepSummary:
         return bool(self.emulated_roles)
 
     @property
+    def pool_held_bytes(self) -> int | None:
+        """Return what the buffer pool held while measured, where the server counts its pages; else what it might."""
+        held = self.server.state.pool_bytes if self.server.state else None
+        return held or self.buffer_pool_bytes
+
+    @property
+    def pool_held_share(self) -> float | None:
+        """Return that as a share of the database's size at the start."""
+        if not self.buffer_pool_bytes or self.buffer_pool_share is None or self.pool_held_bytes is None:
+            return self.buffer_pool_share
+        return self.buffer_pool_share * self.pool_held_bytes / self.buffer_pool_bytes
+
+    @property
     def result_tps(self) -> float:
-        """Return transactions per second: of the primary transaction where there is one, else of all."""
-        return self.tps if self.primary_tps is None else self.primary_tps
+        """Return the result per second, as `Throughput.result_tps`."""
+        return self.throughput.result_tps
 
     @property
     def flash_warming(self) -> bool:
         """Tell whether the share of reads that the device's flash answered was still rising."""
-        return self.flash is not None and self.flash.warming
+        return self.storage.flash is not None and self.storage.flash.warming
 
 
 @dataclass(frozen=True)
@@ -204,6 +311,8 @@ class Series:
     data_iops: np.ndarray
     data_mb_per_s: np.ndarray
     primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
+    checkpoint_pages: np.ndarray | None = None  # written by checkpoints, of all databases; None where not counted
+    background_pages: np.ndarray | None = None  # written by the background writer, for indirect checkpoints
     flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
     active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
     active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where it is not counted
@@ -215,7 +324,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class ForeignCounter:
+class ExternalCounter:
     """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
 
     kind: str  # what it says of storage: "read latency", "write latency", "IOPS", "throughput", "queue", "cache hits"
@@ -229,7 +338,7 @@ class ForeignCounter:
 
 
 @dataclass(frozen=True)
-class ForeignSummary:
+class ExternalSummary:
     """External measurements: a file that was attached to a run, and the clock of its figures."""
 
     name: str
@@ -240,7 +349,7 @@ class ForeignSummary:
     span: tuple[str, str]  # UTC, ISO 8601
     samples: int
     interval_s: float
-    counters: list[ForeignCounter]  # at most six
+    counters: list[ExternalCounter]  # at most six
     others: list[str]  # counters that are not drawn
     notes: list[str]  # what was left out of the file
     hint: Finding | None  # where another offset would fit clearly better
@@ -259,7 +368,9 @@ class RunSummary:
     collector_cost_share: float | None  # of one core
     growth_share: float | None  # of the database over the run
     conditions: list[Condition]
-    foreign: list[ForeignSummary] = field(default_factory=list)
+    deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
+    clock: ServerClock | None = None  # by which its samples are dated
+    foreign: list[ExternalSummary] = field(default_factory=list)
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 
@@ -278,6 +389,7 @@ class ExperimentSummary:
     queries: QueryComparison | None = None  # of runs of queries
     comparison: ComparisonSummary | None = None  # of variants that were repeated
     drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
+    thresholds: list[Threshold] = field(default_factory=list)
 
     @property
     def steps(self) -> list[StepSummary]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import humanize
 
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
 
@@ -23,7 +23,7 @@ _SLOWER = 0.1
 that."""
 
 
-@click.group()
+@click.group(cls=Group)
 def array() -> None:
     """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
 

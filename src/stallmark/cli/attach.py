@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import escape, json_option, out, tell
+from stallmark.cli.common import Command, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from stallmark.record.manifest import External
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.command(cls=Command)
+@runs_argument
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="[default: told from content]")
 @click.option("--timezone", "zone", metavar="ZONE", help="Of local times: Europe/Berlin, UTC, +01:00.")
@@ -51,6 +51,7 @@ def attach(
     for one in attached:
         for sentence in _sentences(one):
             tell(out, escape(sentence))
+    tell(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
 
 
 def offset_s(text: str) -> float:

@@ -5,11 +5,11 @@ import os
 
 import click
 
-from stallmark.cli.common import err, json_option, out, target_options, tell, workload_options
+from stallmark.cli.common import Command, err, escape, json_option, out, target_options, tell, workload_options
 from stallmark.experiment.progress import Show
 
 
-@click.command()
+@click.command(cls=Command)
 @workload_options
 @target_options
 @click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
@@ -21,22 +21,28 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     WORKLOAD is bank, brokerage or warehouse, or a scenario, whose database is built where it places it.
     """
     from stallmark.experiment.build_progress import show_build
+    from stallmark.experiment.location import locations
     from stallmark.experiment.placing import arrangement
     from stallmark.loaders import ledger, load
     from stallmark.loaders.plan import BatchShare
     from stallmark.transactions import find_workload
 
     share = BatchShare.parse(part) if part else None
-    with target.engine(choice, scenario) as engine, show_build(Show(err), f"Building {choice}") as progress:
-        result = load.build(
-            engine, find_workload(choice.name), choice.scale, choice.seed,
-            workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
-            progress=progress,
-        )  # fmt: skip
+    show = Show(err)
+    with target.engine(choice, scenario) as engine:
+        for sentence in locations(engine):
+            show.say(sentence)
+        with show_build(show, f"Building {choice}") as progress:
+            result = load.build(
+                engine, find_workload(choice.name), choice.scale, choice.seed,
+                workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
+                progress=progress,
+            )  # fmt: skip
         ratio = entry.compressibility if (entry := ledger.read(engine)) else None
     if as_json:
         click.echo(json.dumps(vars(result) | {"compressibility": ratio}))
     else:
         rest = "" if result.complete else " Other parts are still to be loaded."
         pages = f" Its pages are compressible {ratio:.1f} to 1 (LZ4)." if ratio else ""
-        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}")
+        slow = f" {escape(result.caution)}" if result.caution else ""
+        tell(out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}{slow}")

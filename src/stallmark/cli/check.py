@@ -10,6 +10,7 @@ import click
 
 from stallmark.cli.common import (
     CONDITION_BROKEN,
+    Command,
     escape,
     item,
     json_option,
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from stallmark.transactions.checks import ConditionResult
 
 _MARKS = {True: "[green]holds   [/]", False: "[red]BROKEN  [/]", None: "[yellow]left out[/]"}
+_REFUSED = "[red]REFUSED [/]"
 
 
-@click.command()
+@click.command(cls=Command)
 @workload_options
 @target_options
 @click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
@@ -63,6 +65,8 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         show_findings(findings)
     if any(finding.holds is False for finding in findings):
         sys.exit(CONDITION_BROKEN)
+    if refused := [finding.name for finding in findings if finding.refused]:
+        raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
@@ -92,7 +96,7 @@ def show_findings(findings: Sequence["ConditionResult"]) -> None:
     """A line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
-    if any(finding.holds is None for finding in findings):
+    if any(finding.holds is None and not finding.refused for finding in findings):
         tell(out, "Left out is what holds for a database as it was loaded: transactions have run on this one.")
 
 
@@ -102,4 +106,7 @@ def _part(title: str, findings: Sequence["ConditionResult"]) -> None:
     for finding in findings:
         took = "" if finding.holds is None else f" ({finding.seconds:.1f} s)"
         detail = f": {finding.offending:,} {finding.counted}, {finding.detail}" if finding.holds is False else ""
-        item(f"{_MARKS[finding.holds]} {finding.cost:5}", f"{escape(finding.name + detail)}{took}")
+        if finding.refused:
+            detail = f": {finding.refused}"
+        mark = _REFUSED if finding.refused else _MARKS[finding.holds]
+        item(f"{mark} {finding.cost:5}", f"{escape(finding.name + detail)}{took}")

@@ -1,5 +1,6 @@
 """Output, exit codes, and the options for a server and a workload that commands share."""
 
+import difflib
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -13,10 +14,27 @@ from stallmark.errors import StallmarkError
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
-CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT = 1, 3, 4, 5
+CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED = 1, 3, 4, 5, 70
 
 out = Console()
 err = Console(stderr=True)
+
+
+class Command(click.Command):
+    """A command that refuses an option given twice: the second would silently replace the first."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option in {one for one in given if isinstance(one, click.Option) and given.count(one) > 1}:
+            if not (option.multiple or option.count):
+                raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
 
 
 def tell(console: Console, markup: str) -> None:
@@ -45,16 +63,17 @@ def escape(text: str) -> str:
 
 
 def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
-    typed = context.get_parameter_source("server") is ParameterSource.COMMANDLINE
+    if not url:
+        return None
     from stallmark.experiment.target import server_url
 
-    if url and typed and holds_secret(url):
+    if context.get_parameter_source("server") is ParameterSource.COMMANDLINE and holds_secret(url):
         raise StallmarkError(
             "A password on the command line can be read by everybody on this machine: leave it out of --server, "
             "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
             "that only you can read (--server @FILE)."
         )
-    return server_url(url) if url else None
+    return server_url(url)
 
 
 def server_option(*, without: str = "", required: bool = False) -> Callable:
@@ -116,9 +135,10 @@ def workload_options(command: Callable) -> Callable:
             return command(choice=_choice(workload, scale, seed), scenario=None, **others)
         given = click.get_current_context().get_parameter_source
         if scale or given("seed") is ParameterSource.COMMANDLINE:
+            near = difflib.get_close_matches(workload, WORKLOADS, 1)
+            hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
             raise click.BadParameter(
-                f"{workload!r} is no workload ({', '.join(WORKLOADS)}), and a scenario says scale and seed itself",
-                param_hint="WORKLOAD",
+                f"{workload!r} is no workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
             )
         from stallmark.scenarios.read import read_scenario
 
@@ -148,4 +168,5 @@ def _choice(workload: str, scale: str, seed: int):
         raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
+runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")

@@ -1,19 +1,16 @@
-"""The commands that judge runs already made: compare and plan."""
+"""`stallmark compare`: judge the variants of runs already made."""
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-from stallmark.cli.common import VERDICT, err, escape, json_option, out, tell
+from stallmark.cli.common import VERDICT, Command, err, escape, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
 
-RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
 
-
-@click.command()
-@RUNS
+@click.command(cls=Command)
+@runs_argument
 @click.option("--baseline", metavar="NAME", help="What others are held against [default: the first that ran].")
 @click.option(
     "--between", type=click.Choice(["variants", "experiments"]),
@@ -43,7 +40,7 @@ def compare(
     from stallmark.report.comparison.page import write_comparison
     from stallmark.report.comparison.terminal import verdicts
     from stallmark.report.file import refuse_target
-    from stallmark.report.in_json import in_json
+    from stallmark.report.in_json import dumped, in_json
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
@@ -63,7 +60,7 @@ def compare(
         ticket.parent.mkdir(parents=True, exist_ok=True)
         ticket.write_text(summary_for_a_ticket(found) + "\n", encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(in_json(found) | {"report": str(target.resolve())}))
+        click.echo(dumped(in_json(found) | {"report": str(target.resolve())}))
     elif markdown != "-":
         out.print(verdicts(found))
         out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
@@ -73,34 +70,3 @@ def compare(
         if reasons := failing.reasons(found):
             tell(err, f"[bold red]Failed:[/] {escape('; '.join(reasons))}.")
             sys.exit(VERDICT)
-
-
-@click.command()
-@RUNS
-@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="What is to be shown.")
-@json_option
-def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
-    """Say how many runs show a wanted difference, from how much the RUNs scatter.
-
-    With the probability of 80 % (power), by the paired t-test at 5 %, two-sided, that compare uses.
-    """
-    from stallmark.analysis.compare.plan import plan_runs
-    from stallmark.cli.summaries import summarise_folders
-    from stallmark.report.comparison.terminal import planned
-    from stallmark.report.in_json import in_json
-
-    wanted = _share(difference)
-    found = plan_runs(summarise_folders(runs).runs, wanted)
-    if as_json:
-        click.echo(json.dumps(in_json(found)))
-    else:
-        out.print(planned(found))
-
-
-def _share(text: str) -> float:
-    from stallmark.quantities import parse_share
-
-    try:
-        return parse_share(text)
-    except ValueError:
-        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.") from None

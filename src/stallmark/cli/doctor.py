@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 import humanize
 
-from stallmark.cli.common import FAILED, escape, item, json_option, target_options
+from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Finding:
     sentence: str
 
 
-@click.command()
+@click.command(cls=Command)
 @target_options
 @json_option
 def doctor(target: "Target", as_json: bool) -> None:
@@ -114,10 +114,11 @@ def _server(url: str) -> Iterator[Finding]:
     for what, ability in abilities.items():
         if why := ability.refusal():
             yield Finding(what, "limited", f"{why}.")
+    limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
-        if why := collector.unavailable():
-            yield Finding(collector.title, "limited", why)
-        elif why := collector.limited():
-            yield Finding(collector.title, "limited", why)
+        if why := collector.unavailable() or collector.limited():
+            limits.setdefault(why, []).append(collector.title)
         else:
             yield Finding(collector.title, "ok", "can be measured.")
+    for why, titles in limits.items():
+        yield Finding(", ".join(titles), "limited", why)

@@ -4,10 +4,10 @@ import json
 
 import click
 
-from stallmark.cli.common import escape, item, json_option, out, tell
+from stallmark.cli.common import Command, escape, item, json_option, out, tell
 
 
-@click.command(name="list")
+@click.command(cls=Command, name="list")
 @json_option
 def list_scenarios(as_json: bool) -> None:
     """List the scenarios: what each answers, needs and takes."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
-from humanize import precisedelta
 
-from stallmark.cli.common import as_bytes, err, json_option
+from stallmark.cli.common import Command, as_bytes, err, json_option
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
+from stallmark.format import duration
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
@@ -30,7 +30,7 @@ def _depths(_: click.Context, parameter: click.Parameter, text: str) -> tuple[in
     return tuple(sorted({int(part) for part in parts}))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("place", type=click.Path(path_type=Path))
 @click.option(
     "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Of the file it makes."
@@ -101,8 +101,8 @@ def run_probe_scenario(
             f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
             "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
         )
-    show.say(f"{scenario.title}: {scenario.answers}")
-    minutes = precisedelta(round(scenario.run_seconds()))
+    show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
+    minutes = duration(scenario.run_seconds())
     show.say(f"{len(scenario.variants)} probe{'s' * (len(scenario.variants) > 1)}, {minutes} of I/O in all")
     runner = RawRunner(scenario, home(), out_dir, show)
     try:

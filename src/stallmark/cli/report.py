@@ -1,20 +1,19 @@
 """`stallmark report`: make the report of run records, from the records alone."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.common import json_option, out
+from stallmark.cli.common import Command, json_option, out, runs_argument
 
 if TYPE_CHECKING:
     from stallmark.record.reader import Record
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.command(cls=Command)
+@runs_argument
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
 @json_option
 def report(runs: tuple[Path, ...], target: Path | None, as_json: bool) -> None:
@@ -26,37 +25,39 @@ def report(runs: tuple[Path, ...], target: Path | None, as_json: bool) -> None:
     show_report(runs, target or runs[0] / "report.html", as_json)
 
 
-def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> None:
-    """Write the report of the records in `runs` to `target`; print its table, or JSON."""
+def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> bool:
+    """Write the report of the records in `runs` to `target`; print its table, or JSON. Return whether every
+    threshold was kept."""
     from stallmark.analysis.experiment import summarise
     from stallmark.record.reader import find_records
     from stallmark.report import write_report
-    from stallmark.report.in_json import experiment_in_json
+    from stallmark.report.in_json import dumped, experiment_in_json
     from stallmark.report.terminal import table
 
     records = find_records(runs)
     if any(record.is_probe for record in records):
         _show_probes(records, target, as_json)
-        return
+        return True
     summary = summarise(records)
     write_report(summary, target)
     if as_json:
-        click.echo(json.dumps(experiment_in_json(summary) | {"report": str(target.resolve())}, default=str))
+        click.echo(dumped(experiment_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(table(summary))
         _say_where(target)
+    return all(one.holds for one in summary.thresholds)
 
 
 def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.report.in_json import probes_in_json
+    from stallmark.report.in_json import dumped, probes_in_json
     from stallmark.report.probe.page import write_probe_report
     from stallmark.report.probe.terminal import probe_table
 
     summary = summarise_probes(records)
     write_probe_report(summary, target)
     if as_json:
-        click.echo(json.dumps(probes_in_json(summary) | {"report": str(target.resolve())}))
+        click.echo(dumped(probes_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(probe_table(summary))
         _say_where(target)

@@ -1,26 +1,46 @@
 """`stallmark run`: run a scenario."""
 
+import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import humanize
 
-from stallmark.cli.common import CONDITION_BROKEN, INCOMPLETE, err, escape, json_option, target_options, tell
+from stallmark.cli.common import (
+    CONDITION_BROKEN,
+    INCOMPLETE,
+    VERDICT,
+    Command,
+    err,
+    escape,
+    json_option,
+    system_sentence,
+    target_options,
+    tell,
+)
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, in_words
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped
+from stallmark.format import duration
+
+if TYPE_CHECKING:
+    from stallmark.experiment.target import Target
 
 
-@click.command()
-@click.argument("scenario")
+@click.command(cls=Command)
+@click.argument("scenario", required=False)
 @target_options
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
 @click.option(
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
     help="Where the run records go.",
+)  # fmt: skip
+@click.option(
+    "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
+    help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
 @click.option("--web", "web_port", type=click.IntRange(1, 65535), help="Show Locust's web page on this port.")
 @click.option(
@@ -31,16 +51,27 @@ from stallmark.experiment.stopping import Stopped
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @json_option
 def run(
-    scenario: str, target, overrides: tuple[str, ...], out_dir: Path, web_port: int | None, expect_workers: int | None,
-    master_bind_host: str, master_bind_port: int, as_json: bool,
+    scenario: str | None, target, overrides: tuple[str, ...], out_dir: Path, resume: Path | None, web_port: int | None,
+    expect_workers: int | None, master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    from stallmark.experiment.hooks import carry_out_at_end
+    from stallmark.experiment.resume import Begun
     from stallmark.experiment.runner import Runner
-    from stallmark.scenarios.model import ProbeScenario, QueryScenario
+    from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
     from stallmark.scenarios.read import read_any_scenario
 
-    model = read_any_scenario(scenario, overrides)
-    show = Show(err)
+    show, begun = Show(err), None
+    model: Scenario | QueryScenario | ProbeScenario
+    if resume:
+        if scenario or overrides:
+            raise click.UsageError("--resume goes on with the scenario of those runs: name no other, and no --set.")
+        begun = Begun.read(resume)
+        model = begun.scenario
+    elif scenario:
+        model = read_any_scenario(scenario, overrides)
+    else:
+        raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     if isinstance(model, ProbeScenario):
         from stallmark.cli.probe import run_probe_scenario
 
@@ -51,21 +82,45 @@ def run(
         how_long = ": queries, each to its end"
     else:
         at_most = "at most " if model.timeline().warm_up_limits else ""
-        how_long = f", {at_most}{humanize.precisedelta(round(model.run_seconds()))} of load in all"
-    show.say(f"{model.title}: {model.answers}")
+        how_long = f", {at_most}{duration(model.run_seconds())} of load in all"
+    show.say(": ".join(filter(None, (model.title or model.name, model.answers))))
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
-    with target.engine(model.workload, model) as engine:
-        expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
-        runner = Runner(model, engine, out_dir, show, web_port, expected)
-        try:
-            finished = runner.run()
-        except (Stopped, StallmarkError, CallFailed):
-            if runner.folder.exists():
-                show_report([runner.folder], runner.folder / "report.html", as_json)
-            raise
-    show_report([runner.folder], runner.folder / "report.html", as_json)
-    if because := finished.incomplete_because:
+    if begun:
+        show.say(f"{len(begun.records)} of them are there; going on in {begun.folder}")
+    runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
+    try:
+        with target.engine(model.workload, model) as engine:
+            expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+            runner = Runner(model, engine, out_dir, show, web_port, expected, begun)
+            try:
+                finished = runner.run()
+            except (Stopped, StallmarkError, CallFailed, OSError) as error:
+                because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
+                if any(runner.folder.glob("*/manifest.json")):
+                    try:
+                        show_report([runner.folder], runner.folder / "report.html", as_json)
+                    except (StallmarkError, OSError) as of_report:  # why it ended matters more
+                        show.say(f"There is no report: {of_report}")
+                    _say_how_to_resume(runner.folder, target)
+                raise
+        because = finished.incomplete_because or ""
+        state = "incomplete" if because else "complete"
+        kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+    finally:
+        if model.at_end and runner:
+            carry_out_at_end(model.at_end, runner.folder, state, because, show)
+    if because:
         tell(err, f"[bold red]Incomplete:[/] {escape(because)}{'' if because.endswith('?') else '.'}")
+        _say_how_to_resume(runner.folder, target)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
         sys.exit(CONDITION_BROKEN)
+    if not kept:
+        sys.exit(VERDICT)
+
+
+def _say_how_to_resume(folder: Path, target: "Target") -> None:
+    """Say the command, with the place of the embedded database, which is in no record."""
+    places = (("--data-dir", target.data_dir), ("--wal-dir", target.wal_dir))
+    words = ["--resume", str(folder), *(word for name, place in places if place for word in (name, str(place)))]
+    tell(err, escape(f"stallmark run {shlex.join(words)} makes the runs that are still to be made."))

@@ -1,18 +1,15 @@
-"""The command that asks a run's record what faster or slower reads would have given."""
+"""`stallmark whatif`: predict what faster or slower reads would have given."""
 
-import json
 from pathlib import Path
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
-from stallmark.cli.common import json_option, out
+from stallmark.cli.common import Command, json_option, out, runs_argument
 from stallmark.errors import StallmarkError
-from stallmark.quantities import Seconds
 
 
-@click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+@click.command(cls=Command)
+@runs_argument
 @click.option(
     "--read", "reads", multiple=True, metavar="TIME",
     help="Mean time of a read, 1ms; may be given several times [default: 5, 2, 1, 0.5 and 0.2 ms].",
@@ -28,7 +25,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.analysis.cause.what_if import what_if
     from stallmark.analysis.experiment import summarise
     from stallmark.record.reader import find_records
-    from stallmark.report.in_json import in_json
+    from stallmark.report.in_json import dumped, in_json
     from stallmark.report.terminal_what_if import what_ifs
     from stallmark.report.text import sentence
 
@@ -37,12 +34,16 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     if not found.found:
         raise StallmarkError(" ".join(map(sentence, found.left_out)))
     if as_json:
-        click.echo(json.dumps(in_json(found)))
+        click.echo(dumped(in_json(found)))
     else:
         out.print(what_ifs(found))
 
 
 def _milliseconds(text: str) -> float:
+    from pydantic import TypeAdapter, ValidationError
+
+    from stallmark.quantities import Seconds
+
     try:
         seconds = TypeAdapter(Seconds).validate_python(text)
     except ValidationError:

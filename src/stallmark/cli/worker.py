@@ -2,12 +2,12 @@
 
 import click
 
-from stallmark.cli.common import err, server_option
+from stallmark.cli.common import Command, err, server_option
 from stallmark.driver.cluster.join import MASTER_PORT
 from stallmark.experiment.progress import Show
 
 
-@click.command()
+@click.command(cls=Command)
 @server_option(required=True)
 @click.option("--master-host", required=True, metavar="HOST", help="Where `stallmark run` is started.")
 @click.option("--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)

@@ -1,35 +1,48 @@
 """The collectors, in the order in which they are listed and shown."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from stallmark.collectors.base import Collector
-from stallmark.collectors.device import Device
+from stallmark.collectors.device import DeviceIO
 from stallmark.collectors.host import Host
-from stallmark.collectors.mssql.collector import CollectorConnection as MssqlConnection
-from stallmark.collectors.mssql.collector import MssqlCollector
-from stallmark.collectors.mssql.counters import LogSpace, Performance, Procedures, ServerWaits, SessionWaits, TempDb
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
+from stallmark.collectors.mssql.counters import (
+    LogSpace,
+    Performance,
+    Procedures,
+    Replicas,
+    ServerWaits,
+    SessionWaits,
+    StatisticsUpdates,
+    TempDb,
+)
 from stallmark.collectors.mssql.counters import RowLocks as MssqlRowLocks
 from stallmark.collectors.mssql.counters import ServerIO as MssqlServerIO
 from stallmark.collectors.mssql.error_log import ErrorLog
-from stallmark.collectors.mssql.io_latency import IoLatency
+from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
 from stallmark.collectors.mssql.query_store import QueryStore, QueryStoreWaits
-from stallmark.collectors.mssql.waits import Waits as MssqlWaits
-from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector
+from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, Relations, ServerIO, UserIO, Wal
-from stallmark.collectors.postgres.waits import RowLocks, Waits
+from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 
 __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
 REGISTRY: dict[str, Sequence[type[Collector]]] = {
-    "postgresql": (ServerIO, Wal, Waits, RowLocks, UserIO, Database, Checkpoints, Relations, Host, Device),
+    "postgresql": (ServerIO, Wal, UserWaits, RowLocks, UserIO, Database, Checkpoints, Relations, Host, DeviceIO),
     "mssql": (
-        *(MssqlServerIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures),
-        *(MssqlRowLocks, PendingIO, Schedulers, Cpu, LogSpace, TempDb, BufferPool, ErrorLog, Host, Device),
+        *(MssqlServerIO, MssqlWaits, ServerWaits, SessionWaits, Performance, Procedures, Statements),
+        *(MssqlRowLocks, Blocking, Deadlocks, PendingIO, Schedulers, Cpu, LogSpace, LogLatency, Replicas, TempDb),
+        StatisticsUpdates,
+        *(BufferPool, ErrorLog, Host, DeviceIO),
+        *((Volumes,) if sys.platform == "win32" else ()),  # elsewhere it would be a line that helps nobody
     ),
 }
 """By the engine's dialect."""
@@ -43,20 +56,11 @@ ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
 def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
     """Return one of each collector for this engine and of those asked for; `unavailable` says which cannot measure.
 
-    Those that read counters share a connection, because the sampler runs them in one thread.
+    One that is asked for takes the place of another of its name.
     """
-    postgres, mssql = CollectorConnection(engine), MssqlConnection(engine)
-
-    def made(kind: type[Collector]) -> Collector:
-        if not kind.polling and issubclass(kind, PostgresCollector):
-            return kind(engine, postgres)
-        if not kind.polling and issubclass(kind, MssqlCollector):
-            return kind(engine, mssql)
-        return kind(engine)
-
     requested = ON_REQUEST.get(engine.dialect, {})
     kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
-    return [made(kind) for kind in kinds]
+    return [kind(engine) for kind in {kind.name: kind for kind in kinds}.values()]
 
 
 def drop_left_behind(engine: Engine) -> None:

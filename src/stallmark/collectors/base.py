@@ -6,6 +6,7 @@ epoch (statistics reset, server start, device). Deltas are computed later, by th
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ class Collector(ABC):
     """It samples a passing state instead of reading counters: at a random instant of every interval, so that nothing
     periodic can hide between the samples, and with no extra sample at the end."""
 
+    step_ends: Sequence[float] = ()
+    """The ends of the measured intervals as they are planned, in seconds since the run's start."""
+
     alarm: str | None = None
     """Why the run must stop and gives no verdict, once there is a reason."""
 
@@ -46,7 +50,8 @@ class Collector(ABC):
         return None
 
     def open(self) -> None:
-        """Get ready to sample (connect). Called in the sampler's thread, and again after a failure."""
+        """Get ready to sample (connect). Called in the sampler's thread, and again after a failure, for what that has
+        broken: a query that was refused is no reason for another login."""
 
     @abstractmethod
     def sample(self, now: float) -> list[Row]:
@@ -56,28 +61,25 @@ class Collector(ABC):
         """Return the rows it still holds because it aggregates. Called once, after the last sample."""
         return []
 
+    def files(self) -> Mapping[str, str]:
+        """Return texts to be kept beside the record's tables, by their paths in its folder. Called once, at the end."""
+        return {}
+
     def close(self) -> None:
         """Let go of what `open` took."""
 
 
-class SharedConnection(ABC):
-    """A connection that several collectors of one thread use.
-
-    It is made when it is needed and again after it broke, and closed after as many `close` as `open`.
-    """
+class ServerConnection(ABC):
+    """The connection of one collector. `open` makes it, so that no sample waits for a login; after it broke, `open`
+    makes another."""
 
     def __init__(self, engine: Engine):
         self._engine = engine
         self._connection: Any = None
-        self._users = 0
 
+    @abstractmethod
     def open(self) -> None:
-        self._users += 1
-
-    def close(self) -> None:
-        self._users -= 1
-        if self._users <= 0:
-            self._drop()
+        """Connect, unless that is done. Raise StallmarkError when it fails."""
 
     @abstractmethod
     def rows(self, sql: str) -> list[Row]:
@@ -87,7 +89,7 @@ class SharedConnection(ABC):
         """
 
     @abstractmethod
-    def _drop(self) -> None:
+    def close(self) -> None:
         """Close the connection, if there is one, and forget it."""
 
 

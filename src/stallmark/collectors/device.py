@@ -19,7 +19,7 @@ from stallmark.storage.emulator.shared import SharedState
 NS_PER_MS = 1e6
 
 
-class Device(Collector):
+class DeviceIO(Collector):
     name = "device"
     title = "Devices"
     help = (
@@ -76,12 +76,12 @@ class Device(Collector):
         self._roles: dict[BlockDevice, str] = {}
         self._emulation: EmulatedArrays | None = None
         self._emulations = 0
-        self._emulated: dict[BlockDevice, layout.Device | None] = {}  # None: its state is not for us
+        self._emulated: dict[BlockDevice, layout.EmulatedDevice | None] = {}  # None: its state is not for us
         self._has_begun = False
 
     def unavailable(self) -> str | None:
         if not self.engine.is_local:
-            return "The server runs on another machine, whose devices cannot be seen from this one."
+            return "A server that is named by URL may run anywhere: its devices are not read here."
         if not sys.platform.startswith("linux"):
             return f"Devices are read from Linux' /proc/diskstats, and this is {sys.platform}."
         roles, reasons = self._resolve()
@@ -142,13 +142,13 @@ class Device(Collector):
         return {device: "+".join(roles) for device, roles in found.items()}, reasons
 
 
-def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.Device | None]:
+def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.EmulatedDevice | None]:
     """Return the devices of emulated arrays, with the array's state; None where that may not be opened."""
     found = {device: behind(device.name) for device in devices}
-    return {device: _state(lab[1]) for device, lab in found.items() if lab is not None}
+    return {device: _state(array[1]) for device, array in found.items() if array is not None}
 
 
-def _state(file: Path | None) -> layout.Device | None:
+def _state(file: Path | None) -> layout.EmulatedDevice | None:
     return SharedState.open(file).device(0) if file and os.access(file, os.R_OK | os.W_OK) else None
 
 
@@ -166,7 +166,7 @@ def _real(device: BlockDevice, role: str) -> Row:
     }
 
 
-def _block_device(device: BlockDevice, role: str, state: layout.Device) -> Row:
+def _block_device(device: BlockDevice, role: str, state: layout.EmulatedDevice) -> Row:
     """Return a row as the emulated array counts: the kernel's figures would include the way to it."""
     counters = counters_of(state)
     row = _emulated(role, device.epoch, counters) | {"entity": f"{role}: {device.name}"}
@@ -221,6 +221,6 @@ def _active(active: ActiveSet) -> Row:
     }
 
 
-_NAMES = Device.columns.names
+_NAMES = DeviceIO.columns.names
 EMULATED_ONLY = _NAMES[_NAMES.index("late") :]
 _FLASH = [name for name in _NAMES if name.startswith(("flash_", "cache_", "tier_"))]

@@ -28,7 +28,7 @@ class Host(Collector):
 
     def unavailable(self) -> str | None:
         if not self.engine.is_local:
-            return "The server runs on another machine, whose CPU and memory cannot be seen from this one."
+            return "A server that is named by URL may run anywhere: its CPU and memory are not read here."
         return None
 
     def sample(self, now: float) -> list[Row]:

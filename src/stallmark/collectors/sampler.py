@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from stallmark.collectors.base import Collector, Row
 from stallmark.errors import StallmarkError
@@ -61,9 +60,12 @@ class Sampler:
     """Sample `collectors` in background threads from `start` until `stop`.
 
     `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the
-    run's start. Those that read counters share a thread, which samples them at once, at every whole interval,
-    and at the end; each polling collector has a thread of its own. `wait` sleeps for some seconds and is true
-    when the sampler is to stop.
+    run's start. Each collector has a thread and a connection of its own, so that a slow one delays no other. Counters
+    are read at once, at every whole interval, and at the end; passing states at random instants. `wait` sleeps for some
+    seconds and is true when the sampler is to stop.
+
+    A row gets the middle of the call that read it as `t`, and the call's length as `took_s`. A login is no part of a
+    call.
 
     A collector that fails is reported in `failures`, once per outage, and tried again at its next tick.
     `missed` counts the ticks that were passed over, because an earlier sample took too long.
@@ -84,16 +86,15 @@ class Sampler:
         self._lock = threading.Lock()
         self.failures: list[Failure] = []
         self.missed: Counter[str] = Counter()
-        counters = [collector for collector in collectors if not collector.polling]
-        groups = [[collector] for collector in collectors if collector.polling]
-        self._lanes = [_Lane(self, group) for group in ([counters] if counters else []) + groups]
+        self._lanes = [_Lane(self, collector) for collector in collectors]
 
     def start(self) -> None:
         """Start the threads; return when every counter has been read once, to cover the load from its start."""
         for lane in self._lanes:
             lane.thread.start()
+        deadline = time.monotonic() + LAST_ANSWER_S
         for lane in self._lanes:
-            lane.ready.wait(LAST_ANSWER_S)
+            lane.ready.wait(max(0.0, deadline - time.monotonic()))
 
     def stop(self) -> None:
         """Take the last sample and end the threads. A second call does nothing."""
@@ -117,126 +118,112 @@ class Sampler:
 
 
 class _Lane:
-    """A thread and the collectors it samples, one after the other."""
+    """A collector and the thread that samples it."""
 
-    def __init__(self, sampler: Sampler, collectors: Sequence[Collector]):
+    def __init__(self, sampler: Sampler, collector: Collector):
         self._sampler = sampler
-        self._runs = [_Run(collector) for collector in collectors]
+        self._collector = collector
+        self._ticks: Ticks
+        self._is_open = self._to_close = False
+        self._failure: Failure | None = None
         self._cost_from = 0.0
+        self._wall_ns = self._cpu_ns = 0
         self._abandoned = False
         self.ready = threading.Event()
-        self.thread = threading.Thread(
-            target=self._main, name=f"sampler {'+'.join(c.name for c in collectors)}", daemon=True
-        )
+        self.thread = threading.Thread(target=self._main, name=f"sampler {collector.name}", daemon=True)
 
     def abandon(self) -> None:
         """Give up waiting for a server that does not answer, and for the rows it would still bring."""
         self._abandoned = True
         now = self._sampler.now()
-        for run in self._runs:
-            self._fail(run, now, StallmarkError(f"there was no answer within {LAST_ANSWER_S:.0f} s at the end"))
+        self._fail(now, StallmarkError(f"there was no answer within {LAST_ANSWER_S:.0f} s at the end"))
 
     def _main(self) -> None:
         now = self._cost_from = self._sampler.now()
-        for run in self._runs:
-            polling = run.collector.polling
-            run.ticks = Ticks(run.collector.interval_s, now, random.random if polling else None)
-            if not polling:
-                self._sample(run)
+        polling = self._collector.polling
+        self._ticks = Ticks(self._collector.interval_s, now, random.random if polling else None)
+        if not polling:
+            self._sample()
         self.ready.set()
-        while not self._sampler.wait(max(0.0, min(run.ticks.due for run in self._runs) - self._sampler.now())):
-            now = self._sampler.now()
-            for run in self._runs:
-                if run.ticks.due <= now:
-                    self._sample(run)
-                    run.ticks.advance(self._sampler.now())
+        while not self._sampler.wait(max(0.0, self._ticks.due - self._sampler.now())):
+            if self._ticks.due <= self._sampler.now():
+                self._sample()
+                self._ticks.advance(self._sampler.now())
             if self._sampler.now() - self._cost_from >= 1:
                 self._store_cost()
-        for run in self._runs:
-            self._finish(run)
+        self._finish()
         self._store_cost()
 
-    def _sample(self, run: "_Run") -> None:
-        collector = run.collector
-        with self._measured(run), self._guarded(run):
-            if not run.is_open:
-                collector.open()
-                run.is_open = True
+    def _sample(self) -> None:
+        with self._measured(), self._guarded():
+            if not self._is_open:
+                self._to_close = True
+                self._collector.open()
+                self._is_open = True
             before = self._sampler.now()
-            rows = collector.sample(before)
-            self._store(run, rows, (before + self._sampler.now()) / 2)
+            rows = self._collector.sample(before)
+            self._store(rows, before, self._sampler.now())
 
-    def _finish(self, run: "_Run") -> None:
-        self._sampler.missed[run.collector.name] += run.ticks.missed
-        if not run.collector.polling:
-            self._sample(run)
-        with self._guarded(run):
-            self._store(run, run.collector.finish(), self._sampler.now())
-        self._close(run)
+    def _finish(self) -> None:
+        self._sampler.missed[self._collector.name] += self._ticks.missed
+        if not self._collector.polling:
+            self._sample()
+        with self._guarded():
+            before = self._sampler.now()
+            rows = self._collector.finish()
+            self._store(rows, before, self._sampler.now())
+        self._close()
 
-    def _store(self, run: "_Run", rows: Sequence[Row], t: float) -> None:
+    def _store(self, rows: Sequence[Row], began: float, ended: float) -> None:
         if rows and not self._abandoned:
-            self._sampler.store(run.collector.name, [{"t": t} | row for row in rows])
+            call = {"t": (began + ended) / 2, "took_s": ended - began}
+            self._sampler.store(self._collector.name, [call | row for row in rows])
 
     def _store_cost(self) -> None:
         self._cost_from = self._sampler.now()
-        rows: list[dict[str, Any]] = []
-        for run in self._runs:
-            if run.wall_ns:
-                costs = {"wall_us": run.wall_ns // 1000, "cpu_us": run.cpu_ns // 1000}
-                rows.append({"t": self._cost_from, "collector": run.collector.name} | costs)
-                run.wall_ns = run.cpu_ns = 0
-        if rows and not self._abandoned:
-            with self._guarded(self._runs[0]):
-                self._sampler.store("collector_cost", rows)
+        if not self._wall_ns:
+            return
+        costs = {"wall_us": self._wall_ns // 1000, "cpu_us": self._cpu_ns // 1000}
+        self._wall_ns = self._cpu_ns = 0
+        if not self._abandoned:
+            with self._guarded():
+                row = {"t": self._cost_from, "collector": self._collector.name} | costs
+                self._sampler.store("collector_cost", [row])
 
     @contextmanager
-    def _measured(self, run: "_Run") -> Iterator[None]:
+    def _measured(self) -> Iterator[None]:
         wall, cpu = time.perf_counter_ns(), time.thread_time_ns()
         yield
-        run.wall_ns += time.perf_counter_ns() - wall
-        run.cpu_ns += time.thread_time_ns() - cpu
+        self._wall_ns += time.perf_counter_ns() - wall
+        self._cpu_ns += time.thread_time_ns() - cpu
 
     @contextmanager
-    def _guarded(self, run: "_Run") -> Iterator[None]:
+    def _guarded(self) -> Iterator[None]:
         """Whatever goes wrong with one collector is noted, and is nobody else's trouble."""
         began = self._sampler.now()
         try:
             yield
         except Exception as error:
-            _log.debug("collector %s failed", run.collector.name, exc_info=True)
-            self._close(run)
-            self._fail(run, began, error)
+            _log.debug("collector %s failed", self._collector.name, exc_info=True)
+            self._is_open = False
+            self._fail(began, error)
         else:
-            if run.failure and run.is_open:
-                run.failure.until = self._sampler.now()
-                run.failure = None
+            if self._failure and self._is_open:
+                self._failure.until = self._sampler.now()
+                self._failure = None
 
-    def _fail(self, run: "_Run", since: float, error: Exception) -> None:
-        if run.failure is None:
-            title = run.collector.title
-            run.failure = Failure(run.collector.name, title, since, _reason(error))
-            self._sampler.failures.append(run.failure)
+    def _fail(self, since: float, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = Failure(self._collector.name, self._collector.title, since, _reason(error))
+            self._sampler.failures.append(self._failure)
 
-    def _close(self, run: "_Run") -> None:
-        if run.is_open:
-            run.is_open = False
+    def _close(self) -> None:
+        if self._to_close:
+            self._to_close = self._is_open = False
             try:
-                run.collector.close()
+                self._collector.close()
             except Exception:
-                _log.debug("collector %s did not close", run.collector.name, exc_info=True)
-
-
-class _Run:
-    """The state of one collector in the sampler."""
-
-    def __init__(self, collector: Collector):
-        self.collector = collector
-        self.ticks: Ticks
-        self.is_open = False
-        self.failure: Failure | None = None
-        self.wall_ns = 0
-        self.cpu_ns = 0
+                _log.debug("collector %s did not close", self._collector.name, exc_info=True)
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,7 @@ required(engine.memory).cap(size)       # where it was asked for and not refused
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from stallmark.errors import StallmarkError
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -48,6 +48,12 @@ class Memory(Ability, ABC):
     smallest_bytes: int = 0
     """`cap` cannot go below this."""
 
+    scarce_bytes: int = 0
+    """Below this a cap is possible, and the server hardly works."""
+
+    largest_bytes: int | None = None
+    """The memory of the server's machine, above which no pool can be; None where it is not known."""
+
     @abstractmethod
     def cap(self, size_bytes: int) -> int:
         """Cap the buffer pool and return the reached size in bytes."""
@@ -76,8 +82,22 @@ class Prefill(Ability, ABC):
         """Read the tables and indexes of `schemas` into the pool; return the bytes it read."""
 
 
+@dataclass(frozen=True)
+class BackupOptions:
+    """How a server writes and reads a backup; None leaves it to the server."""
+
+    folder: str | None = None
+    files: int = 1
+    compression: bool | None = None
+    buffers: int | None = None
+    transfer_bytes: int | None = None
+
+
 class Backup(Ability, ABC):
     """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
+
+    options: BackupOptions | None = None
+    """None where there are none to choose."""
 
     @abstractmethod
     def label(self) -> str | None:
@@ -104,6 +124,47 @@ class Backup(Ability, ABC):
 
 class Placement(Ability):
     """The right to place the files of a new database, which `schema.placement` then uses."""
+
+
+class VariantSetting(Ability, ABC):
+    """A setting of the server or database that a variant has as it wants, and that is given back afterwards."""
+
+    was_made: bool = False
+    """It has been changed since this engine was opened."""
+
+    @abstractmethod
+    def make(self, wanted: Any) -> None:
+        """Make it as a variant wants it. Raise StallmarkError where that cannot be now."""
+
+    @abstractmethod
+    def give_back(self) -> None:
+        """Restore what was found, also by a run that was killed. Do nothing where nothing was changed.
+
+        Raise NotGivenBack.
+        """
+
+
+class MaintenanceWork(ABC):
+    """A statement of an administrator, with a connection of its own."""
+
+    @abstractmethod
+    def execute(self) -> None:
+        """Execute it once. Raise CallFailed."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Ask the server to give up what is under way; from any thread."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class Maintenance(Ability, ABC):
+    """Maintenance of the database that a scenario may have beside its users."""
+
+    @abstractmethod
+    def open(self, what: str) -> MaintenanceWork:
+        """Connect for it. `what`: the file of a backup, the table of a rebuild."""
 
 
 class Devices(Ability, ABC):

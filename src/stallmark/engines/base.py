@@ -10,13 +10,25 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-import pyarrow as pa
-
-from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Missing, NoDevices, Placement, Prefill
+from stallmark.engines.abilities import (
+    Backup,
+    Caches,
+    Devices,
+    Maintenance,
+    Memory,
+    Missing,
+    NoDevices,
+    Placement,
+    Prefill,
+    VariantSetting,
+)
 from stallmark.engines.queries import QuerySession
 from stallmark.errors import CallFailed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Isolation(StrEnum):
@@ -114,7 +126,10 @@ class BulkWriter(Protocol):
     transactional: bool
     """False where rows are in for good as they are written, and only what is executed can be rolled back."""
 
-    def write(self, table: str, rows: pa.Table) -> None: ...
+    limited: str | None
+    """A clause that says why rows are written more slowly than this engine can; None where they are not."""
+
+    def write(self, table: str, rows: "pa.Table") -> None: ...
 
     def execute(self, sql: str) -> int:
         """Return how many rows the statement changed, -1 for one that changes none."""
@@ -157,6 +172,10 @@ class Engine(ABC):
     backup: Backup | Missing
     placement: Placement | Missing
     devices: Devices | NoDevices
+    maintenance: Mapping[str, Maintenance | Missing]
+    """Backup, check and rebuild, by these words."""
+    variant_settings: Mapping[str, VariantSetting | Missing]
+    """By the key of a variant that asks for it."""
 
     @abstractmethod
     def connect(self) -> Any:
@@ -216,6 +235,10 @@ class Engine(ABC):
 
         What this login may not see is missing.
         """
+
+    def unfit(self) -> str | None:
+        """Return why no workload can be built in the database as it is set, as a sentence; None when it can."""
+        return None
 
     def examine(self) -> Iterator[tuple[str, str, str]]:
         """Yield what else the doctor reports: (what, state, sentence), state "ok", "limited" or "missing"."""

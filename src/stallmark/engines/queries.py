@@ -12,11 +12,13 @@ PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer as it came. `plan`: the plan with what its execution did, as the server wrote
-    it; None where it sent none. `rows` are those of the answer; None where only the plan knows."""
+    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that stands in it; None
+    where it sent none. `rows` are those of the answer; None where only the plan knows. `noted`: what the server noted
+    of the execution beside the plan."""
 
     rows: int | None
     plan: str | None
+    noted: "Measures | None" = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class QuerySession(Protocol):
     """Of the files that plans are kept in."""
 
     limited: str | None
-    """What it cannot tell of a query here and why, as a sentence; final after the first execution."""
+    """A sentence on what it cannot tell of a query here and why; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
         """Let at most so many work on a query at once; None: as the server is set. Do nothing where that stands
@@ -50,6 +52,11 @@ class QuerySession(Protocol):
 
     def execute(self, text: str) -> Answer:
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
+
+    def with_notes(self, answer: Answer) -> Answer:
+        """Return the last execution's answer with what the server noted of it, asked before the next one. It is not
+        timed."""
+        return answer
 
     def measures(self, answer: Answer) -> Measures:
         """Return the measures of an answer. Pure; takes milliseconds where plans are large."""

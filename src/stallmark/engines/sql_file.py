@@ -1,14 +1,17 @@
 """SQL statements in files, in the folders of the modules that send them."""
 
 import re
+from functools import cache
 from importlib.resources import files
 
 
+@cache
 def read(package: str, name: str) -> str:
     """Return the text of `name`.sql in the caller's `package`: `sql_file.read(__package__, "tables.mssql")`."""
     return files(package).joinpath(f"{name}.sql").read_text()
 
 
+@cache
 def exists(package: str, name: str) -> bool:
     return files(package).joinpath(f"{name}.sql").is_file()
 

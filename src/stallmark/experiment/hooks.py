@@ -3,11 +3,16 @@
 before: {command: [ssh, array, set-cache, --size, 800GB], timeout: 10min}
 before: {ask: "Put the SSDs into the read cache, then press Enter."}
 
+Or a command at the end of an experiment, however it ended:
+
+at_end: {command: [mail, -s, "Stallmark: {state}", me@example.org]}
+
 A command is run without a shell, its output is kept, and one that fails ends the experiment before anything is measured
 on an array that is not what the variant says.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 import psutil
@@ -43,15 +49,15 @@ class HookFailed(StallmarkError):
     """The array is not what the variant needs."""
 
 
-def refuse_impossible(variant: str, hook: Hook) -> None:
+def refuse_impossible(what: str, hook: Hook) -> None:
     """Raise HookFailed for a hook that cannot be carried out, before anything is loaded."""
     if hook.ask and not (sys.stdin and sys.stdin.isatty()):
         raise HookFailed(
-            f"Variant {variant!r} asks the operator (before.ask), and nobody is at a terminal here: run it in one, or "
-            "write a command (before: {command: […]})."
+            f"{what} asks the operator (ask), and nobody is at a terminal here: run it in one, or "
+            "write a command ({command: […]})."
         )
     if hook.command and not _program(hook.command[0], environment()):
-        raise HookFailed(f"Variant {variant!r}: the command {hook.command[0]!r} (before) is not there to be run.")
+        raise HookFailed(f"{what}: the command {hook.command[0]!r} is not there to be run.")
 
 
 def carry_out(variant: str, hook: Hook, show: Show) -> HookResult:
@@ -62,8 +68,22 @@ def carry_out(variant: str, hook: Hook, show: Show) -> HookResult:
         return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
     assert hook.command
     with show.bar(f"{variant}: {' '.join(hook.command)}", None):
-        output = _run(variant, hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
+        output = _run(f"The command before {variant!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
     return HookResult(command=tuple(hook.command), output=output, seconds=_since(began))
+
+
+def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: Show) -> None:
+    """Run the command at the end. In its arguments `{folder}`, `{state}` and `{because}` stand for the experiment's
+    folder, "complete", "incomplete" or "stopped", and why. One that fails is said, and changes nothing else."""
+    assert hook.command
+    known = {"folder": str(folder), "state": state, "because": because}
+    command = [hook.command[0]]
+    for argument in hook.command[1:]:
+        command.append(re.sub(r"\{(folder|state|because)\}", lambda name: known[name[1]], argument))
+    try:
+        _run("The command at the end", command, hook.timeout or DEFAULT_TIMEOUT_S)
+    except HookFailed as failed:
+        show.say(str(failed))
 
 
 def _since(began: float) -> float:
@@ -104,9 +124,9 @@ def _forget_typed() -> None:
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
-def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
-    """Run a command and return the end of its output. Raise HookFailed when it fails or takes longer than `timeout_s`
-    seconds.
+def _run(which: str, command: Sequence[str], timeout_s: float) -> str:
+    """Run a command, `which` in sentences, and return the end of its output. Raise HookFailed when it fails or takes
+    longer than `timeout_s` seconds.
 
     The output goes to a file: a pipe would stay open as long as any process that the command leaves running.
     """
@@ -119,15 +139,14 @@ def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
                 env=scrubbed, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise HookFailed(f"The command before {variant!r} could not be run ({error.strerror}).") from None
+            raise HookFailed(f"{which} could not be run ({error.strerror}).") from None
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             with later():
                 _end(process)
             raise HookFailed(
-                f"The command before {variant!r} had not ended after {timeout_s:g} s and was stopped"
-                f"{_with_output(_text(output))}"
+                f"{which} had not ended after {timeout_s:g} s and was stopped{_with_output(_text(output))}"
             ) from None
         except BaseException:
             with later():
@@ -136,7 +155,7 @@ def _run(variant: str, command: Sequence[str], timeout_s: float) -> str:
         said = _text(output)
     if code:
         how = f"exit code {code}" if code > 0 else f"ended by signal {-code}"
-        raise HookFailed(f"The command before {variant!r} failed ({how}){_with_output(said)}")
+        raise HookFailed(f"{which} failed ({how}){_with_output(said)}")
     return said
 
 

@@ -2,9 +2,11 @@
 
 import select
 import socket
-from typing import Any
+
+import msgspec
 
 import stallmark
+from stallmark.driver.cluster.join import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Channel,
@@ -13,6 +15,7 @@ from stallmark.driver.messages import (
     Finished,
     Join,
     Joined,
+    MachineFacts,
     MasterLost,
     Quit,
     Refused,
@@ -33,18 +36,20 @@ from stallmark.record import machine
 FAREWELL_S = 20  # executors give their users 12 s
 
 
-def facts_of(engine: Engine) -> dict[str, Any]:
-    """Return, by name, what all machines of a run must agree on. Read anew for each run, because the database may
-    change between two."""
-    facts: dict[str, Any] = {"Stallmark": stallmark.__version__, "server": str(engine.identity())}
+def facts_of(engine: Engine) -> RunFacts:
+    """Return what all machines of a run must agree on. Read anew for each run, because the database may change between
+    two."""
+    facts = RunFacts(stallmark.__version__, str(engine.identity()))
     if entry := ledger.read(engine):
-        data = vars(entry.identity)
-        facts |= {
-            "workload": f"{data['workload']} (version {data['version']})",
-            **{name: dict(data[name]) for name in ("scale", "options")},
-            "seed": data["seed"],
-            "size as loaded": entry.loaded_bytes,
-        }
+        data = entry.identity
+        facts = msgspec.structs.replace(
+            facts,
+            workload=f"{data.workload} (version {data.version})",
+            scale=dict(data.scale),
+            options=dict(data.options),
+            seed=data.seed,
+            bytes_as_loaded=entry.loaded_bytes,
+        )
     return facts
 
 
@@ -78,7 +83,7 @@ def _serve_one(channel: Channel, engine: Engine, host: str, show: Show, unknown:
                 show.say(f"{host} is not known here yet ({why}); trying on.")
                 unknown = True
             case Connected():
-                channel.send(Join(socket.gethostname(), facts_of(engine), machine.facts()))
+                channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
             case Refused(_, why):
                 raise StallmarkError(f"The run refused this machine: {why}.")
             case Unable():

@@ -1,7 +1,7 @@
 """The manifest of a run: everything that decides its figures, and no secret."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import stallmark
@@ -19,25 +19,71 @@ from stallmark.storage.describe import describe
 from stallmark.transactions.workload import Transaction, Workload
 
 
+@dataclass(frozen=True)
+class Place:
+    """The place of a run in its experiment, in the manifest's words."""
+
+    experiment: str
+    sequence: int
+    repeat: int
+    block: int
+    again: bool = False
+    resumed_after_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of a run: what its users or its streams of queries are to do. A phase of queries becomes a step when it
+    has ended."""
+
+    workload: recorded.Workload
+    steps: tuple[recorded.Step, ...] = ()
+    queries: recorded.Queries | None = None
+    concurrent_streams: recorded.ConcurrentStreams | None = None
+
+
+@dataclass(frozen=True)
+class PreparedStorage:
+    """The storage that a variant is to run on: the array as the scenario describes it, and what was done to it."""
+
+    array: recorded.Array | None = None
+    hook: recorded.HookResult | None = None
+    precondition: recorded.Precondition | None = None
+
+
 def manifest(
     scenario: AnyScenario,
     variant: Variant,
-    place: Mapping[str, Any],
-    described: Mapping[str, Any],
+    *,
+    place: Place,
+    work: Work,
+    storage: PreparedStorage,
     engine: Engine,
     memory: Memory,
     loaded: Entry,
     collectors: Sequence[Collector],
+    notes: Sequence[str],
 ) -> Manifest:
-    """Describe a run that is about to begin. `place` is its place in its experiment: experiment, repeat, sequence;
-    `described`: see `of_load` and `of_queries`."""
+    """Describe a run that is about to begin."""
     identity = engine.identity()
     return Manifest(
+        kind="queries" if work.queries else "transactions",
+        experiment=place.experiment,
+        sequence=place.sequence,
+        repeat=place.repeat,
+        block=place.block,
+        again=place.again,
+        resumed_after_s=place.resumed_after_s,
         stallmark=stallmark.__version__,
         started=now(),
         scenario=recorded.Scenario(**scenario.model_dump(mode="json")),
         variant=recorded.Variant(**variant.model_dump(mode="json")),
-        server=recorded.Server(product=identity.product, version=identity.version_text, settings=engine.settings()),
+        server=recorded.Server(
+            product=identity.product,
+            version=identity.version_text,
+            settings=engine.settings(),
+            at_own_address=machine.has_address(engine.login().host),
+        ),
         memory=memory,
         database=recorded.Database(bytes_before=engine.bytes_used(), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
@@ -45,31 +91,33 @@ def manifest(
         service_level=described_slo(scenario.slo) if scenario.slo else None,
         devices=devices_of(engine),
         collectors={collector.name: _describe(collector) for collector in collectors},
-        machine=recorded.Machine.model_validate(machine.facts()),
-        **place,
-        **described,
+        machine=machine.facts(),
+        workload=work.workload,
+        steps=work.steps,
+        queries=work.queries,
+        concurrent_streams=work.concurrent_streams,
+        array=storage.array,
+        hook=storage.hook,
+        precondition=storage.precondition,
+        notes=tuple(notes),
     )
 
 
-def of_load(scenario: Scenario, workload: Workload, streams: int) -> dict[str, Any]:
+def of_load(scenario: Scenario, workload: Workload, streams: int) -> Work:
     """Describe what users do, and when, and how many `streams` of queries run at the same time."""
     timeline = scenario.timeline()
-    described: dict[str, Any] = {"steps": steps_of(timeline), "workload": _workload(scenario, workload, timeline)}
+    concurrent = None
     if scenario.concurrent_streams:
-        described["concurrent_streams"] = recorded.ConcurrentStreams(
-            streams=streams, timeout_s=scenario.concurrent_streams.timeout
-        )
-    return described
+        concurrent = recorded.ConcurrentStreams(streams=streams, timeout_s=scenario.concurrent_streams.timeout)
+    return Work(_workload(scenario, workload, timeline), steps_of(timeline), concurrent_streams=concurrent)
 
 
-def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> dict[str, Any]:
-    """Describe what streams do; "steps", one for each phase, come as phases end. `dops`: those that queries are to
-    have, None as the server is set."""
+def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:
+    """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
     choice, asked = scenario.workload, scenario.queries
-    return {
-        "kind": "queries",
-        "workload": recorded.Workload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
-        "queries": recorded.Queries(
+    return Work(
+        recorded.Workload(name=choice.name, scale=choice.scale, seed=choice.seed, version=workload.version),
+        queries=recorded.Queries(
             run=asked.run,
             phases=tuple(asked.phases),
             streams=scenario.streams if "throughput" in asked.phases else None,
@@ -77,7 +125,7 @@ def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int |
             dops=tuple(dops),
             timeout_s=asked.timeout,
         ),
-    }
+    )
 
 
 def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> recorded.Step:
@@ -98,8 +146,8 @@ def _workload(scenario: Scenario, workload: Workload, timeline: Timeline) -> rec
         locality=choice.locality,
         version=workload.version,
         transactions=tuple(_transactions(workload, choice.deck())),
-        primary=workload.primary.name if workload.primary else None,
-        nominal_rate=workload.nominal_rate(choice.scale),
+        primary=workload.users.primary.name if workload.users.primary else None,
+        nominal_rate=workload.users.nominal_rate(choice.scale),
         background_sessions=timeline.all_background_sessions([timeline.executors()]),
     )
 
@@ -110,7 +158,7 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[recor
     def described(kind: type[Transaction], **more: Any) -> recorded.Transaction:
         return recorded.Transaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)
 
-    for kind in workload.deck:
+    for kind in workload.users.deck:
         yield described(kind, source="users", cards=deck[kind.name])
     for kind, (of, each) in workload.background.followers.items():
         follows = recorded.Follows(transaction=of.name, each=each)

@@ -18,13 +18,13 @@ def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed:
 
     Raises StallmarkError when it fails.
     """
-    if workload.opening is None:
+    if workload.users.opening is None:
         return None
-    shared = workload.share(WorkloadContext(scale, seed, engine.query, _post))
-    opening = workload.opening(shared)
+    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _post))
+    opening = workload.users.opening(shared)
     session = engine.session(WITHIN_S)
     try:
-        workload.prepare(session, [workload.opening])
+        workload.prepare(session, [workload.users.opening])
         opening.execute(session, opening.inputs(random.Random(seed)))
     except CallFailed as error:
         raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
@@ -35,7 +35,7 @@ def open_run(engine: Engine, workload: Workload, scale: Mapping[str, Any], seed:
 
 def counted(engine: Engine, workload: Workload) -> dict[str, int]:
     """Return, by transaction name, the number in the database that grows by one with each commit of it."""
-    found = {kind.name: engine.query(query)[0][0] for kind, query in workload.counted.items()}
+    found = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
     return {name: int(number or 0) for name, number in found.items()}
 
 

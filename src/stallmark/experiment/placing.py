@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
-from stallmark.schema.deploy import Parts
+from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing, mssql_tempdb
 from stallmark.schema.placement import postgres as postgres_placement
@@ -38,7 +39,9 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
         raise StallmarkError(
             f"{scenario.name} asks for a tablespace, but SQL Server has filegroups: write `filegroup` and `indexes`."
         )
-    master = engine.on_database("master")
+    master = engine.on_database("master")  # the other one may not be there yet
+    if any(group.sequential_key for group in design.tables) and not master.has_version(SQL_SERVER_2019):
+        raise StallmarkError(f"{scenario.name} asks for `sequential_key`, which SQL Server has from 2019 on.")
     if why := master.placement.refusal():
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
     with master.hold():  # two runs never change one server at once
@@ -57,11 +60,11 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
     mssql_existing.refuse_other(engine, design, metadata)
 
 
-def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Parts], Parts]:
+def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[Ddl], Ddl]:
     """Return the function by which `loaders.load.build` places tables and keys; without a design it changes nothing."""
     if scenario is None or scenario.database is None:
-        return lambda parts: parts
+        return lambda ddl: ddl
     design = scenario.database.design()
     if engine.dialect == "postgresql":
-        return lambda parts: postgres_placement.place_tables(parts, design)
-    return lambda parts: mssql_placement.place_tables(parts, design)
+        return lambda ddl: postgres_placement.place_tables(ddl, design)
+    return lambda ddl: mssql_placement.place_tables(ddl, design)

@@ -1,4 +1,4 @@
-"""The preflight: checks of a scenario against server and machine before anything is loaded or measured."""
+"""The preflight: refusals and advice, from a scenario, server and machine, before anything is loaded or measured."""
 
 import os
 import socket
@@ -6,14 +6,16 @@ from pathlib import Path
 
 from stallmark.collectors import ON_REQUEST
 from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.engines.abilities import Ability, Missing
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
+from stallmark.experiment import hooks
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import of_others
 from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario
 from stallmark.transactions import find_workload
 
-_MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` (sp_configure; a restart)"}
+_MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` or `max worker threads` (sp_configure)"}
 
 
 def refuse_what_cannot_be(
@@ -22,8 +24,10 @@ def refuse_what_cannot_be(
     """Raise StallmarkError for whatever can be known to fail before the first byte is loaded. `machines`: how many
     machines the load comes from."""
     _refuse_what_the_engine_cannot(scenario, engine)
+    if scenario.at_end:
+        hooks.refuse_impossible("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)
-    refuse_small_pools(scenario, engine)
+    refuse_pool_sizes(scenario, engine)
     if isinstance(scenario, Scenario):
         _refuse_more_users_than_sessions(scenario, engine, machines)
     if isinstance(scenario, QueryScenario):
@@ -36,19 +40,58 @@ def refuse_what_cannot_be(
     _refuse_unwritable(out)
 
 
-def refuse_small_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
-    """Refuse buffer pools below what the server needs. Shares of the data are checked only once `loaded_bytes` is
-    known."""
+def advice(scenario: AnyScenario, machines: int) -> list[str]:
+    """Return advice on a scenario that can run but will not show what it asks for, as sentences; the record keeps it.
+
+    `machines`: how many machines the load comes from.
+    """
+    if not isinstance(scenario, Scenario):
+        return []
+    choice = scenario.workload
+    contention = find_workload(choice.name).users.contention(choice.scale, max(scenario.users))
+    sentences = [contention] if contention else []
+    if choice.locality and machines < 2:
+        sentences.append(
+            f"locality {choice.locality:g} has no effect: the load comes from one machine, which has all customers; "
+            "several machines (--expect-workers 2 or more) each have a part of them."
+        )
+    return sentences
+
+
+def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None) -> list[str]:
+    """Return the same for buffer pools that the server takes, and hardly works with."""
+    scarce_bytes = engine.memory.scarce_bytes if engine.memory else 0
+    pools = {variant.name: scenario.pool_of(variant) for variant in scenario.variants}
+    scarce = [name for name, pool in pools.items() if pool and pool.resolve(loaded_bytes or 0) < scarce_bytes]
+    if not scarce:
+        return []
+    return [
+        f"{', '.join(map(repr, scarce))}: a cap below {scarce_bytes // 1024**2:,} MiB is of the whole server, which "
+        "needs most of it for itself: few pages of data fit, and calls may fail for want of memory (701, 802)."
+    ]
+
+
+def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
+    """Refuse buffer pools below what the server needs, and above the memory of its machine. Shares of the data are
+    checked only once `loaded_bytes` is known."""
     smallest_bytes = engine.memory.smallest_bytes if engine.memory else 0
+    largest_bytes = engine.memory.largest_bytes if engine.memory else None
     for variant in scenario.variants:
         pool = scenario.pool_of(variant)
         if pool is None or (pool.share is not None and loaded_bytes is None):
             continue
         if (size := pool.resolve(loaded_bytes or 0)) < smallest_bytes:
             least = smallest_bytes // 1024**2
+            sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
             raise StallmarkError(
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
-                f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale."
+                f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale.{sized}"
+            )
+        if largest_bytes is not None and size > largest_bytes:
+            raise StallmarkError(
+                f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2:,} MiB) is more than the "
+                f"{largest_bytes // 1024**2:,} MiB of memory that the server's machine has: lower buffer_pool, or "
+                "choose a smaller scale."
             )
 
 
@@ -108,16 +151,29 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
 
 def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> None:
     variants = scenario.variants
-    asked = {
+    asked: dict[str, tuple[Ability | Missing, bool]] = {
         "buffer_pool": (engine.memory, any(scenario.pool_of(variant) for variant in variants)),
         "start_cache: cold": (engine.caches, scenario.start_cache == "cold"),
         "start_cache: prefilled": (engine.prefill, scenario.start_cache == "prefilled"),
         "reset: restore": (engine.backup, scenario.reset == "restore"),
         "emulated_array": (engine.devices, any(map(scenario.emulates, variants))),
     }
+    asked |= {
+        key: (setting, any(getattr(variant, key) is not None for variant in variants))
+        for key, setting in engine.variant_settings.items()
+    }
+    for kind in {variant.during.kind for variant in variants if variant.during}:
+        asked[f"during: {kind}"] = (engine.maintenance[kind], True)
+    if isinstance(scenario, QueryScenario) and any(variant.during for variant in variants):
+        raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     for key, (ability, wanted) in asked.items():
         if wanted and (why := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+    if scenario.backup and not (engine.backup and engine.backup.options):
+        raise StallmarkError(
+            f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
+            "server with --server."
+        )
     for name in scenario.observe:
         if name not in ON_REQUEST.get(engine.dialect, {}):
             raise StallmarkError(

@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import humanize
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
+
+from stallmark import format
 
 PLAIN_EVERY_S = 15
 MIN_TITLE, MIN_BAR = 12, 8
@@ -67,10 +68,7 @@ class Show:
                 left = (total or self._total) - done
             else:
                 left = (now - first) * (total - done) / (done - before) if total and done > before else 0
-            self.say(
-                f"{self._title}: {note}"
-                + (f", about {humanize.precisedelta(left, format='%d')} left" if left >= 1 else "")
-            )
+            self.say(f"{self._title}: {note}" + (f", about {format.duration(left)} left" if left >= 1 else ""))
 
     def _fitting(self, note: str) -> str:
         """Return the title, cut where the window has no room for it next to the note, a short bar and the time."""

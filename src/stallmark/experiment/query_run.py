@@ -10,13 +10,12 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment.drawn_query import drawn_query
-from stallmark.experiment.manifest import of_queries, phase_step
+from stallmark.experiment.manifest import Work, of_queries, phase_step
 from stallmark.experiment.run import AnyRun
 from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import QueryScenario, Variant
 from stallmark.scenarios.queries import Phase
-from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.warehouse.refresh import Refresh
 from stallmark.transactions.warehouse.streams import POWER, order
 
@@ -37,7 +36,7 @@ class QueryRun(AnyRun):
         self._refresh = Refresh(engine, scenario.workload.scale["factor"])
         self._done = 0
 
-    def _described(self) -> dict[str, Any]:
+    def _work(self) -> Work:
         return of_queries(self._scenario, self._workload, self._dops())
 
     def _mend(self) -> None:
@@ -50,7 +49,7 @@ class QueryRun(AnyRun):
     def _sets(self) -> int:
         """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
-        runs = len(self._scenario.run_order()) - self._place["sequence"] + 1
+        runs = len(self._scenario.run_order()) - self._place.sequence + 1
         each = sum(sets[phase] for phase in self._queries.phases)
         return each * (runs if self._scenario.reset == "continue" else 1)
 
@@ -96,7 +95,7 @@ class QueryRun(AnyRun):
             if refreshes:
                 yield count + 1, [first, last] * count
         else:
-            only = self._queries.only or QUERIES
+            only = self._queries.only or self._scenario.query_streams.queries
             yield POWER, [self._query(query, POWER, dop) for dop in self._dops() for query in only]
 
     def _query(self, query: int, stream: int, dop: int | None) -> Query:

@@ -1,10 +1,9 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +13,7 @@ from stallmark.driver.controller import Interrupted
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.experiment.manifest import manifest
+from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Show
@@ -24,6 +23,7 @@ from stallmark.experiment.watch import Watch
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Condition, Counted, Memory, Opening
+from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.schema.deploy import schemas_of
@@ -32,8 +32,8 @@ from stallmark.transactions import checks, find_workload
 
 class AnyRun(ABC):
     """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `look` is the check
-    that raises StallmarkError when the server is no longer held for us. `notes`, and what is known of the `array`, go
-    into the record."""
+    that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
+    as `prepared`, go into the record."""
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class AnyRun(ABC):
         engine: Engine,
         *,
         folder: Path,
-        place: dict[str, Any],
+        place: Place,
         title: str,
         loaded: Entry,
         original_pool_bytes: int | None,
         look: Callable[[], None],
         notes: Sequence[str],
         storage: StorageWork,
-        array: Mapping[str, Any],
+        prepared: PreparedStorage,
         show: Show,
     ):
         self._scenario = scenario
@@ -63,7 +63,7 @@ class AnyRun(ABC):
         self._original_pool_bytes = original_pool_bytes
         self._watch = Watch(look)
         self._storage = storage
-        self._array = array
+        self._prepared = prepared
         self._show = show
         self._notes = list(notes)
         self._opening: Opening | None = None
@@ -71,9 +71,8 @@ class AnyRun(ABC):
         self.conditions_hold = True
 
     @abstractmethod
-    def _described(self) -> dict[str, Any]:
-        """Return what the manifest says of the work of this run: its "steps", its "workload", and whatever else there
-        is."""
+    def _work(self) -> Work:
+        """Describe the work of this run for the manifest."""
 
     def _mend(self) -> None:
         """Repair what a killed run left half done in the database."""
@@ -123,6 +122,11 @@ class AnyRun(ABC):
             required(engine.memory).cap(wanted)
         elif engine.memory:
             engine.memory.give_back()
+        for name, setting in engine.variant_settings.items():
+            if (wanted_so := getattr(self._variant, name)) is not None:
+                required(setting).make(wanted_so)
+            elif setting:
+                setting.give_back()
         if scenario.start_cache == "cold":
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
@@ -147,25 +151,22 @@ class AnyRun(ABC):
         described = manifest(
             self._scenario,
             self._variant,
-            self._place,
-            self._described(),
-            self._engine,
-            memory,
-            self._loaded,
-            collectors,
+            place=self._place,
+            work=self._work(),
+            storage=self._prepared,
+            engine=self._engine,
+            memory=memory,
+            loaded=self._loaded,
+            collectors=collectors,
+            notes=self._notes,
         )
         counted = {name: Counted(before=number) for name, number in self._counted.items()}
-        writer = RecordWriter(
-            self._folder,
-            described.changed(
-                **self._array,
-                notes=self._notes,
-                workload=described.workload.changed(opening=self._opening, counted=counted),
-            ),
-        )
+        workload = described.workload.changed(opening=self._opening, counted=counted)
+        writer = RecordWriter(self._folder, described.changed(workload=workload))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
-            writer.add_table(collector.name, pa.schema([("t", pa.float64()), *collector.columns]))
+            collector.step_ends = [step.end_s for step in described.steps]
+            writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
         return writer
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
@@ -184,9 +185,15 @@ class AnyRun(ABC):
         finally:
             with later(), ExitStack() as ends:
                 ends.callback(lambda: writer.note(*say(), *_notes(sampler)))
+                ends.callback(self._keep_files, writer.folder)
                 ends.callback(self._engine.devices.relax)
                 ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
                 ends.callback(finish)
+
+    def _keep_files(self, folder: Path) -> None:
+        for name, text in [pair for collector in self._collectors for pair in collector.files().items()]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
 
     def _check_server(self) -> None:
         if why := self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
@@ -196,7 +203,7 @@ class AnyRun(ABC):
         with self._show.bar(f"{self._title}: checking consistency", None):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
-        findings = [finding for finding in findings if finding.holds is not None]
+        findings = [finding for finding in findings if finding.holds is not None or finding.refused]
         made = writer.manifest
         after = counted(self._engine, self._workload)
         numbers = {name: one.changed(after=after.get(name)) for name, one in made.workload.counted.items()}
@@ -205,7 +212,7 @@ class AnyRun(ABC):
             workload=made.workload.changed(counted=numbers),
             database=made.database.changed(bytes_after=self._engine.bytes_used()),
         )
-        self.conditions_hold = all(finding.holds for finding in findings)
+        self.conditions_hold = all(finding.holds is not False for finding in findings)
 
 
 def _notes(sampler: Sampler) -> list[str]:

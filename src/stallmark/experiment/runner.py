@@ -1,30 +1,36 @@
 """The runner of a scenario: its database, then every variant and repeat in run order, all in one folder."""
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from stallmark import format
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError
-from stallmark.experiment.advice import advice
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.load_worker import facts_of
+from stallmark.experiment.location import locations
+from stallmark.experiment.manifest import Place, PreparedStorage
 from stallmark.experiment.placing import arrangement
 from stallmark.experiment.preflight import (
+    advice,
+    advice_on_pools,
     refuse_driven,
     refuse_impossible_devices,
     refuse_load_machines,
-    refuse_small_pools,
+    refuse_pool_sizes,
     refuse_what_cannot_be,
 )
 from stallmark.experiment.progress import Show
 from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.resume import Begun, alone
 from stallmark.experiment.run import AnyRun
 from stallmark.experiment.stopping import Stopped
 from stallmark.experiment.storage_work import StorageWork
@@ -32,6 +38,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
+from stallmark.record.reader import Record
 from stallmark.record.writer import folder_of, note_end
 from stallmark.scenarios.model import QueryScenario, Scenario, Variant
 from stallmark.transactions import find_workload
@@ -56,14 +63,20 @@ class Runner:
         show: Show,
         web_port: int | None = None,
         expected: ExpectedMachines | None = None,
+        begun: Begun | None = None,
     ):
+        """With `begun`, make only the runs that it lacks, into its folder."""
+        self._begun = begun
         self._scenario = scenario
         self._engine = engine
         self._show = show
         self._web_port = web_port
         self._expected = expected
-        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
-        self.folder = out / self._experiment
+        if begun:
+            self._experiment, self.folder = begun.last.experiment, begun.folder
+        else:
+            self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
+            self.folder = out / self._experiment
 
     def run(self) -> Finished:
         finished = None
@@ -80,30 +93,48 @@ class Runner:
     def _run(self, look: Callable[[], None]) -> Finished:
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
+        with alone(self.folder):
+            if self._begun:
+                self._begun = Begun.read(self.folder)  # another may have added to it until now
+                self._begun.refuse_another_server(self._engine)
+            return self._make_runs(look, machines)
+
+    def _make_runs(self, look: Callable[[], None], machines: int) -> Finished:
         if self._expected:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
         said = advice(self._scenario, machines)
-        for sentence in said:
+        for sentence in (*locations(self._engine), *said):
             self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         loaded = self._prepare_database()
-        refuse_small_pools(self._scenario, self._engine, loaded.loaded_bytes)
+        refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
+        for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
+            self._show.say(sentence)
+        said += scarce
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
         run_order = self._scenario.run_order()
+        done: Mapping[int, Record] = {}
+        resumed_after_s: float | None = None
+        if self._begun:
+            done, resumed_after_s = self._begun.records, self._begun.gap_s()
         if self._expected:
             self._expected = replace(self._expected, facts=facts_of(self._engine))
-        holds, there, array, last = True, None, {}, self.folder
+        holds, there, prepared, last = all(map(_consistent, done.values())), None, PreparedStorage(), self.folder
+        began, made = time.monotonic(), 0
         for number, planned in enumerate(run_order, 1):
+            if number in done:
+                last = done[number].folder
+                continue
             look()
             if planned.variant is not there:
                 try:
-                    there, array = planned.variant, storage.make(planned.variant)
+                    there, prepared = planned.variant, storage.make(planned.variant)
                 except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
-                    if number == 1:
+                    if last == self.folder:  # there is no record yet that could say so
                         raise
                     because = str(failed).rstrip(".")
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
@@ -111,24 +142,31 @@ class Runner:
                     if isinstance(failed, Stopped):
                         raise
                     return Finished(because, holds)
+            if self._begun:
+                self._begun.make_room(number)
             last = folder_of(self.folder, number, planned.variant.name)
             run = self._make(
                 planned.variant,
                 folder=last,
-                place={"experiment": self._experiment, "sequence": number} | planned.place,
+                place=Place(self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s),
                 title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
                 look=look,
                 notes=said,
                 storage=storage,
-                array=array,
+                prepared=prepared,
                 show=self._show,
             )
+            resumed_after_s = None
             reason = run.go()
             holds = holds and run.conditions_hold
             if reason:
                 return Finished(reason, holds)
+            made += 1
+            if to_make := sum(later not in done for later in range(number + 1, len(run_order) + 1)):
+                left_s = (time.monotonic() - began) / made * to_make
+                self._show.say(f"about {format.duration(left_s)} left for {to_make} of {len(run_order)} runs")
         return Finished(None, holds)
 
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
@@ -150,6 +188,8 @@ class Runner:
                 arrange=arrangement(self._engine, self._scenario),
                 progress=progress,
             )
+        if built.caution:
+            self._show.say(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
@@ -159,3 +199,7 @@ class Runner:
             with self._show.bar("Keeping a copy to start every variant from", None):
                 backup.keep(loaded.label)
         return loaded
+
+
+def _consistent(record: Record) -> bool:
+    return all(condition.holds is not False for condition in record.manifest.conditions)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from stallmark.analysis.probe.precondition import steady
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
+from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.record.manifest import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
@@ -37,7 +37,7 @@ class StorageWork:
             if self._scenario.emulates(variant):
                 self._refuse_emulated_twice(variant)
             if variant.before:
-                hooks.refuse_impossible(variant.name, variant.before)
+                hooks.refuse_impossible(f"`before` of variant {variant.name!r}", variant.before)
         for key, choice in self._files():
             if why := probe.can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
@@ -61,20 +61,16 @@ class StorageWork:
         if self._scenario.precondition:
             yield "precondition", self._scenario.precondition
 
-    def make(self, variant: Variant) -> dict[str, Any]:
-        """Prepare the storage for a variant. Return what the record says of it: the array as described, and what was
-        done.
-
-        Raise HookFailed when the hook fails.
-        """
+    def make(self, variant: Variant) -> PreparedStorage:
+        """Prepare the storage for a variant, and describe it. Raise HookFailed when the hook fails."""
         array = self._scenario.array_of(variant)
-        done: dict[str, Any] = {"array": Array(**array.described())} if array else {}
+        hook = precondition = None
         if variant.before:
             self._engine.checkpoint()  # nothing that the server has taken should be under way meanwhile
-            done["hook"] = hooks.carry_out(variant.name, variant.before, self._show)
+            hook = hooks.carry_out(variant.name, variant.before, self._show)
         if self._scenario.precondition:
-            done["precondition"] = self._precondition(variant)
-        return done
+            precondition = self._precondition(variant)
+        return PreparedStorage(Array(**array.described()) if array else None, hook, precondition)
 
     def probe(self, title: str, loaded_bytes: int) -> ProbeResult | None:
         """Probe the storage with reads and writes on a file of its own; return None where the scenario asks for no

@@ -77,6 +77,8 @@ class Target:
             if engine.caches:
                 engine.caches.allowed = self.may_drop_caches
             if scenario:
+                if scenario.backup and engine.backup and engine.backup.options:
+                    engine.backup.options = scenario.backup.options()
                 if scenario.reset == "restore" and engine.backup:
                     engine.backup.finish_restore()
                 place(engine, scenario)
@@ -86,6 +88,7 @@ class Target:
             finally:
                 engine.close()
             return
+        _refuse_unmounted(self.data_dir, self.wal_dir)
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port)
         is_new = not server.folder.exists()
         try:
@@ -100,6 +103,16 @@ class Target:
                 raise
         finally:
             server.close()
+
+
+def _refuse_unmounted(*folders: Path | None) -> None:
+    """Refuse a folder whose parent is not there: made in full, it would lie on the disk of the root directory."""
+    for folder in filter(None, folders):
+        if not folder.absolute().parent.is_dir():
+            raise StallmarkError(
+                f"{folder.parent} is not there, so {folder} would not lie where you mean: mount its file system, or "
+                "make that folder."
+            )
 
 
 def _holds_nothing(engine: Engine) -> bool:

@@ -10,7 +10,8 @@ from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
-from stallmark.experiment.manifest import of_load
+from stallmark.experiment.maintenance import MaintenanceBeside
+from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.run import AnyRun
 from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
@@ -38,7 +39,7 @@ class Run(AnyRun):
         self._web_port = web_port
         self._expected = expected
 
-    def _described(self) -> dict[str, Any]:
+    def _work(self) -> Work:
         return of_load(self._scenario, self._workload, self._streams)
 
     def _drive(self, writer: RecordWriter) -> str | None:
@@ -50,7 +51,7 @@ class Run(AnyRun):
             dict(choice.deck()),
             self._scenario.call_timeout,
             choice.locality,
-            self._place["repeat"],
+            self._place.repeat,
         )
         drive = Drive(self._timeline, load, writer, self._web_port, self._expected)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
@@ -58,19 +59,30 @@ class Run(AnyRun):
         if self._streams:
             beside = StreamsBeside(self._scenario, self._streams, self._engine, writer, drive.clock)
 
+        maintenance = None
+        if self._variant.during:
+            maintenance = MaintenanceBeside(self._variant.during, self._engine, writer, drive.clock)
+
         def finish() -> None:
             with ExitStack() as ends:
                 ends.callback(_finish, drive, writer)
+                if maintenance:
+                    ends.callback(maintenance.finish)
                 if beside:
                     ends.callback(beside.finish)  # first: users still ran during their last queries
 
         def notes() -> list[str]:
-            return [*drive.notes(), *(beside.notes() if beside else ())]
+            return [note for one in (drive, beside, maintenance) if one for note in one.notes()]
 
         def check() -> None:
             if beside:
                 beside.poll()
             self._check_server()
+
+        def show(progress: LoadProgress) -> None:
+            if maintenance and progress.elapsed_s >= progress.step.measure_s and not progress.waiting:
+                maintenance.begin()
+            self._show_progress(progress)
 
         try:
             with (
@@ -81,7 +93,7 @@ class Run(AnyRun):
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
                 if drive.load_machines:
-                    executors = [machine["executors"] for machine in drive.load_machines]
+                    executors = [machine.executors for machine in drive.load_machines]
                     sessions = self._timeline.all_background_sessions(executors)
                     workload = writer.manifest.workload.changed(background_sessions=sessions)
                     writer.update(load_machines=drive.load_machines, workload=workload)
@@ -91,10 +103,10 @@ class Run(AnyRun):
                 sampler.start()
                 if beside:
                     beside.begin()
-                drive.follow(self._show_progress, check)
+                drive.follow(show, check)
         except Interrupted as interruption:
             return str(interruption)
-        return None
+        return drive.fruitless()
 
     def _show_progress(self, progress: LoadProgress) -> None:
         phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"

@@ -1,5 +1,6 @@
 """Facts of a record about the storage under its server: names of devices, emulation, sizes of DRAM and flash."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from stallmark.format import size
@@ -16,25 +17,34 @@ class Flash(NamedTuple):
         return f"{size(self.size_bytes)} flash {self.kind}"
 
 
-def device_name(manifest: Manifest) -> str:
-    """Return the name of the storage, as `data_device_name`. If the log alone is emulated: "EMULATED log on 1 spindle,
-    2 ms; data on vda"."""
+@dataclass(frozen=True)
+class DeviceLabel:
+    """The name of a device, or the description of an emulated array. `report/text/device.py` words it."""
+
+    name: str
+    emulated: bool
+
+
+def storage_label(manifest: Manifest) -> DeviceLabel:
+    """Return the label of the storage, as `data_device_label`. If the log alone is emulated, the label is emulated:
+    "log on 1 spindle, 2 ms; data on vda"."""
     data, log = manifest.devices.of("data"), manifest.devices.of("wal").emulated_array
     if log and not data.emulated_array:
-        return f"EMULATED log on {_spindles(log)}; data on {data_device_name(manifest)}"
-    return data_device_name(manifest)
+        return DeviceLabel(f"log on {_spindles(log)}; data on {data_device_label(manifest).name}", emulated=True)
+    return data_device_label(manifest)
 
 
-def data_device_name(manifest: Manifest) -> str:
-    """Return "EMULATED 12 spindles, 4 ms + 64 MiB flash cache", or the block device's name and model."""
+def data_device_label(manifest: Manifest) -> DeviceLabel:
+    """Return "12 spindles, 4 ms + 64 MiB flash cache" of an emulated array, or the block device's name and model."""
     device = manifest.devices.of("data")
     if device.emulated_array:
-        return array_name(device.emulated_array)
-    return " ".join(part for part in (device.name, device.model) if part) or "unknown device"
+        return DeviceLabel(array_name(device.emulated_array), emulated=True)
+    name = " ".join(part for part in (device.name, device.model) if part)
+    return DeviceLabel(name or "unknown device", emulated=False)
 
 
 def array_name(array: EmulatedArray) -> str:
-    return f"EMULATED {_spindles(array)}{''.join(f' + {one}' for one in _flash(array))}"
+    return f"{_spindles(array)}{''.join(f' + {one}' for one in _flash(array))}"
 
 
 def flash_of(manifest: Manifest) -> list[Flash]:

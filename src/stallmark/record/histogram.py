@@ -6,10 +6,12 @@ compresses to 0.4 to 0.9 of the HDR codec's size. Encoding takes 0.1 to 0.5 of i
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 _EXACT = 2048  # values below it have a bucket each; from there on every doubling has half as many
@@ -75,7 +77,7 @@ def columns(name: str, histogram: Histogram) -> dict[str, Any]:
     }
 
 
-def total(gaps: pa.ListArray, counts: pa.ListArray) -> np.ndarray:
+def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
     """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
 
     Raise ValueError when one is damaged.

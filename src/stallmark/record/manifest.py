@@ -29,7 +29,7 @@ def now() -> Moment:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-class Part(BaseModel):
+class ManifestPart(BaseModel):
     """A part of the manifest. It is immutable: `changed` returns another."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -43,7 +43,7 @@ class Part(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class Scenario(Part):
+class Scenario(ManifestPart):
     """The scenario as it was given; keys that no code reads are kept as they are."""
 
     model_config = ConfigDict(extra="allow")
@@ -56,16 +56,20 @@ class Scenario(Part):
     buffer_pool: Any = None
     database: dict[str, Any] | None = None
     observe: list[str] | None = None
+    thresholds: list[str] | None = None
 
 
-class Variant(Part):
+class Variant(ManifestPart):
     model_config = ConfigDict(extra="allow")
 
     name: str = ""
     buffer_pool: Any = None
+    row_versioning: bool | None = None
+    resource_pool: dict[str, Any] | None = None
+    during: dict[str, Any] | None = None
 
 
-class Waited(Part):
+class Waited(ManifestPart):
     """The wait of a step for a steady state, after its ramp and before it was measured."""
 
     until: Literal["steady"] = "steady"
@@ -75,7 +79,7 @@ class Waited(Part):
     steady: bool
 
 
-class Step(Part):
+class Step(ManifestPart):
     """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; `measure_s` to
     `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together."""
 
@@ -91,7 +95,7 @@ class Step(Part):
     waited: Waited | None = None
 
 
-class Follows(Part):
+class Follows(ManifestPart):
     """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other, on
     average."""
 
@@ -99,7 +103,7 @@ class Follows(Part):
     each: float
 
 
-class Transaction(Part):
+class Transaction(ManifestPart):
     """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one whole
     deck."""
 
@@ -112,21 +116,21 @@ class Transaction(Part):
     every_s: float | None = None
 
 
-class Opening(Part):
+class Opening(ManifestPart):
     """The transaction that was executed once before the run, and its result."""
 
     name: str
     done: dict[str, Any] = {}
 
 
-class Counted(Part):
+class Counted(ManifestPart):
     """A number in the database that grows by one with each commit, before and after the run."""
 
     before: int
     after: int | None = None
 
 
-class Workload(Part):
+class Workload(ManifestPart):
     """The workload of a run. `scale` is in the workload's own measures; `background_sessions` execute what no virtual
     user starts."""
 
@@ -144,7 +148,7 @@ class Workload(Part):
     counted: dict[str, Counted] = {}
 
 
-class Queries(Part):
+class Queries(ManifestPart):
     """The plan of a run of queries. `dops`: degrees of parallelism; None is the server's own setting."""
 
     run: str
@@ -155,22 +159,24 @@ class Queries(Part):
     timeout_s: float | None = None
 
 
-class ConcurrentStreams(Part):
+class ConcurrentStreams(ManifestPart):
     """Streams of queries that ran at the same time as the users."""
 
     streams: int
     timeout_s: float | None = None
 
 
-class Server(Part):
-    """The database server. `settings` have the server's own names."""
+class Server(ManifestPart):
+    """The database server. `settings` have the server's own names. `at_own_address`: it was reached at an address of
+    the driver's machine, which a tunnel has as well; None where that is not known."""
 
     product: str = ""
     version: str = ""
     settings: dict[str, str] = {}
+    at_own_address: bool | None = None
 
 
-class Memory(Part):
+class Memory(ManifestPart):
     """The buffer pool: as configured for the run, as the server reported it then, and as it was before."""
 
     configured_bytes: int | None = None
@@ -178,7 +184,7 @@ class Memory(Part):
     original_bytes: int | None = None
 
 
-class Database(Part):
+class Database(ManifestPart):
     """The size of the database in bytes. `compressibility`: ratio by LZ4 on sampled pages; 2.0 means 2 to 1."""
 
     bytes_before: int | None = None
@@ -186,7 +192,7 @@ class Database(Part):
     compressibility: float | None = None
 
 
-class ServiceLevelObjective(Part):
+class ServiceLevelObjective(ManifestPart):
     """A limit on the time of reads. `name`: a ready-made level, or "read" for a limit of the scenario's own."""
 
     name: str
@@ -195,7 +201,7 @@ class ServiceLevelObjective(Part):
     percentile: str
 
 
-class Flash(Part):
+class Flash(ManifestPart):
     """The flash of an emulated array; only a tier has `cycle_s` and `move`."""
 
     size: int
@@ -207,7 +213,7 @@ class Flash(Part):
     move: int | None = None
 
 
-class EmulatedArray(Part):
+class EmulatedArray(ManifestPart):
     """An array that Stallmark emulated, in the server's processes or as a block device of the system."""
 
     block_device: bool = False
@@ -223,7 +229,7 @@ class EmulatedArray(Part):
     tier: Flash | None = None
 
 
-class Device(Part):
+class Device(ManifestPart):
     """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `why`:
     the reason why nothing is known of it."""
 
@@ -242,7 +248,7 @@ class Device(Part):
         return None if array is None or array.block_device else array
 
 
-class Devices(Part):
+class Devices(ManifestPart):
     """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known."""
 
     data: Device | None = None
@@ -252,7 +258,7 @@ class Devices(Part):
         return (self.data if role == "data" else self.wal) or Device()
 
 
-class Array(Part):
+class Array(ManifestPart):
     """A real array as the scenario describes it; further keys are the operator's words."""
 
     model_config = ConfigDict(extra="allow")
@@ -268,7 +274,7 @@ class Array(Part):
     flash_tier_bytes: int | None = None
 
 
-class HookResult(Part):
+class HookResult(ManifestPart):
     """The result of a hook before the variant: a command with its output, or a question with its answer."""
 
     command: tuple[str, ...] | None = None
@@ -278,7 +284,7 @@ class HookResult(Part):
     seconds: float
 
 
-class Precondition(Part):
+class Precondition(ManifestPart):
     """The preconditioning of storage: a file was filled, then overwritten at random in rounds until the mean write time
     was steady."""
 
@@ -288,26 +294,26 @@ class Precondition(Part):
     steady: bool
 
 
-class Probes(Part):
+class Probes(ManifestPart):
     """Probes of the storage around the run."""
 
     before: ProbeResult | None = None
     after: ProbeResult | None = None
 
 
-class AskedStep(Part):
+class AskedStep(ManifestPart):
     pattern: str
     outstanding: int
 
 
-class ProbePlan(Part):
+class ProbePlan(ManifestPart):
     """The planned steps of a probe, each of `seconds`."""
 
     seconds: float
     steps: tuple[AskedStep, ...]
 
 
-class Collector(Part):
+class Collector(ManifestPart):
     """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure."""
 
     title: str
@@ -317,9 +323,9 @@ class Collector(Part):
     limited: str | None = None
 
 
-class Condition(Part):
-    """A consistency condition, checked after the run. `holds` is None when it was left out; `offending` counts rows, or
-    what `counted` names."""
+class Condition(ManifestPart):
+    """A consistency condition, checked after the run. `holds` is None when it was left out, or when the server refused
+    it in the words of `refused`; `offending` counts rows, or what `counted` names."""
 
     name: str
     statistical: bool = False
@@ -329,9 +335,10 @@ class Condition(Part):
     seconds: float = 0.0
     detail: str = ""
     counted: str = "rows"
+    refused: str = ""
 
 
-class Machine(Part):
+class Machine(ManifestPart):
     """The machine that the driver ran on."""
 
     system: str | None = None
@@ -350,14 +357,14 @@ class LoadMachine(Machine):
     clock_within_ms: float
 
 
-class Unheard(Part):
+class Unheard(ManifestPart):
     """The transactions that did not end even when cancelled, and the executors killed before their last report."""
 
     unfinished: int = 0
     silent: int = 0
 
 
-class External(Part):
+class External(ManifestPart):
     """A file of external measurements, and how its times were understood. `offset_s` is added to them; `span` is UTC,
     ISO 8601; `notes` name what was left out."""
 
@@ -373,14 +380,14 @@ class External(Part):
     notes: tuple[str, ...] = ()
 
 
-class Ended(Part):
+class Ended(ManifestPart):
     """The reason why an experiment ended with this run although variant `before` was to follow."""
 
     before: str
     because: str
 
 
-class Manifest(Part):
+class Manifest(ManifestPart):
     """The manifest. `sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again` marks the
     first variant, repeated at the end. The keys of `external` are the endings of the names of its tables."""
 
@@ -394,6 +401,8 @@ class Manifest(Part):
     repeat: int = 1
     block: int = 1
     again: bool = False
+    resumed_after_s: float | None = None
+    """Seconds between the last whole run of the experiment and its resumption with this one."""
     started: Moment
     scenario: Scenario = Scenario()
     variant: Variant = Variant()

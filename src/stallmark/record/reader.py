@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ class Record:
     def __init__(self, folder: Path):
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
+        self._layouts: dict[tuple[Path, int], tuple[pa.Schema, pq.FileMetaData]] = {}
 
     @property
     def is_probe(self) -> bool:
@@ -38,7 +40,8 @@ class Record:
     def table(self, name: str) -> pa.Table:
         """Return a table; empty (of the known schema, if there is one) when the run never wrote it."""
         if (path := self.folder / f"{name}.parquet").exists():
-            return pq.read_table(path)
+            with _readable(path):
+                return pq.read_table(path)
         if (path := self.folder / f"{name}.arrows").exists():
             parts = list(read_stream(path))
             return pa.concat_tables(parts) if parts else _empty(name)
@@ -50,9 +53,13 @@ class Record:
         Strings may come dictionary-encoded; columns that the table does not have are left out.
         """
         if (path := self.folder / f"{name}.parquet").exists():
-            schema = pq.read_schema(path)
+            with _readable(path):
+                schema, footer = self._layout(path)
             strings = [field.name for field in schema if pa.types.is_string(field.type)]
-            with pq.ParquetFile(path, read_dictionary=strings, memory_map=True) as file:
+            with (
+                _readable(path),
+                pq.ParquetFile(path, metadata=footer, read_dictionary=strings, memory_map=True) as file,
+            ):
                 wanted = [c for c in columns if c in schema.names]
                 for group in range(file.num_row_groups):  # no larger than `read_stream` made them
                     yield from file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=wanted)
@@ -60,6 +67,24 @@ class Record:
             for part in read_stream(path):
                 some = part.select([c for c in columns if c in part.column_names])
                 yield from some.combine_chunks().to_batches()
+
+    def _layout(self, path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
+        """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
+        key = path, path.stat().st_mtime_ns
+        if key not in self._layouts:
+            with pq.ParquetFile(path) as file:
+                self._layouts[key] = file.schema_arrow, file.metadata
+        return self._layouts[key]
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raise StallmarkError, which names the file, where a table cannot be read."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise StallmarkError(f"{path} is damaged ({said}): restore it, or leave this record out.") from None
 
 
 def _empty(name: str) -> pa.Table:

@@ -95,6 +95,16 @@ QUERIES = pa.schema(
     ]
 )
 """The queries of query runs; a value that the server does not report is null."""
+MAINTENANCE = pa.schema(
+    [
+        ("kind", pa.string()),  # backup, check or rebuild
+        ("started_s", pa.float64()),
+        ("seconds", pa.float64()),
+        ("finished", pa.bool_()),  # false: it was given up at the end, or failed
+        ("error", pa.string()),
+    ]
+)
+"""Maintenance beside the users, one row for each time; the table is there where a variant asks for it."""
 PROBE_STEPS = pa.schema(
     [
         ("pattern", pa.string()),  # "8k-random-read"
@@ -124,6 +134,8 @@ PROBE_WINDOWS = pa.schema(
         ("iops", pa.float64()),
     ]
 )
+SAMPLED = [("t", pa.float64()), ("took_s", pa.float32())]
+"""The first columns of every collector's table: the middle of the call that read a row, and the call's length."""
 COLLECTOR_COST = pa.schema(
     [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
 )

@@ -1,5 +1,7 @@
 """Summaries for machines (`--json`): every value of the analysis, and with each finding its sentence."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
@@ -10,13 +12,55 @@ from pydantic import BaseModel
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.experiment import ProbeExperiment
 from stallmark.analysis.probe.saturation import Saturation
-from stallmark.analysis.summary import ExperimentSummary, Gate
+from stallmark.analysis.summary import (
+    Bottleneck,
+    ExperimentSummary,
+    Gate,
+    Latency,
+    ServerFigures,
+    StepInterval,
+    StepValidity,
+    StorageFigures,
+    Throughput,
+    WaitFigures,
+)
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import gates, sentence
+from stallmark.report.text.device import labelled
+
+GROUPS: dict[type, dict[str, str]] = {
+    StepInterval: {},
+    Throughput: {},
+    Latency: {"mean_ms": "latency_mean_ms", "percentiles_ms": "latency_ms"},
+    StorageFigures: {
+        "data": "data_io",
+        "wal": "wal_io",
+        "data_device": "device_io",
+        "wal_device": "wal_device_io",
+        "busy_share": "device_busy_share",
+        "late_share": "device_late_share",
+        "probe": "raw",
+    },
+    ServerFigures: {"state": "server_state"},
+    WaitFigures: {"share": "wait_share", "top": "top_waits"},
+    StepValidity: {},
+    Bottleneck: {"is_device": "device_is_bottleneck"},
+}
+"""The groups of a step's figures, which stand beside the step's own. A figure whose name says too little without its
+group has a longer key."""
+
+
+def dumped(found: Any) -> str:
+    """Return JSON of what this module made, as every strict reader takes it."""
+    return json.dumps(found, allow_nan=False, default=str)
 
 
 def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
     """Return the summary of an experiment, without its series."""
     result: dict[str, Any] = in_json(experiment)
+    if compared := experiment.queries:
+        for variant, said in zip(compared.variants, result["queries"]["variants"], strict=True):
+            said["emulated"] = variant.emulated
     for run in result["runs"]:
         del run["series"]
         for step in run["steps"]:
@@ -45,9 +89,12 @@ def _saturation(found: Saturation) -> dict[str, Any]:
 
 
 def in_json(value: Any) -> Any:
-    """Return a value of the analysis as dicts, lists, texts and numbers. Arrays are left out."""
+    """Return a value of the analysis as dicts, lists, texts and numbers; None for a number that is none, as JSON has no
+    NaN. Arrays are left out."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
+    if isinstance(value, DeviceLabel):
+        return labelled(value)
     if isinstance(value, Finding):
         facts = in_json(value.facts)
         return {"kind": value.kind, "severity": value.severity, "facts": facts, "sentence": sentence(value)}
@@ -61,8 +108,15 @@ def in_json(value: Any) -> Any:
         return {key: in_json(one) for key, one in value.items() if not isinstance(one, np.ndarray)}
     if isinstance(value, list | tuple | set | frozenset):
         return [in_json(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _of_fields(value: Any) -> Any:
-    return in_json({field.name: getattr(value, field.name) for field in fields(value)})
+def _of_fields(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    keys = GROUPS.get(type(value), {})
+    for name in (one.name for one in fields(value)):
+        said = getattr(value, name)
+        found |= _of_fields(said) if type(said) in GROUPS else in_json({keys.get(name, name): said})
+    return found

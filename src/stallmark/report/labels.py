@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.style import plain
-
-EMULATED = "EMULATED"
-
-
-def device(step: StepSummary) -> str:
-    """Return the step's device; the name of an emulated one begins with EMULATED."""
-    if step.emulated and not step.device.startswith(EMULATED):
-        return f"{EMULATED} {step.device}"
-    return step.device
+from stallmark.report.text.device import EMULATED, labelled
 
 
 def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
@@ -62,7 +54,7 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
         chosen = [s for s in steps if s.emulated == emulated]
         if not chosen:
             continue
-        devices = {device(s) for s in chosen}
+        devices = {labelled(s.device) for s in chosen}
         one = devices.pop() if len(devices) == 1 else None
         if emulated:
             title = one or f"{EMULATED} devices"
@@ -89,8 +81,8 @@ class Axis:
             return cls("users", "virtual users", False, labels)
         if experiment.axis == "buffer_pool":
             for kind, title, values in (
-                ("pool share", "buffer pool, share of the data", [s.buffer_pool_share for s in steps]),
-                ("pool bytes", "buffer pool", [s.buffer_pool_bytes for s in steps]),
+                ("pool share", "buffer pool, share of the data", [s.pool_held_share for s in steps]),
+                ("pool bytes", "buffer pool", [s.pool_held_bytes for s in steps]),
             ):
                 known = [v for v in values if v]
                 if len(set(known)) > 1 and len(known) == len(values):
@@ -108,15 +100,15 @@ class Axis:
             case "users":
                 return step.users
             case "pool share":
-                return step.buffer_pool_share or 0
-        return step.buffer_pool_bytes or 0
+                return step.pool_held_share or 0
+        return step.pool_held_bytes or 0
 
     def tick(self, step: StepSummary) -> str:
         match self.kind:
             case "users":
                 return str(step.users)
             case "pool share":
-                return format.portion(step.buffer_pool_share)
+                return format.portion(step.pool_held_share)
             case "pool bytes":
-                return format.size(step.buffer_pool_bytes)
+                return format.size(step.pool_held_bytes)
         return plain(self.labels[step.key], 22)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from stallmark import format
+from stallmark.analysis.marks import doubtful
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report import columns, labels, style
@@ -20,7 +21,7 @@ from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
-from stallmark.report.sections import agreement, environment, errors, transactions, validity
+from stallmark.report.sections import agreement, blocking, environment, errors, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
 from stallmark.report.sections import external as foreign
@@ -28,10 +29,14 @@ from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
 from stallmark.report.sections.axis import axis_figures, transaction_figures
+from stallmark.report.sections.statements import statements
+from stallmark.report.sections.thresholds import thresholds
 from stallmark.report.sections.timeline import time_figures
+from stallmark.report.sections.volumes import volumes
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED, described
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -72,6 +77,9 @@ def render(experiment: ExperimentSummary) -> str:
         agreement=agreement,
         errors=errors,
         server_tables=server_tables,
+        statements=statements,
+        volumes=volumes,
+        blocking=blocking,
         steady=steady,
         environment=environment,
         **more,
@@ -85,7 +93,7 @@ def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
         templates()
         .get_template(template)
         .render(
-            emulated_word=labels.EMULATED,
+            emulated_word=EMULATED,
             figures=Markup(script_json(charts)),
             template=Markup(script_json(style.template().to_plotly_json())),
             plotly=Markup(get_plotlyjs()),
@@ -105,9 +113,10 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "missing_percentile": any(missing for row in rows for _, missing in row.cells),
         "explained": explained(rows),
         "variants": variant_key(experiment),
-        "doubtful": columns.doubtful(experiment),
+        "doubtful": doubtful(experiment),
         "transactions": transactions,
         "validity": validity,
+        "thresholds": thresholds(experiment),
         "foreign": foreign,
     }
 
@@ -172,13 +181,13 @@ def banner(experiment: ExperimentSummary) -> str | None:
     if not (experiment.emulated or emulated):
         return None
     runs = len({s.run for s in emulated})
-    names = [labels.device(s) for s in emulated]
+    devices = [s.device for s in emulated]
     if compared := experiment.queries:  # their phases may be too short to be steps
         slow = [variant for variant in compared.variants if variant.emulated]
-        runs, names = sum(variant.runs for variant in slow), [variant.device for variant in slow]
+        runs, devices = sum(variant.runs for variant in slow), [variant.device for variant in slow]
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
-    devices = list(dict.fromkeys(name.removeprefix(labels.EMULATED).strip() for name in names))
-    what = f" ({'; '.join(d for d in devices if d)})" if any(devices) else ""
+    said = described(devices)
+    what = f" ({said})" if said else ""
     return (
         f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
         "to such a device; they measure no product."
@@ -192,7 +201,7 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
     def row(step: StepSummary) -> Row:
         return Row(
             names[step.key],
-            labels.device(step).removeprefix(labels.EMULATED).strip() if step.emulated else step.device,
+            step.device.name,
             _settings(step),
             step.emulated,
             seen[step.variant],
@@ -206,9 +215,9 @@ def summary_rows(experiment: ExperimentSummary) -> list[Row]:
 def _settings(step: StepSummary) -> str:
     """Return users and pool in one text, for windows too narrow for their columns."""
     users = f"{step.users} user{'s' * (step.users != 1)}"
-    if step.buffer_pool_bytes is None:
+    if step.pool_held_bytes is None:
         return users
-    return f"{users}, {format.size(step.buffer_pool_bytes)} ({format.portion(step.buffer_pool_share)})"
+    return f"{users}, {format.size(step.pool_held_bytes)} ({format.portion(step.pool_held_share)})"
 
 
 def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:

@@ -19,7 +19,12 @@ NEUTRAL = "#7d8590"
 WAIT_COLOURS = {
     "io": "#b4452c",
     "wal": "#b0770f",
+    "replica": "#d3a544",
     "lock": "#7a54a8",
+    "latch": "#a88bc9",
+    "memory": "#4c7a3d",
+    "parallel": "#86a86f",
+    "worker": "#a34f78",
     "cpu": "#3a7d8c",
     "client": "#8b96a0",
     "other": "#6b6259",

@@ -10,7 +10,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from stallmark import format
-from stallmark.report.labels import EMULATED
+from stallmark.record.devices import DeviceLabel
+from stallmark.report.text.device import EMULATED, described
 
 GUTTER = 2
 NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
@@ -138,9 +139,9 @@ def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
     return grid
 
 
-def emulated_devices(devices: Iterable[str]) -> list[Text]:
+def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Text]:
     """Return the line that names the emulated arrays; empty where there are none."""
-    names = "; ".join(dict.fromkeys(name.removeprefix(EMULATED).strip() for name in devices))
+    names = described(devices)
     said = f": {names}. Service times were injected; no product was measured."
     return [Text.assemble((EMULATED, "bold yellow"), said)] if names else []
 

@@ -9,12 +9,14 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.columns import Mark, marks, summary
 from stallmark.report.comparison.terminal import headline
-from stallmark.report.labels import EMULATED, device, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.queries import terminal as query_terminal
 from stallmark.report.sections.steadiness import outcomes
+from stallmark.report.sections.thresholds import thresholds
 from stallmark.report.sections.validity import gates_in_brief
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, fit, listed
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:
@@ -78,9 +80,10 @@ class _Summary:
         parts = [
             *([listed([("•", sentence(one)) for one in self.experiment.findings])] if self.experiment.findings else []),
             *([InTerminal(gates, header=False)] if (gates := gates_in_brief(self.experiment)) else []),
+            *([InTerminal(kept, header=False)] if (kept := thresholds(self.experiment)) else []),
             *([listed(levels)] if (levels := outcomes(self.experiment)) else []),
             *([listed(said)] if said else []),
-            *emulated_devices([device(s) for s in self.experiment.steps if s.emulated]),
+            *emulated_devices([s.device for s in self.experiment.steps if s.emulated]),
         ]
         return [one for part in parts for one in (Text(""), part)]
 

@@ -4,7 +4,7 @@ Everything is done on changes. Levels of two series that drift go together whate
 """
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are imported when first asked for
 
 from stallmark.stats.thresholds import CONFIDENCE, CORRELATION_PAIRS
 
@@ -46,7 +46,7 @@ def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | Non
     variance = float(moment @ moment)
     for lag in range(1, lags + 1):
         variance += 2 * (1 - lag / (lags + 1)) * float(moment[lag:] @ moment[:-lag])
-    reach = float(special.stdtrit(n - 2, 1 - _ALPHA / 2)) * np.sqrt(max(variance, 0.0) * n / (n - 2)) / power
+    reach = float(scipy.special.stdtrit(n - 2, 1 - _ALPHA / 2)) * np.sqrt(max(variance, 0.0) * n / (n - 2)) / power
     return slope, slope - float(reach), slope + float(reach)
 
 
@@ -83,7 +83,7 @@ def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, in
     mean = products.mean(axis=0) / scale if scale > 0 else np.zeros(len(lags))
     best = int(np.argmax(np.abs(mean)))
     # Of 2 reach + 1 correlations of independent series the largest is beyond this in one of twenty.
-    chance = float(special.ndtri(1 - _ALPHA / 2 / len(lags))) / np.sqrt(len(products))
+    chance = float(scipy.special.ndtri(1 - _ALPHA / 2 / len(lags))) / np.sqrt(len(products))
     if abs(mean[best]) <= chance:
         return None
     length = max(reach, -(-len(products) // _BLOCKS))

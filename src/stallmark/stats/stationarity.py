@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy  # its parts are imported when first asked for
 
 from stallmark.stats.thresholds import (
     BATCHES,
@@ -166,10 +166,10 @@ def trend(batched: Batches) -> Trend:
     variance = _pairs_variance(count) - float(_pairs_variance(ties).sum())
     deviation = float(np.sqrt(variance * batched.inflation))
     z = (abs(score) - 1) / deviation if score and deviation else 0.0
-    half = ndtri(0.975) * deviation / 2
+    half = scipy.special.ndtri(0.975) * deviation / 2
     middle = (len(slopes) - 1) / 2
     low, high = np.interp([middle - half, middle + half], np.arange(len(slopes)), slopes)
-    return Trend(float(2 * ndtr(-z)), float(np.median(slopes)), float(low), float(high))
+    return Trend(float(2 * scipy.special.ndtr(-z)), float(np.median(slopes)), float(low), float(high))
 
 
 def _pairs_variance(count: Any) -> Any:

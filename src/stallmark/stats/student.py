@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are imported when first asked for
 
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
@@ -35,7 +35,7 @@ class Student:
     df: np.ndarray
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[np.ndarray, np.ndarray]:
-        reach = special.stdtrit(self.df, (1 + confidence) / 2) * self.error
+        reach = scipy.special.stdtrit(self.df, (1 + confidence) / 2) * self.error
         return self.mean - reach, self.mean + reach
 
     def p(self) -> np.ndarray:
@@ -43,7 +43,7 @@ class Student:
         direction."""
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.abs(self.mean) / self.error
-        p = 2 * special.stdtr(self.df, -np.where(self.error > 0, t, 0.0))
+        p = 2 * scipy.special.stdtr(self.df, -np.where(self.error > 0, t, 0.0))
         return np.where(self.error > 0, p, np.where(self.mean == 0, 1.0, 0.0))
 
 
@@ -99,17 +99,17 @@ def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, i
 def spread_interval(spread: float, df: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the bounds of the true standard deviation (χ²): of few runs it is itself known only roughly."""
     tail = (1 - confidence) / 2
-    low, high = (np.sqrt(df / special.chdtri(df, side)) for side in (tail, 1 - tail))
+    low, high = (np.sqrt(df / scipy.special.chdtri(df, side)) for side in (tail, 1 - tail))
     return float(spread * low), float(spread * high)
 
 
 def power(shift: float | np.ndarray, df: float | np.ndarray) -> np.ndarray:
     """Return the probability that a two-sided t-test shows a true difference of `shift` standard errors of its own
     estimate."""
-    critical = special.stdtrit(df, (1 + CONFIDENCE) / 2)
+    critical = scipy.special.stdtrit(df, (1 + CONFIDENCE) / 2)
     # A test that shows the opposite: next to nothing of a large shift, where the library's function gives NaN.
-    opposite = np.where(np.asarray(shift) < 5, special.nctdtr(df, np.minimum(shift, 5), -critical), 0.0)
-    return 1 - special.nctdtr(df, shift, critical) + opposite
+    opposite = np.where(np.asarray(shift) < 5, scipy.special.nctdtr(df, np.minimum(shift, 5), -critical), 0.0)
+    return 1 - scipy.special.nctdtr(df, shift, critical) + opposite
 
 
 @lru_cache(maxsize=1000)

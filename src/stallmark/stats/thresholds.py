@@ -21,6 +21,10 @@ LITTLE = 0.05
 """Users ≈ TPS × (latency + think time) must close within this in a closed loop; both sides are counted, so a
 larger gap means that seconds, users or transactions are missing from the record."""
 
+NOT_CONNECTED = 0.05
+"""Share of the users who had no session, on average, while a step was measured: a load of so many fewer is another one,
+by as much as we do not report elsewhere."""
+
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05
@@ -43,7 +47,12 @@ one bucket in 270 overflows, and fewer than one extent in a thousand goes uncoun
 little."""
 
 GAP_S = 3.0
-"""Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed."""
+"""Samples further apart than this leave the seconds between them unknown: at 1 s interval two were missed. Of a
+collector with a longer interval, so many intervals."""
+
+DATED_ROUGHLY = 0.01
+"""Share of the measured interval by which the dates of its first and last sample may be off, and with them every rate:
+a fifth of what is called a difference (SAME)."""
 
 UNCOVERED = 0.10
 """Share of the measured interval that counters may miss, and GAP_S in any case: the first and the last sample
@@ -75,6 +84,10 @@ counts at most once a second and between transactions. Measured against the emul
 are immediate: samples agree second by second when they are dated 0.8-1.0 s back (error 1/5 to 1/9 of
 undated)."""
 
+NODES_APART = 0.5
+"""Share of the longest page life below which that of a NUMA node is called short: its pages are read again twice as
+often as others."""
+
 LATE_FLOOR_PER_S = 10.0
 """I/Os per second of an emulated array below which it does not matter that some were late."""
 
@@ -93,7 +106,7 @@ FOLLOWED = 0.01
 """Relative deviation of how many transactions others gave rise to."""
 
 UNDER_WAY_S = 8.0
-"""What is under way at both ends of an interval may be as much as comes in so many seconds: twice the mean time that
+"""Orders under way at both ends of an interval may be as much as comes in so many seconds: twice the mean time that
 the market takes (2 s for 60 % of the orders, 7 s for those with a limit). It goes up and down with the users' rate …"""
 
 FOLLOWED_AT_A_CHANGING_RATE = 0.1
@@ -157,6 +170,10 @@ CPU_LIMITS = 1 - DEVICE_FREE
 """Share of the host's CPUs from which storage is not called the bottleneck without them. A transaction needs its CPU
 time on any storage (utilisation law), so that none gives more than 1 / share of the throughput: from here on at most as
 much as a device may count for that is called no limit (DEVICE_FREE)."""
+
+CPU_ALONE = 0.95
+"""Share of the host's CPUs from which they alone are called the limit: there no storage gives more than 1 / 0.95, as
+much as single runs differ by (SAME)."""
 
 # Can the times be compared? ---------------------------------------------------------------------------------
 
@@ -297,6 +314,12 @@ predicted from the others), where the same experiment later was outside in 4 of 
 of 6 pairs of nine fresh runs on an idle one (errors of -6.9 to +2.2 %): it is the model's own error, and not that of a
 machine whose other work comes and goes."""
 
+
+# The counters themselves. ----------------------------------------------------------------------------------
+
+COUNTS_AGREE = 0.02
+"""Rates of server and device that lie this close are called equal: their samples are not of the same moments, and I/O
+under way at the ends of an interval is counted by one of them alone."""
 
 # The storage itself. ------------------------------------------------------------------------------------------
 

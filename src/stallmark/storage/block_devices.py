@@ -89,7 +89,7 @@ def device_behind(directory: Path) -> BlockDevice:
     directory = directory.resolve()
     number = os.stat(directory).st_dev
     if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
-        return _behind_mount(directory, _mount_of(directory))
+        return _behind_mount(directory, mount_of(directory))
     return described(number)
 
 
@@ -101,7 +101,7 @@ class Mount:
     options: str
 
 
-def _mount_of(directory: Path) -> Mount:
+def mount_of(directory: Path) -> Mount:
     mounts = [
         Mount(p.device, Path(p.mountpoint), p.fstype, p.opts)
         for p in psutil.disk_partitions(all=True)

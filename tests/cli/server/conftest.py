@@ -5,7 +5,6 @@ Microsoft's image does what its documentation says, no test here can know.
 """
 
 import re
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,14 +27,6 @@ def possible() -> None:
         pytest.skip(reason)
     if not sys.platform.startswith("linux"):
         pytest.skip("The engine's socket is a Unix socket here.")
-
-
-@pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from support.asking_docker import first_password_of, said, stallmark, up
+from support.asking_docker import first_password_of, said, up
+from support.command_line import stallmark
 from support.docker_api import Container
 
 from stallmark.cli.server import order as server_order

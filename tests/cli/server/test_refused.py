@@ -1,4 +1,4 @@
-"""What keeps a server from being asked for at all."""
+"""Servers that are refused before the container engine is asked."""
 
 import os
 import socket
@@ -6,7 +6,8 @@ import sys
 import tempfile
 
 import pytest
-from support.asking_docker import IMAGE, said, stallmark, up
+from support.asking_docker import IMAGE, said, up
+from support.command_line import stallmark
 from support.docker_api import Container
 
 from stallmark.cli.server import container

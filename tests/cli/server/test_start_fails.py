@@ -51,6 +51,40 @@ def test_a_server_that_ends_while_it_starts_says_why_and_is_removed(engine, log,
     assert engine.containers == {} and engine.volumes == {}
 
 
+# From microsoft/mssql-docker #868.
+ABORTED = """\
+SQL Server 2022 will run as non-root by default.
+This program has encountered a fatal error and cannot continue running at Mon Jan 15 18:19:00 2024
+The following diagnostic information is available:
+
+         Reason: 0x00000001
+         Signal: SIGABRT - Aborted (6)
+          Stack:
+                 000064eb280a3ce1 std::__1::bad_function_call::~bad_function_call()+0x96661
+Capturing core dump and information to /var/opt/mssql/log...
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "kernel", "hint"),
+    [
+        ("2019", "6.8.0-31-generic", "take --version 2022"),
+        ("2017", "6.12.3", "take --version 2022"),
+        ("2022", "6.7.5-200.fc39.x86_64", "docker pull"),
+        ("2019", "6.6.87", None),
+        ("2019", "", None),
+    ],
+)
+def test_an_image_that_does_not_run_on_a_newer_kernel(engine, version, kernel, hint):
+    def end(made: Container) -> None:
+        made.status, made.log = "exited", ABORTED
+
+    engine.on_start, engine.kernel = end, kernel
+    found = " ".join(said(up("--version", version)).split())
+    assert "ended while it started: a fatal error (SIGABRT - Aborted (6))." in found
+    assert ("and this is" in found) == (hint is not None) and (hint or "") in found
+
+
 def test_a_server_that_was_killed_for_its_memory(engine):
     def kill(made: Container) -> None:
         made.status, made.out_of_memory = "exited", True

@@ -1,13 +1,15 @@
-"""What a new server is asked of the container engine, and how it gets its password."""
+"""A new server as the container engine is asked for it, and how it gets its password."""
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from support.asking_docker import IMAGE, first_password_of, said, stallmark, up
+from support.asking_docker import IMAGE, first_password_of, said, up
+from support.command_line import stallmark
 from support.docker_api import Container
 from support.tds.answers import Error
 from support.tds.responder import Responder
@@ -25,7 +27,9 @@ def test_a_server_comes_up_and_its_url_opens_it(engine, sql_server, script):
     assert opened.address.database == "stallmark" and opened.address.password == script.password
     opened.connect().close()
     assert [login.database for login in sql_server.logins][:2] == ["master", "master"]
-    assert "IF DB_ID('stallmark') IS NULL CREATE DATABASE stallmark" in [it.text for it in sql_server.requests]
+    [made] = [it.text for it in sql_server.requests if "CREATE DATABASE" in it.text]
+    assert "IF DB_ID('stallmark') IS NULL" in made and "SET RECOVERY SIMPLE" in made
+    assert re.findall(r"NAME = (\w+), SIZE = (\d+)MB", made) == [("stallmark", "4096"), ("stallmark_log", "1024")]
     assert sql_server.faults == []
 
 

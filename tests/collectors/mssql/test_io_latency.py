@@ -9,8 +9,8 @@ from support.mssql_server import Server, rows
 from support.scripted_views import answered
 from support.tds.answers import Error
 
-from stallmark.collectors import drop_left_behind
-from stallmark.collectors.mssql.io_latency import SESSIONS, IoLatency, _rows
+from stallmark.collectors import collectors_for, drop_left_behind
+from stallmark.collectors.mssql.io_latency import SESSIONS, IoLatency, LogLatency, _rows
 from stallmark.errors import StallmarkError
 
 COLUMNS = ["server_time", "epoch", "session", "dropped", "histogram"]
@@ -43,6 +43,17 @@ def test_sessions_live_as_long_as_the_collector(server: Server) -> None:
         collector.sample(0.0)
         asked = len(server.asked("server_event_sessions"))
     assert len(server.asked("server_event_sessions")) == asked + 1  # what is to be dropped
+
+
+def test_log_writes_are_counted_by_default_and_reads_on_request(server: Server) -> None:
+    kinds = {kind for (kind,) in [[type(c) for c in collectors_for(server.engine()) if c.name == "io_latency"]]}
+    assert kinds == {LogLatency}
+    asked_for = [type(c) for c in collectors_for(server.engine(), ["io_latency"]) if c.name == "io_latency"]
+    assert asked_for == [IoLatency]
+    found = read(answered(server, LogLatency))
+    assert {row["operation"] for row in found} == {"log write"}
+    [made] = server.asked("CREATE EVENT SESSION")
+    assert "stallmark_log_writes" in made
 
 
 def test_they_are_dropped_by_name(server: Server) -> None:

@@ -23,7 +23,7 @@ SYNCS = {0: 200, 1: 160, 3: 40}
 def rows(
     operation: str, per_second: Mapping[int, float], every: int = 5, begins: int = 0, **more: Any
 ) -> Iterable[dict[str, Any]]:
-    """What a histogram says that grows evenly; `more`: other values of columns, by the second or for all."""
+    """Return a histogram that grows evenly; `more`: other values of columns, by the second or for all."""
     for t in range(0, SECONDS + 1, every):
         own = {name: value(t) if callable(value) else value for name, value in more.items()}
         counts = [(value, round(rate * (t - begins))) for value, rate in per_second.items() if t > begins]
@@ -35,7 +35,7 @@ def rows(
 
 
 def test_percentiles_of_the_measured_interval(tmp_path):
-    found = step(tmp_path / "run", io_latency=[*rows("read", READS), *rows("log write", SYNCS)]).io_latency
+    found = step(tmp_path / "run", io_latency=[*rows("read", READS), *rows("log write", SYNCS)]).server.io_latency
     reads, writes = found
     assert (reads.operation, reads.ios, reads.doubt) == ("read", 800 * 30, None)
     assert reads.coverage == pytest.approx(1) and writes.coverage == pytest.approx(1)
@@ -44,19 +44,21 @@ def test_percentiles_of_the_measured_interval(tmp_path):
 
 
 def test_microseconds_are_told_by_the_file_counters(tmp_path):
-    found = step(tmp_path / "run", io_latency=rows("read", {value * 1000: n for value, n in READS.items()})).io_latency
+    found = step(
+        tmp_path / "run", io_latency=rows("read", {value * 1000: n for value, n in READS.items()})
+    ).server.io_latency
     assert found[0].resolution_ms == 0.001
     assert found[0].latency_ms["p50"] == pytest.approx(2) and found[0].latency_ms["max"] == pytest.approx(70)
 
 
 def test_durations_that_fit_no_unit_give_no_percentile(tmp_path):
-    [found] = step(tmp_path / "run", io_latency=rows("read", {70_000_000: 800})).io_latency
+    [found] = step(tmp_path / "run", io_latency=rows("read", {70_000_000: 800})).server.io_latency
     assert set(found.latency_ms.values()) == {None} and found.ios == 24_000
     assert found.doubt.kind == ReadKind.HISTOGRAM_UNIT_UNKNOWN
 
 
 def test_a_histogram_that_ran_out_of_room_gives_no_percentile(tmp_path):
-    [found] = step(tmp_path / "run", io_latency=rows("read", READS, slots=4)).io_latency
+    [found] = step(tmp_path / "run", io_latency=rows("read", READS, slots=4)).server.io_latency
     assert set(found.latency_ms.values()) == {None}
     assert found.doubt.kind == ReadKind.HISTOGRAM_FULL
 
@@ -64,37 +66,37 @@ def test_a_histogram_that_ran_out_of_room_gives_no_percentile(tmp_path):
 @pytest.mark.parametrize(("per_second", "doubtful"), [(0.5, False), (2, True)])
 def test_lost_events_count_when_they_could_be_the_slow_ones(tmp_path, per_second, doubtful):
     lost = rows("read", READS, dropped=lambda t: int(per_second * t))
-    [found] = step(tmp_path / "run", io_latency=lost).io_latency
+    [found] = step(tmp_path / "run", io_latency=lost).server.io_latency
     assert (found.doubt is not None) == doubtful == (found.latency_ms["p99"] is None)
 
 
 def test_sessions_that_were_made_again_in_the_interval_say_nothing(tmp_path):
     again = rows("read", READS, epoch=lambda t: f"session {t >= 20}")
-    assert step(tmp_path / "run", io_latency=again).io_latency == []
+    assert step(tmp_path / "run", io_latency=again).server.io_latency == []
     before = rows("read", READS, epoch=lambda t: f"session {t >= 5}")
-    assert step(tmp_path / "before", io_latency=before).io_latency[0].ios == 24_000
+    assert step(tmp_path / "before", io_latency=before).server.io_latency[0].ios == 24_000
 
 
 def test_an_interval_that_was_not_sampled_whole_says_nothing(tmp_path):
     late = [row for row in rows("read", READS) if row["t"] >= 10]
-    assert step(tmp_path / "run", io_latency=late).io_latency == []
+    assert step(tmp_path / "run", io_latency=late).server.io_latency == []
 
 
 def test_a_histogram_that_begins_a_little_late_covers_the_rest(tmp_path):
     late = [row for row in rows("read", READS, every=1) if row["t"] >= 7]
-    [found] = step(tmp_path / "run", io_latency=late).io_latency
+    [found] = step(tmp_path / "run", io_latency=late).server.io_latency
     assert found.ios == 800 * 28 and found.coverage == pytest.approx(1) and found.latency_ms["p99"] == 20
 
 
 def test_counting_that_begins_with_the_first_sample(tmp_path):
     """The first row has no duration: nothing was counted yet."""
-    [found] = step(tmp_path / "run", io_latency=rows("read", READS, begins=5)).io_latency
+    [found] = step(tmp_path / "run", io_latency=rows("read", READS, begins=5)).server.io_latency
     assert found.ios == 24_000 and found.coverage == pytest.approx(1)
 
 
 def test_a_server_that_read_nothing(tmp_path):
     quiet = (File("bank/bank", "data", writes=80, write_ms=1), LOG)
-    [found] = step(tmp_path / "run", quiet, io_latency=rows("read", {})).io_latency
+    [found] = step(tmp_path / "run", quiet, io_latency=rows("read", {})).server.io_latency
     assert (found.ios, found.coverage, found.doubt) == (0, None, None)
     assert set(found.latency_ms.values()) == {None}
 

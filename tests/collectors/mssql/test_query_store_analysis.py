@@ -1,4 +1,4 @@
-"""What Query Store's totals say of the measured interval."""
+"""Query Store's totals over the measured interval."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -33,7 +33,7 @@ def waits(wait: str, ms_per_s: int) -> Iterable[dict[str, Any]]:
 
 def test_statements_of_a_procedure_are_added_up(tmp_path):
     rows = [*statements("1 in 9 as 0", 400, 2.5), *statements("2 in 9 as 0", 100, 0)]
-    [found] = step(tmp_path / "run", query_store=rows).query_store
+    [found] = step(tmp_path / "run", query_store=rows).server.query_store
     assert (found.name, found.executions) == ("bank.transfer", 500 * 30)
     assert found.physical_reads == pytest.approx(2) and found.logical_reads == pytest.approx(20)
     assert (found.worker_ms, found.elapsed_ms) == (pytest.approx(0.1), pytest.approx(2))
@@ -41,7 +41,7 @@ def test_statements_of_a_procedure_are_added_up(tmp_path):
 
 def test_an_interval_of_query_store_that_ends_is_followed_by_the_next(tmp_path):
     rows = [*statements("1 in 9 as 0", 400, 1, end=25), *statements("1 in 10 as 0", 400, 1, begin=20)]
-    [found] = step(tmp_path / "run", query_store=rows).query_store
+    [found] = step(tmp_path / "run", query_store=rows).server.query_store
     assert found.executions == 400 * 30
 
 
@@ -50,13 +50,13 @@ def test_rounding_is_no_restart(tmp_path):
     rows = [row | {"elapsed_us": row["elapsed_us"] * (1 - 1e-13 * row["t"])} for row in statements("1 in 9 as 0", 0, 1)]
     rows = [row | {"executions": 10**6, "elapsed_us": 1e9 * (1 - 1e-13 * row["t"])} for row in rows]
     busy = statements("2 in 9 as 0", 100, 1)
-    [found] = step(tmp_path / "run", query_store=[*rows, *busy]).query_store
+    [found] = step(tmp_path / "run", query_store=[*rows, *busy]).server.query_store
     assert found.executions == 3000
 
 
 def test_a_store_that_was_cleared_says_nothing(tmp_path):
     rows = [row if row["t"] < 20 else row | {"executions": 1} for row in statements("1 in 9 as 0", 400, 1)]
-    assert step(tmp_path / "run", query_store=rows).query_store == []
+    assert step(tmp_path / "run", query_store=rows).server.query_store == []
 
 
 def test_the_longest_waits_stand_beside_their_procedure(tmp_path):
@@ -64,7 +64,9 @@ def test_the_longest_waits_stand_beside_their_procedure(tmp_path):
         *waits("bank.transfer: Buffer IO", 4000), *waits("bank.transfer: Tran Log IO", 300),
         *waits("bank.transfer: Idle", 0), *waits("bank.balance: Lock", 9000),
     ]  # fmt: skip
-    [found] = step(tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1), query_store_waits=rows).query_store
+    [found] = step(
+        tmp_path / "run", query_store=statements("1 in 9 as 0", 400, 1), query_store_waits=rows
+    ).server.query_store
     assert found.waits == [("Buffer IO", pytest.approx(4000)), ("Tran Log IO", pytest.approx(300))]
 
 

@@ -1,15 +1,18 @@
-"""What each collector makes of its answer."""
+"""The rows that each collector makes of its answer."""
 
 import pytest
 from support import published_waits as published
 from support.collecting import opened, read
 from support.mssql_server import Server, rows
 from support.scripted_views import FILES, answered, words_of
+from support.tds.answers import Error
 
+from stallmark.collectors.mssql.blocking import Blocking, Deadlocks
 from stallmark.collectors.mssql.collector import statement
-from stallmark.collectors.mssql.counters import Performance, ServerIO, ServerWaits
+from stallmark.collectors.mssql.counters import Performance, Replicas, ServerIO, ServerWaits
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
-from stallmark.collectors.mssql.waits import Waits
+from stallmark.collectors.mssql.statements import Statements
+from stallmark.collectors.mssql.waits import UserWaits
 
 
 def test_server_io_keeps_files_without_a_name(server: Server) -> None:
@@ -28,6 +31,63 @@ def test_server_io_says_nothing_when_it_sees_all(server: Server) -> None:
     assert answered(server, ServerIO, rows(ServerIO.columns.names, *FILES[:3])).limited() is None
 
 
+def test_statements_are_named_by_place_and_plan_and_each_plan_is_kept_once(server: Server) -> None:
+    collector = answered(server, Statements)
+    with opened(collector):
+        [row], [again] = collector.sample(0.0), collector.sample(15.0)
+    assert row == again
+    assert (row["statement"], row["planned"]) == ("bank.transfer-120", "bank.transfer-120-01a2b3c4d5e6f708")
+    assert (row["position"], row["text"], row["worker_us"]) == (120, "UPDATE bank.accounts SET balance", 9000)
+    assert list(row) == Statements.columns.names
+    assert collector.files() == {"plans/bank.transfer-120-01a2b3c4d5e6f708.sqlplan": "<ShowPlanXML/>"}
+    [asked] = server.asked("dm_exec_text_query_plan")
+    assert "(0x0500, 240, 520)" in asked
+
+
+def test_who_blocks_whom_is_counted_by_procedure(server: Server) -> None:
+    collector = answered(server, Blocking)
+    with opened(collector):
+        assert collector.sample(7.3) == []
+        found = {(row["blocked"], row["blocker"]): row for row in collector.finish()}
+    pair = found["brokerage.trade_status", "brokerage.trade_result_completion"]
+    assert (pair["second"], pair["samples"], pair["polls"], pair["wait_type"]) == (7, 2, 1, "LCK_M_S")
+    assert ("brokerage.trade_order_account", "SET XACT_ABORT ON; BEGIN") in found
+
+
+def test_deadlocks_are_read_once_after_the_load_with_their_graphs(server: Server) -> None:
+    collector = answered(server, Deadlocks)
+    with opened(collector):
+        assert collector.sample(0.0) == collector.sample(60.0) == []
+        assert not server.asked("xml_deadlock_report")
+        [row] = collector.finish()
+    assert row == {
+        "happened": "2026-03-02T09:00:00.123",
+        "victim": "brokerage.trade_status",
+        "others": "brokerage.trade_result_completion",
+        "isolation": "read committed",
+        "resources": "brokerage.trade (ix_trade_t_ca_id_t_dts): S held, X wanted; "
+        "brokerage.trade (pk_trade): X held, S wanted",
+        "graph": "deadlocks/01.xdl",
+    }
+    [(name, graph)] = collector.files().items()
+    assert name == "deadlocks/01.xdl" and graph.startswith("<deadlock>") and "WS8" not in graph and "ana" not in graph
+    assert "> '2026-03-02T08:59:00.000'" in server.asked("xml_deadlock_report")[0]
+
+
+def test_other_peoples_deadlocks_are_not_ours(server: Server) -> None:
+    theirs = published.DEADLOCK.replace("stallmark-user", "crm")
+    collector = answered(server, Deadlocks, rows(["happened", "event"], ("2026-03-02T09:00:00.123", theirs)))
+    with opened(collector):
+        collector.sample(0.0)
+        assert collector.finish() == [] and collector.files() == {}
+
+
+def test_a_plan_that_cannot_be_had_costs_no_counts(server: Server) -> None:
+    server.script.sql("dm_exec_text_query_plan", Error(300, "denied", severity=14))
+    collector = answered(server, Statements)
+    assert len(read(collector)) == 1 and collector.files() == {}
+
+
 def test_performance_keeps_raw_values_with_their_types(server: Server) -> None:
     found = {(row["object"], row["counter"]): row for row in read(answered(server, Performance))}
     assert len(found) == len(published.COUNTERS)
@@ -44,8 +104,41 @@ def test_performance_asks_for_counters_that_exist() -> None:
         assert f"'{object.partition(':')[2]}'" in sql and f"'{counter}'" in sql
 
 
+def test_counters_that_are_disabled_are_told_from_a_right_that_is_missing(server: Server) -> None:
+    """learn.microsoft.com, sys.dm_os_performance_counters: "if the return value is 0 rows, this means that the
+    performance counters have been disabled"."""
+    nothing = rows(Performance.columns.names)
+    server.script.sql(r"COUNT\(\*\) FROM sys\.dm_os_performance_counters", rows(["n"], [0]))
+    collector = answered(server, Performance, nothing)
+    assert "are disabled" in str(collector.unavailable())
+    refused = Error(300, "VIEW SERVER PERFORMANCE STATE permission was denied.", severity=14)
+    server.script._rules.clear()
+    server.script.sql("QUOTENAME", rows(["name"], ["[watcher]"]))
+    server.script.sql(words_of(Performance), refused)
+    assert "GRANT VIEW SERVER PERFORMANCE STATE" in str(collector.unavailable())
+
+
+@pytest.mark.parametrize(("edition", "by_files"), [(3, False), (8, True), (5, True)])
+def test_azure_names_our_counters_by_its_files(new_server, edition: int, by_files: bool) -> None:
+    """github.com/influxdata/telegraf, plugins/inputs/sqlserver/azuresqlmanagedqueries.go: the instance's name is a GUID
+    there, sys.databases.physical_database_name."""
+    server = new_server(version="16.0.4085.2" if edition == 3 else "12.0.2000.8", edition=edition)
+    guid = "2f1c9c7e-5d0e-4a0e-9f57-0f0a4c8a1b11"
+    flushes = (1.5, "start", "Databases", "Log Flushes/sec", guid if by_files else "bank", 272696576, 400)
+    collector = answered(server, Performance, rows(Performance.columns.names, flushes))
+    assert collector.unavailable() is None and collector.limited() is None
+    assert bool(server.asked("physical_database_name")) is by_files
+
+
+def test_counters_without_our_database_say_so(server: Server) -> None:
+    tempdb = (1.5, "start", "Databases", "Log Flushes/sec", "tempdb", 272696576, 400)
+    assert "no counters of our database" in str(
+        answered(server, Performance, rows(Performance.columns.names, tempdb)).limited()
+    )
+
+
 def test_waits_count_each_user_once_per_poll(server: Server) -> None:
-    collector = answered(server, Waits)
+    collector = answered(server, UserWaits)
     with opened(collector):
         for tick in range(10):
             assert collector.sample(5 + tick / 10) == []
@@ -109,3 +202,21 @@ def test_a_large_pool_is_not_walked_through(server: Server, gib: int, off: bool)
     assert bool(server.asked("dm_os_buffer_descriptors")) is not off
     if sentence:
         assert sentence.startswith("The server uses 64 GiB of memory")
+
+
+@pytest.mark.parametrize(("gib", "sampled"), [(8, [0, 1, 1, 1, 1, 1]), (9, [0, 0, 1, 1, 0, 1])])
+def test_a_pool_above_8_gib_is_walked_through_before_the_end_of_a_step_alone(
+    server: Server, gib: int, sampled: list[int]
+) -> None:
+    server.script.sql("Target Server Memory", rows(["name", "value"], ("Target Server Memory (KB)", gib << 20)))
+    collector = answered(server, BufferPool)
+    collector.step_ends = [200.0, 300.0]
+    counts = [0]
+    with opened(collector):
+        counts += [len(collector.sample(now)) for now in (100.0, 141.0, 199.0, 230.0)] + [len(collector.finish())]
+    assert counts == sampled
+
+
+def test_a_database_in_no_group_has_no_replicas(server: Server) -> None:
+    assert "no other replicas" in str(answered(server, Replicas, rows(Replicas.columns.names)).unavailable())
+    assert "replica_server_name" not in answered(server, Replicas).sql  # no names of machines

@@ -1,13 +1,18 @@
-"""What SQL Server's waits stand for."""
+"""Meanings of SQL Server's waits."""
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 from support.published_waits import BACKGROUND_REQUEST
 
-from stallmark.collectors.mssql.waits import class_of, is_benign, wait_class
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.wait_parts import part_of
+from stallmark.collectors.mssql.waits import _BENIGN, class_of, is_benign, wait_class
 
-WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
+IDLE = YAML(typ="safe").load(Path(__file__).with_name("idle_waits.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -26,25 +31,29 @@ WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
         ("suspended", "LCK_M_X", ("lock", "LCK_M_X")),
         ("suspended", "SOS_SCHEDULER_YIELD", ("cpu", "SOS_SCHEDULER_YIELD")),
         ("suspended", "ASYNC_NETWORK_IO", ("client", "ASYNC_NETWORK_IO")),
-        ("suspended", "PAGELATCH_UP", ("other", "PAGELATCH_UP")),  # in memory, no I/O
-        ("suspended", "LATCH_EX", ("other", "LATCH_EX")),
-        ("suspended", "RESOURCE_SEMAPHORE", ("other", "RESOURCE_SEMAPHORE")),
-        ("suspended", "CXPACKET", ("other", "CXPACKET")),
+        ("suspended", "PAGELATCH_UP", ("latch", "PAGELATCH_UP")),  # in memory, no I/O
+        ("suspended", "LATCH_EX", ("latch", "LATCH_EX")),
+        ("suspended", "HADR_SYNC_COMMIT", ("replica", "HADR_SYNC_COMMIT")),
+        ("suspended", "HADR_GROUP_COMMIT", ("replica", "HADR_GROUP_COMMIT")),
+        ("suspended", "HADR_WORK_QUEUE", ("other", "HADR_WORK_QUEUE")),
+        ("suspended", "RESOURCE_SEMAPHORE", ("memory", "RESOURCE_SEMAPHORE")),
+        ("suspended", "CXPACKET", ("parallel", "CXPACKET")),
+        ("suspended", "CXSYNC_PORT", ("parallel", "CXSYNC_PORT")),
+        ("suspended", "THREADPOOL", ("worker", "THREADPOOL")),
         ("rollback", None, ("other", "rollback")),
-        (*BACKGROUND_REQUEST, ("other", "PAGELATCH_EX")),
+        (*BACKGROUND_REQUEST, ("latch", "PAGELATCH_EX")),
     ],
 )
 def test_wait_classes(status: str | None, wait_type: str | None, expected: tuple[str, str]) -> None:
     assert wait_class(status, wait_type) == expected
 
 
-@pytest.mark.parametrize(
-    "wait_type", ["LAZYWRITER_SLEEP", "CHECKPOINT_QUEUE", "XE_TIMER_EVENT", "BROKER_TO_FLUSH", "HADR_WORK_QUEUE",
-                  "DIRTY_PAGE_POLL", "SQLTRACE_INCREMENTAL_FLUSH_SLEEP", "REQUEST_FOR_DEADLOCK_SEARCH", "LOGMGR_QUEUE",
-                  "SLEEP_TASK", "QDS_ASYNC_QUEUE"],
-)  # fmt: skip
-def test_benign_waits(wait_type: str) -> None:
-    assert is_benign(wait_type)
+def test_idle_waits_are_those_of_others_but_for_reasons() -> None:
+    others = set(IDLE["first_responder_kit"].split()) | set(IDLE["telegraf"].split())
+    assert len(others) > 90
+    assert {name for name in others if not is_benign(name)} == IDLE["counted"].keys()
+    assert {name for name in _BENIGN if name not in others} == IDLE["idle"].keys()
+    assert all(reason.endswith(".") for why in ("counted", "idle") for reason in IDLE[why].values())
 
 
 @pytest.mark.parametrize(
@@ -54,6 +63,14 @@ def test_benign_waits(wait_type: str) -> None:
 )  # fmt: skip
 def test_waits_that_hold_somebody_up(wait_type: str) -> None:
     assert not is_benign(wait_type)
+
+
+@pytest.mark.parametrize(
+    ("wait_type", "part"), [("HADR_SYNC_COMMIT", "log"), ("WRITELOG", "log"), ("PAGELATCH_EX", "rest"),
+                            ("RESOURCE_SEMAPHORE", "rest"), ("PAGEIOLATCH_SH", "read")],
+)  # fmt: skip
+def test_a_commit_that_waits_for_a_replica_is_commit_time(wait_type: str, part: str) -> None:
+    assert part_of(class_of(wait_type), wait_type) == part
 
 
 words = st.none() | st.text(min_size=1) | st.sampled_from(["suspended", "PAGEIOLATCH_SH", "WRITELOG", "LCK_M_X"])

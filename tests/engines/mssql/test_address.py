@@ -75,3 +75,13 @@ def test_a_url_that_cannot_be_is_refused_without_repeating_it(url):
     with pytest.raises(StallmarkError) as refused:
         Address.parse(url)
     assert "mssql://user@host:1433/database" in str(refused.value) and "s3cret" not in str(refused.value)
+
+
+def test_what_the_bulk_copy_s_driver_does_not_know_is_kept_from_it():
+    """mssql-python raises for a keyword that it does not know, and for one that comes twice."""
+    url = "mssql://me@db/bank?encrypt=strict&Language=french&KeepAlive=9&Failover_Partner=b&BulkCopy=yes"
+    known = attributes(Address.parse(url).copier_string())
+    assert known == {
+        "Server": "db", "Database": "bank", "UID": "me", "PWD": "", "Encrypt": "strict", "KeepAlive": "9",
+    }  # fmt: skip
+    assert attributes(Address.parse(url).connection_string(Driver("x"), "app")).keys() >= {"Encrypt", "Language"}

@@ -1,14 +1,19 @@
 """The copy that every run starts from, and a restore that was cut."""
 
+import json
 import re
+from datetime import datetime
 
 import pytest
+from click.testing import CliRunner, Result
 from support.tds.answers import Count, Error, Rows
-from support.tds.datatypes import INT, nvarchar
+from support.tds.datatypes import BIGINT, INT, datetime2, nvarchar
 from support.tds.responder import Responder
-from support.tds.script import Script
+from support.tds.script import Rule, Script
 from support.tds.tokens import Column
 
+from stallmark.cli.main import main
+from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, in_words
 
@@ -54,6 +59,98 @@ def test_a_backup_that_this_login_may_not_read_is_not_taken_for_none(engine, scr
         engine.backup.label()
 
 
+def has_copies(script: Script, grouped: int, mirrored: int) -> None:
+    columns = [Column(name, INT) for name in ("in an availability group", "mirrored")]
+    script.sql("sys.database_mirroring", Rows(columns, [(grouped, mirrored)]))
+
+
+@pytest.mark.parametrize(
+    ("grouped", "mirrored", "why"), [(1, 0, "in an availability group, where"), (0, 1, "mirrored, where"), (0, 0, None)]
+)
+def test_a_database_with_copies_elsewhere_is_not_restored(engine, script, grouped, mirrored, why):
+    """Error 3104: RESTORE cannot operate on a database that is mirrored or has joined an availability group."""
+    has_copies(script, grouped, mirrored)
+    script.sql("'BACKUP DATABASE'", Rows([Column("the right", INT)], [(1,)]))
+    refusal = engine.backup.refusal()
+    assert (refusal is None) == (why is None) and (why or "") in (refusal or "")
+
+
+@pytest.mark.parametrize(
+    ("options", "disks", "written", "read"),
+    [
+        (BackupOptions(), ["stallmark-bank.bak"], "", ""),
+        (
+            BackupOptions("B:\\bak\\", 2, True, 50, 4 << 20),
+            [r"B:\bak\stallmark-bank-1of2.bak", r"B:\bak\stallmark-bank-2of2.bak"],
+            ", COMPRESSION, BUFFERCOUNT = 50, MAXTRANSFERSIZE = 4194304",
+            ", BUFFERCOUNT = 50, MAXTRANSFERSIZE = 4194304",
+        ),
+        (BackupOptions("/bak", compression=False), ["/bak/stallmark-bank.bak"], ", NO_COMPRESSION", ""),
+    ],
+)
+def test_a_backup_lies_and_is_written_as_the_scenario_says(engine, server, script, bank, options, disks, written, read):
+    script.sql("BACKUP DATABASE", Count(0))
+    engine.backup.options = options
+    engine.backup.keep("label")
+    where = ", ".join(f"DISK = N'{disk}'" for disk in disks)
+    kept = server.requests[-1].text
+    assert kept.startswith(f"BACKUP DATABASE [bank] TO {where} WITH") and kept.endswith(f"CHECKSUM{written}")
+    engine.backup.restore()
+    [restored] = [text for text in restores(server) if text.startswith("RESTORE DATABASE")]
+    assert restored == f"RESTORE DATABASE [bank] FROM {where} WITH REPLACE, RECOVERY, CHECKSUM{read}"
+
+
+# What is left
+
+
+MADE = datetime(2026, 11, 23, 8, 30)
+PATHS = ["/bak/stallmark-bank.bak", "/bak/stallmark-other.bak", "/bak/stallmark-gone.bak"]
+
+
+@pytest.fixture
+def left(script: Script) -> set[str]:
+    """The files that are on the server; msdb notes one more."""
+    there = set(PATHS[:2])
+    columns = [Column("database_name", nvarchar(128)), Column("path", nvarchar(260))]
+    columns += [Column("finished", datetime2(3)), Column("bytes", BIGINT)]
+    script.sql("msdb.dbo.backupset", Rows(columns, [(path[15:-4], path, MADE, 5 << 20) for path in PATHS]))
+
+    def look(request) -> list:
+        missing = request.text.split("'")[1] not in there
+        return [Error(3201, "Cannot open backup device.")] if missing else [Rows([Column("x", INT)], [(1,)])]
+
+    def delete(request) -> list:
+        there.discard(request.text.split("'")[1])
+        return []
+
+    script.sql("RESTORE LABELONLY", look)
+    script.sql("xp_delete_file", delete)
+    return there
+
+
+def copies(engine: MssqlEngine, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["copies", *arguments], env={"STALLMARK_SERVER": engine.spec()})
+
+
+def test_copies_that_are_left_are_listed_and_those_of_the_database_removed(engine, left):
+    listed = copies(engine)
+    assert listed.exit_code == 0, listed.output
+    assert [line.split(", ")[0] for line in listed.stdout.splitlines()] == [f"{p[15:-4]}  {p}" for p in PATHS[:2]]
+    removed = json.loads(copies(engine, "--remove", "--json").stdout)
+    assert [(one["database"], one["bytes"], one["removed"]) for one in removed] == [
+        ("bank", 5 << 20, True), ("other", 5 << 20, False),
+    ]  # fmt: skip
+    assert left == {PATHS[1]}
+
+
+def test_a_copy_that_cannot_be_removed_is_said(engine, script, left):
+    left_there = Error(229, "The EXECUTE permission was denied on the object 'xp_delete_file'.", severity=14)
+    script._rules.insert(0, Rule(lambda request: "xp_delete_file" in (request.text or ""), (left_there,)))
+    refused = copies(engine, "--remove")
+    assert refused.exit_code == 3 and "EXECUTE permission was denied" in " ".join(refused.output.split())
+    assert left == set(PATHS[:2])
+
+
 # Restore
 
 
@@ -68,7 +165,7 @@ class Database:
         self.begins = True
         """A restore that fails does so after it has begun."""
         self.may_open = True
-        """Whether this login may say SET ONLINE."""
+        """True if this login may say SET ONLINE."""
         columns = [Column("state", nvarchar(60)), Column("access", nvarchar(60))]
         script.sql("FROM sys.databases", lambda _: [Rows(columns, [(self.state, self.access)] if self.state else [])])
         script.sql("SET OFFLINE WITH ROLLBACK IMMEDIATE$", lambda _: self._set("OFFLINE"))
@@ -166,6 +263,7 @@ RIGHTS = [
 @pytest.mark.parametrize("lacking", [[], *([right] for right in RIGHTS), RIGHTS[2:4]])
 def test_what_a_restore_needs_is_asked_before_anything_is_closed(engine, server, script, lacking):
     row = tuple(int(right not in lacking) for right in RIGHTS)
+    has_copies(script, 0, 0)
     script.sql("BACKUP DATABASE'", Rows([Column(right, INT) for right in RIGHTS], [row]))
     why = engine.backup.refusal()
     if lacking:

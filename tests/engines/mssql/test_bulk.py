@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tds.answers import Count, Cut, Error
 from support.tds.datatypes import INT, nvarchar
@@ -15,7 +15,7 @@ from support.tds.tokens import Column
 
 from stallmark.engines.base import BulkWriter
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import CallFailed
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.loaders.bank import LOADER
 from stallmark.loaders.plan import Batch
 from stallmark.loaders.worker import AlreadyLoaded, load_batch
@@ -71,6 +71,56 @@ def test_a_bulk_copy_that_is_cut_leaves_its_batch_begun(writer, server, script):
     assert ledger_words(server) == ["begin"]
 
 
+def load(writer: BulkWriter) -> tuple[int, int]:
+    batch = Batch("tellers", 0)
+    return load_batch(writer, LOADER, {"branches": 3}, batch, LOADER.batch(1, {"branches": 3}, batch))
+
+
+def test_all_pieces_come_by_one_login(writer, server, script):
+    script.table("bank.branches", TELLERS[1:2])
+    for table, column in (("bank.tellers", "tid"), ("bank.branches", "bid"), ("bank.tellers", "tid")):
+        writer.write(table, pa.table({column: pa.array([1, 2], pa.int32())}))
+    loads = [request for request in server.requests if request.kind == "bulk"]
+    assert [each.table for each in loads] == ["bank.tellers", "bank.branches", "bank.tellers"]
+    assert len({each.connection for each in loads}) == 1
+    assert [login.library for login in server.logins].count("mssql-python") == 1
+
+
+def by_url(server: Responder, options: str) -> MssqlEngine:
+    return MssqlEngine(f"mssql://boss@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes&{options}")
+
+
+def test_options_of_the_odbc_driver_alone_do_not_disturb_it(engine, server, script):
+    script.table("bank.tellers", TELLERS)
+    script.sql("stallmark.ledger", Count(1))
+    with by_url(server, "Language=us_english&encrypt=yes&KeepAlive=20").bulk_writer() as writer:
+        assert writer.limited is None and load(writer)[0] == 30
+    assert [len(request.rows) for request in server.requests if request.kind == "bulk"] == [30]
+
+
+@pytest.mark.parametrize("options", ["BulkCopy=no", "Encrypt=yes"])
+def test_without_bulk_copy_rows_are_inserted_into_the_batch_that_one_had_begun(engine, server, script, options):
+    """As microsoft/mssql-python #750 has it: SQL Server 2019 closes the login of the bulk copy, and no other."""
+    pytest.importorskip("mssql_python", reason="pip install mssql-python", exc_type=ImportError)
+    script.sql("stallmark.ledger", Count(1))
+    script.sql("INSERT INTO bank.tellers", Count(30))
+    script.login(Cut(), library="mssql-python")
+    with by_url(server, options).bulk_writer() as writer:
+        writer._fast = False  # which holds the lock of this process, in which the responder is
+        assert load(writer)[0] == 30
+    assert (writer.limited is None) == (options == "BulkCopy=no")
+    assert ledger_words(server) == ["begin", "UPDATE"]
+    inserted = [request.values for request in server.requests if "INSERT INTO bank.tellers" in request.text]
+    assert sum(map(len, inserted)) == 30 * 4 and not [request for request in server.requests if request.kind == "bulk"]
+
+
+def test_the_switch_reaches_the_loaders(server):
+    assert not MssqlEngine(by_url(server, "bulkcopy=No").spec()).address.bulk_copy
+    with pytest.raises(StallmarkError, match="neither yes nor no"):
+        by_url(server, "BulkCopy=maybe")
+
+
+@settings(max_examples=30)
 @given(branches=st.integers(1, 30), data=st.data())
 def test_the_rows_of_a_batch_are_told_from_all_others(branches, data):
     groups = LOADER.groups({"branches": branches})

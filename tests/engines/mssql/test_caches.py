@@ -1,9 +1,9 @@
-"""The buffer pool, emptied before a run."""
+"""The buffer pool, emptied or filled before a run."""
 
 from collections.abc import Iterator
 
 import pytest
-from support.mssql_server import AZURE_DATABASE, answering, engine_at, says_it_is
+from support.mssql_server import AZURE_DATABASE, answering, engine_at, rows, says_it_is
 from support.tds.answers import Count, Cut, Error, Rows
 from support.tds.datatypes import INT, nvarchar
 from support.tds.responder import Responder
@@ -116,3 +116,25 @@ def test_caches_that_cannot_be_emptied_are_a_sentence(ours, script, number):
     script.sql("DROPCLEANBUFFERS", Error(number, "User does not have permission.", severity=14))
     with pytest.raises(StallmarkError, match=r"refused to empty its caches.*\(User does not have permission\)"):
         ours.caches.empty()
+
+
+def test_prefilling_reads_texts_in_pages_of_their_own_and_the_segments_of_a_columnstore(engine, server, script):
+    """COUNT(*) reads neither: a text without a limit lies in LOB_DATA pages ("Pages and extents architecture guide"),
+    and a columnstore has its rows counted in sys.column_store_row_groups."""
+    script.sql(
+        "long_texts",
+        rows(
+            ["table_name", "index_id", "pages", "is_columnstore", "long_texts"],
+            ("[b].[news_item]", 1, 100, 0, "CHARINDEX(CHAR(1), [ni_item])"),
+            ("[b].[news_item]", 2, 5, 0, None),
+            ("[b].[lineitem]", 1, 20, 1, None),
+        ),
+    )
+    script.sql("TABLOCK", rows(["read"], (1,)))
+    assert engine.prefill.fill("b") == 125 * 8192
+    assert [request.text for request in server.requests if "TABLOCK" in (request.text or "")] == [
+        "SELECT COUNT_BIG(*), SUM(CAST(CHARINDEX(CHAR(1), [ni_item]) AS bigint)) FROM [b].[news_item] "
+        "WITH (INDEX(1), TABLOCK)",
+        "SELECT COUNT_BIG(*) FROM [b].[news_item] WITH (INDEX(2), TABLOCK)",
+        "SELECT CHECKSUM_AGG(BINARY_CHECKSUM(*)) FROM [b].[lineitem] WITH (INDEX(1), TABLOCK)",
+    ]

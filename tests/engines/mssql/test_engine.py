@@ -13,7 +13,7 @@ from stallmark.engines.mssql import sql as module
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
 
-from .conftest import LOCK, PASSWORD
+from .conftest import LEADS_TO, LOCK, PASSWORD
 
 
 def test_login_by_password_from_the_environment_over_tls(engine: MssqlEngine, server: Responder):
@@ -79,6 +79,14 @@ def test_a_lock_that_went_with_its_session_is_said(engine, server):
     with engine.hold() as look:
         server.cut_all()
         with pytest.raises(StallmarkError, match=r"The lock on 127.*is gone.*this one ends: run again"):
+            look()
+
+
+def test_a_lock_that_stayed_on_the_server_that_was_the_primary(engine, server, monkeypatch):
+    with engine.hold() as look:
+        monkeypatch.setitem(LEADS_TO, "name", "SECOND")
+        server.cut_all()
+        with pytest.raises(StallmarkError, match=r"led to DB\\PROD and leads to SECOND since, as after a failover"):
             look()
 
 
@@ -149,3 +157,15 @@ def test_settings_come_as_they_are_and_what_cannot_be_read_is_said(engine, scrip
     assert found["database recovery model"] == "SIMPLE" and found["database compatibility level"] == "160"
     assert found["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
     assert "permission was denied" in found["not readable: settings_server"]
+
+
+def test_statistics_are_made_of_the_columns_that_no_index_has_counted(engine, server, script):
+    """CREATE INDEX counts every row of its key; UPDATE STATISTICS … WITH FULLSCAN would read all of it a second
+    time (learn.microsoft.com, "Statistics": the optimizer makes them when the index is created)."""
+    script.sql("sys.stats_columns", Rows([Column("name", nvarchar(128))], [("ca_bal",), ("odd]name",)]))
+    script.sql("CREATE STATISTICS")
+    engine.settle("brokerage.customer_account")
+    assert [request.text for request in server.requests if "CREATE STATISTICS" in request.text] == [
+        "CREATE STATISTICS [stallmark_ca_bal] ON brokerage.customer_account ([ca_bal])",
+        "CREATE STATISTICS [stallmark_odd]]name] ON brokerage.customer_account ([odd]]name])",
+    ]

@@ -13,7 +13,7 @@ from stallmark.engines.mssql import memory
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import NotGivenBack, StallmarkError, in_words
 
-from .conftest import LOCK
+from .conftest import LEADS_TO, LOCK
 
 CAP, FLOOR, ADVANCED = "max server memory (MB)", "min server memory (MB)", "show advanced options"
 PARALLELISM, FILLFACTOR = "cost threshold for parallelism", "fill factor (%)"
@@ -21,13 +21,14 @@ UNLIMITED = 2147483647
 
 
 class Settings:
-    """What sp_configure and RECONFIGURE say and do, as the responder's answers."""
+    """sp_configure and RECONFIGURE, as the responder's answers."""
 
     def __init__(self, script: Script):
         self.values = {CAP: UNLIMITED, FLOOR: 0, ADVANCED: 0, PARALLELISM: 5, FILLFACTOR: 0}
         self.in_use = self.values | {FLOOR: 16}
         self.total_kb = [4 << 20]
         self.refuses = False
+        self.disabled = False  # the performance counters
         self.takes = True
         name = Column("name", nvarchar(128))
         script.sql("HAS_PERMS_BY_NAME", Rows([Column("may", INT)], [(1,)]))
@@ -35,6 +36,7 @@ class Settings:
         script.sql("is_dynamic", lambda _: [Rows(described, self.options())])
         script.sql("sp_configure", self.configure)
         script.sql("dm_os_performance_counters", self.counters)
+        script.sql("dm_os_sys_info", self.committed)
         self.counter_columns = [name, Column("cntr_value", BIGINT)]
 
     def options(self) -> list[tuple]:
@@ -53,13 +55,28 @@ class Settings:
         total = self.total_kb.pop(0) if len(self.total_kb) > 1 else self.total_kb[0]
         target = min(self.values[CAP] * 1024, 8 << 20)
         rows = [("Target Server Memory (KB)", target), ("Total Server Memory (KB)", total)]
-        return [Rows(self.counter_columns, rows)]
+        return [Rows(self.counter_columns, [] if self.disabled else rows)]
+
+    def committed(self, _) -> list:
+        if self.refuses:
+            return [Error(300, "VIEW SERVER STATE permission was denied.", severity=14)]
+        columns = [Column("committed_target_kb", BIGINT), Column("committed_kb", BIGINT)]
+        return [Rows(columns, [(min(self.values[CAP] * 1024, 8 << 20), self.total_kb[0])])]
 
 
 @pytest.fixture
 def settings(script: Script, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(memory.time, "sleep", lambda _: None)
     return Settings(script)
+
+
+def test_without_counters_what_the_server_has_committed_counts(engine, settings):
+    settings.disabled = True
+    assert engine.buffer_pool_bytes() == 8 << 30
+    with engine.hold():
+        assert engine.memory.cap(5 << 30) == 5 << 30
+    settings.refuses = True
+    assert engine.buffer_pool_bytes() is None
 
 
 def test_the_cap_is_waited_for_and_given_back(engine, script, settings):
@@ -116,6 +133,23 @@ def test_a_server_that_keeps_its_memory_is_said(engine, settings, monkeypatch):
     monkeypatch.setattr(memory, "REACHED_WITHIN_S", 0)
     with pytest.raises(StallmarkError, match="still holds 8,192 MiB"):
         engine.memory.cap(4 << 30)
+
+
+def test_most_of_a_pool_is_dropped_at_once_where_that_is_allowed_and_time_is_by_size(
+    engine, server, script, settings, monkeypatch
+):
+    monkeypatch.setattr(memory, "REACHED_WITHIN_S", 0)
+    script.sql("DROPCLEANBUFFERS", Error(2571, "User does not have permission to run DBCC.", severity=14))
+    settings.total_kb = [500 << 20, 300 << 20, 4 << 20]
+    assert engine.memory.cap(4 << 30) == 4 << 30  # within the seconds that 496 GiB are given
+    assert not [it for it in server.requests if "DROPCLEANBUFFERS" in (it.text or "")]
+    engine.caches.allowed, settings.total_kb = True, [500 << 20, 3 << 20]
+    engine.memory.cap(3 << 30)
+    [dropped] = [at for at, it in enumerate(server.requests) if "DROPCLEANBUFFERS" in (it.text or "")]
+    assert "sp_configure" in " ".join(it.text or "" for it in server.requests[dropped:])
+    settings.total_kb = [4 << 20]
+    with pytest.raises(StallmarkError, match="still holds 4,096 MiB 0 minutes after"):
+        engine.memory.cap(3 << 30)
 
 
 def test_settings_that_cannot_be_given_back_are_named_and_kept(engine, script, settings, kept, tmp_path):
@@ -284,3 +318,21 @@ def test_a_refusal_at_the_end_is_not_tried_for_two_minutes(engine, server, setti
         settings.refuses = True
         server.forget()
     assert sum("sp_configure" in it.text for it in server.requests) == 1
+
+
+# After a failover
+
+
+def test_a_cap_on_the_server_that_was_the_primary_is_not_forgotten(engine, script, settings, monkeypatch):
+    """The journal is there as well, and the next run against that server gives it back."""
+    with pytest.raises(NotGivenBack) as left, engine.hold():
+        engine.memory.cap(4 << 30)
+        monkeypatch.setitem(LEADS_TO, "name", "SECOND")
+        with pytest.raises(StallmarkError, match="leads to SECOND"):
+            engine.memory.cap(3 << 30)
+    said = str(left.value)
+    assert r"(DB\PROD)" in said and "SECOND" in said and f"EXEC sp_configure '{CAP}', {UNLIMITED}" in said
+    assert settings.values[CAP] == 4096 and script.properties.values
+    monkeypatch.setitem(LEADS_TO, "name", r"DB\PROD")
+    with MssqlEngine(engine.spec()).hold():
+        assert settings.values[CAP] == UNLIMITED

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import pytest
 from support.tds.answers import Cut, Error, Hold, Rows
@@ -173,6 +174,50 @@ def test_a_connection_cut_is_of_unknown_outcome_at_the_commit_alone(framed, scri
     assert raised.value.kind is kind
 
 
+def test_users_have_the_options_of_whoever_looks_at_their_plans(engine, server):
+    """ "The default ARITHABORT setting for SSMS is ON. Client applications setting ARITHABORT to OFF might receive
+    different query plans" (learn.microsoft.com, SET ARITHABORT)."""
+    engine.session(10).close()
+    engine.queries(10).close()
+    asked = [request.text for request in server.requests if request.kind == "batch"]
+    assert asked.count("SET ARITHABORT ON") == 2
+
+
+# Types of parameters
+
+DECLARED = [
+    ("bigint", 8, 19, 0), ("int", 4, 10, 0), ("smallint", 2, 5, 0), ("bit", 1, 1, 0), ("decimal", 5, 8, 2),
+    ("varchar", 8000, 0, 0), ("char", 3, 0, 0), ("nvarchar", 60, 0, 0), ("datetime2", 7, 23, 3), ("date", 3, 10, 0),
+    ("float", 8, 53, 0),
+]  # fmt: skip
+VALUES = [
+    (1, 1, 1, True, "0.5", "a", "TMB", "a", "2005-01-03T09:00:00.123", "2005-01-03", 1),
+    (2**40, -7, 30_000, False, Decimal("-99.25"), "1," * 999, "C", "日本", "2005-01-03T09:00:00.000", None, 0.25),
+    (None,) * 11,
+]
+
+
+@pytest.mark.parametrize("call", ["{{CALL dbo.all_types({})}}", "BEGIN TRANSACTION; EXEC dbo.all_types {}; COMMIT"])
+def test_parameters_have_the_types_of_the_procedure_at_every_call(engine, server, script, call):
+    columns = [Column("type_name", nvarchar(128)), *(Column(name, INT) for name in ("bytes", "digits", "decimals"))]
+    script.sql(r"sys\.parameters[^;]*'dbo.all_types'", Rows(columns, DECLARED), times=1)
+    script.procedure("dbo.all_types", Rows([Column("x", INT)], [(1,)]))
+    for _ in range(2):  # asked once, for all sessions
+        session = engine.session(10)
+        session.prepare("all", call.format(", ".join("?" * len(DECLARED))))
+        for values in VALUES:
+            assert session.call("all", values) == [(1,)]
+        server.forget()
+        for values in VALUES:
+            session.call("all", values)
+        calls = list(server.requests)
+        sent = [[each.type for each in request.parameters[-len(DECLARED) :]] for request in calls]
+        assert len(calls) == len(VALUES)
+        assert sent[0] == sent[1] == sent[2]
+        assert [each.value for each in calls[1].parameters[-len(DECLARED) :]][:2] == [2**40, -7]
+        session.close()
+
+
 # Errors
 
 
@@ -185,6 +230,8 @@ def test_a_connection_cut_is_of_unknown_outcome_at_the_commit_alone(framed, scri
         (9002, ErrorClass.OUT_OF_SPACE),
         (1105, ErrorClass.OUT_OF_SPACE),
         (824, ErrorClass.STORAGE),
+        (701, ErrorClass.OUT_OF_MEMORY),
+        (802, ErrorClass.OUT_OF_MEMORY),
         (2627, ErrorClass.OTHER),
     ],
 )
@@ -196,6 +243,20 @@ def test_errors_are_known_by_number_and_leave_no_transaction_open(engine, server
         session.call("transfer", (1, 2, 3, 4))
     assert (raised.value.kind, raised.value.code, raised.value.message) == (kind, str(number), "it failed")
     assert "ROLLBACK" in server.requests[-1].text
+    session.close()
+
+
+@pytest.mark.parametrize("number", [64, 121, 976, 978, 983, 3906, 40197, 40501, 40613])
+def test_a_failover_sends_the_session_to_another_login(engine, script, number):
+    """By sys.messages and SqlConfigurableRetryFactory.BaselineTransientErrors; what was refused has not committed."""
+    script.procedure("bank.transfer", Error(number, "try elsewhere.", severity=16))
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4))
+    refused = number in (976, 978, 983, 3906, 40501)
+    assert raised.value.kind is (ErrorClass.CONNECTION_LOST if refused else ErrorClass.UNKNOWN_OUTCOME)
+    assert session.is_lost
     session.close()
 
 
@@ -212,7 +273,7 @@ def test_a_connection_cut_under_a_call(engine, script, commits, kind):
 
 @pytest.mark.parametrize(("commits", "kind"), [(True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.TIMEOUT)])
 def test_a_slow_answer_is_given_up(engine, server, script, commits, kind):
-    """Whether the attention comes before the commit is on disk, nobody knows; the session goes on."""
+    """The attention may come before or after the commit is on disk; the session goes on."""
     script.procedure("bank.transfer", Hold(), times=1)
     script.procedure("bank.transfer", Rows([Column("abalance", INT)], [(41,)]))
     session = engine.session(1)

@@ -70,7 +70,7 @@ def test_an_offset_is_added_to_the_file_s_times(offset):
     st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda m: m.replace(microsecond=0, tzinfo=UTC)),
 )
 def test_perfmon_round_trip(tmp_path_factory, zone, begin):
-    """What a run's instants become in Perfmon's file, in local time, comes back as the same instants."""
+    """A run's instants, in local time in Perfmon's file, come back as the same instants."""
     ends = [begin + timedelta(seconds=15 * n) for n in range(20)]
     if len({end.astimezone(ZoneInfo(zone)).utcoffset() for end in ends}) > 1:
         return  # the bias in the header holds for one side of the change only

@@ -1,4 +1,4 @@
-"""What fio is asked, and what is understood of its answer."""
+"""fio's jobs, and what is understood of its answer."""
 
 import json
 from pathlib import Path

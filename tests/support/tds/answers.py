@@ -1,4 +1,4 @@
-"""What an answer is made of, for scripts: steps, in the order they are sent."""
+"""Parts of an answer, for scripts: steps, in the order they are sent."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -40,14 +40,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Status:
-    """What a procedure returns; 0 where nothing is said."""
+    """A procedure's return value; 0 where nothing is said."""
 
     value: int
 
 
 @dataclass(frozen=True)
 class Info:
-    """What PRINT says, or a warning."""
+    """A text of PRINT, or a warning."""
 
     text: str
     number: int = 0
@@ -74,7 +74,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Wait:
-    """What comes before it is sent, the rest follows later."""
+    """The steps before it are sent, the rest follows later."""
 
     seconds: float
 

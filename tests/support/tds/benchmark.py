@@ -1,4 +1,4 @@
-"""What the responder answers as a process of its own: enough for a client to measure what it costs itself."""
+"""The responder as a process of its own: enough for a client to measure what it costs itself."""
 
 from support.tds.answers import Rows
 from support.tds.datatypes import BIGINT, INT, datetime2, decimal, nvarchar

@@ -1,4 +1,4 @@
-"""What a client sends, as bytes: for tests of the responder itself, where no driver is."""
+"""A client's messages, as bytes: for tests of the responder itself, where no driver is."""
 
 import struct
 from typing import Any

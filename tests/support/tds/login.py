@@ -23,7 +23,7 @@ Encrypted = Literal["not", "login", "all"]
 
 @dataclass(frozen=True)
 class Login:
-    """What LOGIN7 said. The password can be compared; no `repr` shows it."""
+    """The content of LOGIN7. The password can be compared; no `repr` shows it."""
 
     user: str
     database: str
@@ -33,7 +33,7 @@ class Login:
     library: str
     packet_size: int
     features: dict[int, bytes]
-    """What the client wishes to use, by FeatureId."""
+    """Features that the client wishes to use, by FeatureId."""
     _password: str = field(repr=False, compare=False)
     encrypted: Encrypted = "not"
 

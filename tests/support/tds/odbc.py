@@ -13,13 +13,13 @@ DRIVER = "ODBC Driver 18 for SQL Server"
 
 @functools.cache
 def find_driver() -> str | None:
-    """What belongs into DRIVER=: an installed driver's name, or the file in the wheel mssql-python-odbc."""
+    """Return the value of DRIVER=: an installed driver's name, or the file in the wheel mssql-python-odbc."""
     return _installed() or _in_wheel()
 
 
 @functools.cache
 def missing() -> str | None:
-    """What keeps pyodbc and Microsoft's driver from working here, as a sentence; None: they do."""
+    """Say what keeps pyodbc and Microsoft's driver from working here; None: they do."""
     try:
         import pyodbc
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What drivers ask by themselves, and any server can answer."""
+"""Questions that drivers ask by themselves, and any server can answer."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ class ExtendedProperties:
 
 
 def describe_parameters(types: Sequence[DataType]) -> Rows:
-    """What sp_describe_undeclared_parameters says; the driver asks it about a NULL whose type nobody told."""
+    """Answer sp_describe_undeclared_parameters; the driver asks it about a NULL whose type nobody told."""
     text, number = nvarchar(256), INT
     described = [("parameter_ordinal", number), ("name", text), ("suggested_system_type_id", number),
         ("suggested_system_type_name", text), ("suggested_max_length", SMALLINT), ("suggested_precision", TINYINT),

@@ -1,4 +1,4 @@
-"""What a client asks, decoded: batches, procedure calls, transaction requests, bulk loads (MS-TDS 2.2.6)."""
+"""Requests of a client, decoded: batches, procedure calls, transaction requests, bulk loads (MS-TDS 2.2.6)."""
 
 import functools
 import re
@@ -47,7 +47,7 @@ class Request:
     """SQL: of a batch, or the statement behind sp_executesql, sp_prepexec and sp_execute. A transaction
     request reads as "COMMIT TRANSACTION" and so on."""
     procedure: str = ""
-    """What an RPC calls, as the client wrote it."""
+    """The procedure that an RPC calls, as the client wrote it."""
     parameters: tuple[Parameter, ...] = ()
     """Of an RPC, as sent."""
     resets: bool = False
@@ -60,7 +60,7 @@ class Request:
 
     @property
     def values(self) -> tuple:
-        """What the procedure or the statement gets: without the arguments of sp_executesql and its like."""
+        """Values for the procedure or the statement: without the arguments of sp_executesql and its like."""
         return tuple(p.value for p in self.parameters[_VALUES_FROM.get(self.procedure, 0) :])
 
     @property

@@ -42,7 +42,7 @@ class Responder:
         script: Script,
         *,
         port: int = 0,
-        encryption: Literal["none", "login", "required"] = "none",
+        encryption: Literal["none", "login", "required", "never"] = "none",
         record: bool = True,
     ):
         self._shared = Shared(script, encryption, record)
@@ -60,7 +60,7 @@ class Responder:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.faults: list[Exception] = []
-        """What clients sent that is not TDS, and what went wrong here: empty after a good test."""
+        """Messages that are not TDS, and what went wrong here: empty after a good test."""
 
     @property
     def requests(self) -> list[Request]:

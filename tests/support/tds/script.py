@@ -1,4 +1,4 @@
-"""What a responder answers: rules in order, the first that fits.
+"""A responder's answers: rules in order, the first that fits.
 
     script = Script()
     script.procedure("dbo.trade_order", Rows([Column("trade_id", BIGINT)], [(7,)]))
@@ -32,7 +32,7 @@ Answer = Sequence[Step] | Callable[[Request], Iterable[Step]]
 class Rule:
     def __init__(
         self,
-        fits: Callable[[Request], bool],
+        fits: Callable[[Any], bool],
         steps: tuple[Any, ...],
         times: int | None = None,
         *,
@@ -49,7 +49,7 @@ class Rule:
         self.rendered: dict[Any, Rendered] = {}
         """For the session: the answer as bytes, by flow."""
 
-    def fits(self, request: Request) -> bool:
+    def fits(self, request: Any) -> bool:
         return self.times != 0 and self._fits(request)
 
     def spend(self) -> None:
@@ -120,7 +120,7 @@ class Script:
         self._own.append(Rule(lambda request: questions.asks_about(request, wanted), tuple(questions.table(columns))))
 
     def parameters(self, name: str, types: Sequence[DataType]) -> None:
-        """What the procedure takes, or any procedure if `name` is "*": asked before a NULL without a type is sent."""
+        """Tell what the procedure takes, or any one if `name` is "*": asked before a NULL without a type is sent."""
         wanted = plain(name)
 
         def fits(request: Request) -> bool:
@@ -130,9 +130,9 @@ class Script:
 
         self._own.append(Rule(fits, (questions.describe_parameters(types),), varies=True))
 
-    def login(self, *steps: Error | Cut, times: int | None = None) -> None:
-        """Logins end so, and the connection with them."""
-        self._refusals.append(Rule(lambda request: True, steps, times))
+    def login(self, *steps: Error | Cut, times: int | None = None, library: str = "") -> None:
+        """Logins end so, those by `library` alone if it is named, and the connection with them."""
+        self._refusals.append(Rule(lambda login: library in ("", login.library), steps, times))
 
     def rule_for(self, request: Request) -> Rule:
         for rules in (self._rules, self._own):
@@ -144,7 +144,7 @@ class Script:
     def refusal(self, login: Login) -> list[Error | Cut]:
         """How this login ends; nothing when it succeeds."""
         for rule in self._refusals:
-            if rule.times != 0:
+            if rule.fits(login):
                 return list(rule.steps(None))
         failed = Error(18456, f"Login failed for user '{login.user}'.", severity=14)
         if self.password is not None and not login.has_password(self.password):

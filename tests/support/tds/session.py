@@ -57,7 +57,7 @@ class Transport(Protocol):
 
 
 class Shared:
-    """What the sessions of one responder have in common."""
+    """State that the sessions of one responder have in common."""
 
     def __init__(self, script: Script, encryption: str, record: bool):
         self.script = script
@@ -130,7 +130,7 @@ class Session:
     def _agree(self, wish: int) -> int:
         if self._shared.encryption == "required":
             return ENCRYPT_ON if wish == ENCRYPT_ON else ENCRYPT_REQUIRED
-        if wish in (ENCRYPT_ON, ENCRYPT_REQUIRED):
+        if wish in (ENCRYPT_ON, ENCRYPT_REQUIRED) and self._shared.encryption != "never":
             return ENCRYPT_ON
         if wish == ENCRYPT_OFF and self._shared.encryption == "login":
             return ENCRYPT_OFF
@@ -243,7 +243,7 @@ class Session:
         self._send(render(rule.steps(request), Flow(in_transaction=self._in_transaction)).pieces)
 
     def _breaks_off(self) -> bool:
-        """Whether the script cuts the load that is arriving, and now."""
+        """Return True if the script cuts the load that is arriving, and now."""
         if not self._bulk_table or not self._assembler.in_a_message:
             return False
         rule = self._shared.script.rule_for(Request("bulk", self._number, table=self._bulk_table))
@@ -322,7 +322,7 @@ class Session:
 
 @functools.lru_cache(maxsize=1000)
 def _transaction_verbs(text: str) -> tuple[bool, int | None]:
-    """Whether a text begins a transaction, and how it ends one."""
+    """Tell whether a text begins a transaction, and how it ends one."""
     if not text:
         return False, None
     ends = tokens.COMMITTED if _COMMIT.search(text) else tokens.ROLLED_BACK if _ROLLBACK.search(text) else None

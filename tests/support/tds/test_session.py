@@ -16,7 +16,7 @@ from support.tds.tokens import Column
 
 
 class Wire:
-    """What a session writes."""
+    """The writing end of a session."""
 
     def __init__(self) -> None:
         self.sent = bytearray()

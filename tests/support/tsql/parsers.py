@@ -47,7 +47,7 @@ def sqlfluff(text: str) -> list[str]:
 
 
 def wrong(texts: Iterable[str]) -> dict[str, list[str]]:
-    """What sqlfluff finds, by text. A text that it once took is not parsed again."""
+    """Return sqlfluff's findings, by text. A text that it once took is not parsed again."""
     KNOWN.mkdir(parents=True, exist_ok=True)
     found = {}
     for text in texts:

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import mssql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateSchema, CreateTable
 
 import stallmark.schema
-from stallmark.schema import deploy
+from stallmark.schema.ddl import ddl_of
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("schema", "loaders", "transactions", "driver", "scenarios", "src/stallmark")
@@ -40,6 +40,8 @@ _HOLES = {
     **dict.fromkeys(("database", "log_file"), "1"),
     "marks": "(?, ?)",
     "number": "1",
+    "state": "ON",
+    "limits": "MAX_IOPS_PER_VOLUME = 100",
     "isolation": "SERIALIZABLE",
     "remove": "DELETE FROM t",
     **dict.fromkeys(("_file(engine)", "first", "second"), "N'x'"),
@@ -147,8 +149,8 @@ def _tables() -> Iterator[tuple[str, str]]:
 
 
 def ddl(metadata: sa.MetaData) -> list[str]:
-    """What deployment sends for a schema: tables whole (the ledger's) and bare (a workload's), then keys."""
-    parts = deploy.take_apart(metadata)
+    """Return what deployment sends for a schema: tables whole (the ledger's) and bare (a workload's), then keys."""
+    parts = ddl_of(metadata)
     statements: list[sa.schema.ExecutableDDLElement] = [CreateSchema(str(metadata.schema))]
     statements += [CreateTable(table) for table in (*metadata.sorted_tables, *parts.tables.sorted_tables)]
     for item in (*parts.keys, *parts.foreign_keys):

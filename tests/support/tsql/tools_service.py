@@ -50,7 +50,7 @@ class ToolsService:
         self._folder.cleanup()
 
     def errors(self, text: str) -> list[str]:
-        """What is wrong with a script; GO separates its batches. Raises EOFError when the program ended."""
+        """Return the errors of a script; GO separates its batches. Raises EOFError when the program ended."""
         number = str(next(self._numbers))
         watchdog = threading.Timer(ANSWERS_WITHIN_S, self._process.kill)
         watchdog.start()
@@ -101,7 +101,7 @@ def find() -> str | None:
 
 @functools.cache
 def missing() -> str | None:
-    """What keeps Microsoft's parser from working here, as a sentence; None: it does."""
+    """Say what keeps Microsoft's parser from working here; None: it does."""
     program = find()
     if program is None:
         return f"Microsoft's T-SQL parser is not here: {VARIABLE} names no program (tests/support/tsql/)."

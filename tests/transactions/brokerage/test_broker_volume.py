@@ -12,7 +12,6 @@ from support.undone import undone
 from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.broker_volume import BrokerVolume, Volume
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.workload import Outcome
 
 WAIT = "FROM brokerage.trade JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id < 200000000000300"
 ALL_WAIT = (
@@ -23,7 +22,7 @@ ALL_WAIT = (
 
 @pytest.fixture
 def waiting(engine: Engine) -> list[tuple]:
-    """What `ALL_WAIT` has wait: (name of broker, name of sector, quantity, price), each table asked by itself."""
+    """Return what `ALL_WAIT` has wait: (name of broker, name of sector, quantity, price), each table read alone."""
     sectors = dict(engine.query("SELECT sc_id, sc_name FROM brokerage.sector"))
     industries = dict(engine.query("SELECT in_id, in_sc_id FROM brokerage.industry"))
     companies = dict(engine.query("SELECT co_id, co_in_id FROM brokerage.company"))
@@ -59,7 +58,6 @@ def test_nothing_waits(session: Session, context: Context, rng: random.Random) -
     volume = BrokerVolume(context)
     with undone(session, "DELETE FROM brokerage.trade_request"):
         assert session.call("broker_volume", volume.inputs(rng)) == []
-    assert {volume.execute(session, volume.inputs(rng)) for _ in range(5)} == {Outcome.COMMITTED}
 
 
 def test_as_many_brokers_as_there_are(context: Context, rng: random.Random) -> None:
@@ -81,10 +79,3 @@ def test_twenty_to_forty_of_many_brokers(context: Context, rng: random.Random) -
     each_broker = Counter(name for each in chosen for name in each)
     assert set(each_broker) == set(names)
     assert all(count / 4_000 == pytest.approx(0.3, abs=0.05) for count in each_broker.values())
-
-
-def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
-    one, two, other = (
-        [BrokerVolume(context).inputs(rng) for rng in [random.Random(seed)] for _ in range(300)] for seed in (3, 3, 4)
-    )
-    assert one == two != other

@@ -1,4 +1,4 @@
-"""What the transactions of a process share: names, prices, and trade ids that nobody else gives out."""
+"""State that the transactions of a process share: names, prices, and trade ids that nobody else gives out."""
 
 import dataclasses
 from datetime import datetime, timedelta

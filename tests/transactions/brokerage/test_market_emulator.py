@@ -77,15 +77,6 @@ def test_answers_are_a_function_of_the_generator(seed: int) -> None:
     assert all(1 <= after_s <= 6 for after_s in delays(50, seed))
 
 
-def test_an_order_is_executed_at_the_price_of_its_moment() -> None:
-    world = World()
-    order = Order(7, 3, 400)
-    world.market.send(order)
-    [(kind, (executed, cents), after_s)] = world.posted
-    assert (kind, executed) == (TradeResult, order)
-    assert cents == price(3, START + timedelta(seconds=after_s))
-
-
 def test_twenty_reports_are_a_feed() -> None:
     world = World()
     for trade in range(25):
@@ -204,10 +195,9 @@ class Exchange(World):
                 self.market.send(Order(trade, security, 100))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_whole_market(seed: int) -> None:
+def test_a_whole_market() -> None:
     """50 orders per second for ten minutes, and then nobody orders any more."""
-    exchange, orders = Exchange(seed), 30_000
+    exchange, orders = Exchange(seed=1), 30_000
     for trade in range(orders):
         exchange.at(trade / 50, None, (trade,))
     exchange.run()

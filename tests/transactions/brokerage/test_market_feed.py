@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from support.brokerage_orders import leave
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
@@ -22,21 +23,8 @@ NOW = datetime(2026, 11, 23, 10)
 
 def place(engine: Engine, context: Context, security: int, type_: str, limit: str) -> int:
     """A limit order as Trade-Order leaves it; returns the trade's id."""
-    trade, symbol = context.next_trade_id(), context.symbols[security]
-    engine.execute(
-        "INSERT INTO brokerage.trade (t_id, t_dts, t_st_id, t_tt_id, t_is_cash, t_s_symb, t_qty, t_bid_price, t_ca_id, "
-        "t_exec_name, t_trade_price, t_chrg, t_comm, t_tax, t_lifo) "
-        f"SELECT {trade}, '{PLACED}', 'PNDG', '{type_}', t_is_cash, '{symbol}', 200, {limit}, t_ca_id, t_exec_name, "
-        "NULL, ch_chrg, 0, 0, t_lifo FROM brokerage.trade "
-        "JOIN brokerage.customer_account ON ca_id = t_ca_id JOIN brokerage.customer ON c_id = ca_c_id "
-        f"JOIN brokerage.charge ON ch_tt_id = '{type_}' AND ch_c_tier = c_tier WHERE t_id = 200000000000001"
-    )
-    engine.execute(
-        "INSERT INTO brokerage.trade_request (tr_t_id, tr_tt_id, tr_s_symb, tr_qty, tr_bid_price, tr_b_id) "
-        "SELECT t_id, t_tt_id, t_s_symb, t_qty, t_bid_price, ca_b_id FROM brokerage.trade "
-        f"JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id = {trade}"
-    )
-    engine.execute(f"INSERT INTO brokerage.trade_history VALUES ({trade}, '{PLACED}', 'PNDG')")
+    trade = context.next_trade_id()
+    leave(engine, trade, type_, "PNDG", symbol=f"'{context.symbols[security]}'", limit=limit, placed=PLACED)
     return trade
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 import pytest
+from support.brokerage_orders import PLACED, SUBMITTED, leave
 
 from stallmark.engines.base import Engine, Session
 from stallmark.transactions.brokerage.context import Context
@@ -12,30 +13,6 @@ from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
 from stallmark.transactions.workload import Outcome
 
 NOW = datetime(2026, 11, 23, 10)
-PLACED, SUBMITTED = "2026-11-22T09:00:00", "2026-11-22T09:00:05"
-
-
-def leave(engine: Engine, trade: int, type_: str, status: str) -> None:
-    """An order as a run leaves it that ends before its completion."""
-    engine.execute(
-        "INSERT INTO brokerage.trade (t_id, t_dts, t_st_id, t_tt_id, t_is_cash, t_s_symb, t_qty, t_bid_price, t_ca_id, "
-        "t_exec_name, t_trade_price, t_chrg, t_comm, t_tax, t_lifo) "
-        f"SELECT {trade}, '{PLACED}', '{status}', '{type_}', t_is_cash, t_s_symb, 200, 25, t_ca_id, t_exec_name, "
-        "NULL, ch_chrg, 0, 0, t_lifo FROM brokerage.trade "
-        "JOIN brokerage.customer_account ON ca_id = t_ca_id JOIN brokerage.customer ON c_id = ca_c_id "
-        f"JOIN brokerage.charge ON ch_tt_id = '{type_}' AND ch_c_tier = c_tier WHERE t_id = 200000000000001"
-    )
-    states = [(PLACED, "PNDG" if type_ in ("TLB", "TLS", "TSL") else "SBMT")]
-    if status == "PNDG":
-        engine.execute(
-            "INSERT INTO brokerage.trade_request (tr_t_id, tr_tt_id, tr_s_symb, tr_qty, tr_bid_price, tr_b_id) "
-            "SELECT t_id, t_tt_id, t_s_symb, t_qty, t_bid_price, ca_b_id FROM brokerage.trade "
-            f"JOIN brokerage.customer_account ON ca_id = t_ca_id WHERE t_id = {trade}"
-        )
-    elif states[0][1] == "PNDG":
-        states.append((SUBMITTED, "SBMT"))
-    for moment, state in states:
-        engine.execute(f"INSERT INTO brokerage.trade_history VALUES ({trade}, '{moment}', '{state}')")
 
 
 def history(engine: Engine, trade: int) -> set[tuple[str, datetime]]:
@@ -79,19 +56,14 @@ def test_what_is_left_over_is_cancelled(
     assert broken() == []
 
 
-def test_it_says_how_many_there_were_and_finds_none_the_second_time(
-    context: Context, session: Session, left: list[int]
+def test_it_says_how_many_there_were_from_the_first_on(
+    engine: Engine, context: Context, session: Session, left: list[int]
 ) -> None:
-    first = TradeCleanup(context).inputs(random.Random(1)).first_trade
-    call = first, "2026-11-23T10:00:00.000"
-    assert [tuple(row) for row in session.call("trade_cleanup_cancel", call)] == [(2, 2)]
-    assert [tuple(row) for row in session.call("trade_cleanup_cancel", call)] == [(0, 0)]
+    def cancel(first: int) -> list[tuple]:
+        return [tuple(row) for row in session.call("trade_cleanup_cancel", (first, "2026-11-23T10:00:00.000"))]
 
-
-def test_trades_before_the_first_are_not_looked_at(
-    engine: Engine, context: Context, session: Session, untouched: None
-) -> None:
-    trade = context.next_trade_id()
-    leave(engine, trade, "TMS", "SBMT")
-    assert [tuple(row) for row in session.call("trade_cleanup_cancel", (trade + 1, PLACED))] == [(0, 0)]
-    assert engine.query(f"SELECT t_st_id FROM brokerage.trade WHERE t_id = {trade}")[0][0] == "SBMT"
+    assert cancel(left[0]) == [(2, 2)]
+    assert cancel(left[0]) == [(0, 0)]
+    leave(engine, before := context.next_trade_id(), "TMS", "SBMT")
+    assert cancel(before + 1) == [(0, 0)]
+    assert engine.query(f"SELECT t_st_id FROM brokerage.trade WHERE t_id = {before}") == [("SBMT",)]

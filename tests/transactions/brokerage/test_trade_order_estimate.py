@@ -1,4 +1,4 @@
-"""What Trade-Order estimates on every engine: which holdings an order would close, their tax, commission and assets."""
+"""Trade-Order's estimates on every engine: which holdings an order would close, their tax, commission and assets."""
 
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal

@@ -174,11 +174,3 @@ def test_shares_of_the_branches(context: Context, rng: random.Random) -> None:
     shares = {EXECUTOR: 0.33, CASH_TYPE: 0.33, CASH_NAME: 0.34}
     assert set(frames) == set(shares)
     assert all(frames[frame] / draws == pytest.approx(share, abs=0.015) for frame, share in shares.items())
-
-
-def test_inputs_are_a_function_of_the_generator(context: Context) -> None:
-    one, two, other = (
-        [update.inputs(rng) for _ in range(300)]
-        for update, rng in ((TradeUpdate(context), random.Random(seed)) for seed in (3, 3, 4))
-    )
-    assert one == two != other

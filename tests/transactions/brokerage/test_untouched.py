@@ -1,4 +1,4 @@
-"""What tests do to the brokerage they share can be undone."""
+"""Changes that tests make in the brokerage they share can be undone."""
 
 from support.canonical import statement
 from support.kept_databases import bring_back

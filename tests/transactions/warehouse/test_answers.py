@@ -1,4 +1,4 @@
-"""What counts as the same answer, and what does not."""
+"""The same answer, and answers that are not the same."""
 
 from datetime import date
 from decimal import Decimal

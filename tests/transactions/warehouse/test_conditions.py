@@ -1,19 +1,14 @@
 """The conditions of the warehouse hold for what is loaded, and each finds what is wrong."""
 
-from dataclasses import replace
-from importlib.resources import files
-
 import pytest
-from support.injected import Injected
+from support.injected import Injected, check, condition_files
 
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.transactions import checks, warehouse
-from stallmark.transactions.checks import ConditionResult
+from stallmark.transactions import checks
 from stallmark.transactions.warehouse import WORKLOAD
 
-_TEXTS = {path.read_text(): path.name for path in files(warehouse).joinpath("conditions").iterdir()}
-FILES = {condition.name: _TEXTS[condition.sql].removesuffix(".sql") for condition in WORKLOAD.conditions}
+FILES = condition_files(WORKLOAD)
 
 # The condition that must find it, and what is wrong. No foreign key is in force.
 INJECTIONS = [
@@ -58,15 +53,8 @@ INJECTIONS = [
 ]  # fmt: skip
 
 
-def check(engine: Engine, factor: float, *only: str, driven: bool = False) -> dict[str, ConditionResult]:
-    """What all conditions find, or those of some files; by their files."""
-    chosen = [c for c in WORKLOAD.conditions if not only or FILES[c.name] in only]
-    findings = checks.run(engine, replace(WORKLOAD, conditions=chosen), {"factor": factor}, driven=driven)
-    return {FILES[finding.name]: finding for finding in findings}
-
-
 def test_a_loaded_database_holds(engine: Engine, factor):
-    findings = check(engine, factor)
+    findings = check(engine, WORKLOAD, {"factor": factor})
     assert len(findings) == len(WORKLOAD.conditions)
     assert [finding for finding in findings.values() if not finding.holds] == []
     assert checks.keys(engine, WORKLOAD).holds
@@ -77,7 +65,7 @@ def test_what_is_wrong_is_found(engine: Engine, factor, finds, wrong):
     if not isinstance(engine, EmbeddedEngine):
         pytest.skip("what is wrong is put into the embedded server alone: the conditions are the same texts")
     database = Injected(engine, "kept", f"SET session_replication_role = replica; {wrong}")
-    finding = check(database, factor, finds)[finds]
+    finding = check(database, WORKLOAD, {"factor": factor}, finds)[finds]
     assert finding.holds is False
     assert finding.offending and finding.detail
 
@@ -87,5 +75,9 @@ def test_each_condition_has_something_to_find():
 
 
 def test_only_what_was_loaded_is_left_out_later(engine: Engine, factor):
-    left_out = {file for file, finding in check(engine, factor, driven=True).items() if finding.holds is None}
+    left_out = {
+        file
+        for file, finding in check(engine, WORKLOAD, {"factor": factor}, driven=True).items()
+        if finding.holds is None
+    }
     assert left_out == {"loaded_lines", "loaded_keys"}

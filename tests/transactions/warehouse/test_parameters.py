@@ -1,4 +1,4 @@
-"""What is put into the queries lies in its range, belongs together, and is the same for the same seed."""
+"""Parameters of the queries lie in their range, belong together, and are the same for the same seed."""
 
 import re
 from datetime import date

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.stats.thresholds import (
+    CPU_ALONE,
     CPU_BUSY,
     CPU_LIMITS,
     DEVICE_BUSY,
@@ -24,15 +25,22 @@ class DeviceKind(Kind):
     NOT_LIMITING = "device_not_limiting"
     ONE_OF_SEVERAL = "device_one_limit_of_several"
     WITH_CPUS = "device_and_cpus_limit"
+    CPUS_LIMIT = "cpus_limit"
+    """Faster storage would give next to nothing."""
     NOT_TOLD = "device_not_told_by_load"
 
 
-class Device(StrEnum):
+class JudgedDevice(StrEnum):
     DATA = "data"
     LOG = "log"
 
 
-IS_BOTTLENECK = {DeviceKind.LIMITS: True, DeviceKind.LATENCY_LIMITS: True, DeviceKind.NOT_LIMITING: False}
+IS_BOTTLENECK = {
+    DeviceKind.LIMITS: True,
+    DeviceKind.LATENCY_LIMITS: True,
+    DeviceKind.NOT_LIMITING: False,
+    DeviceKind.CPUS_LIMIT: False,
+}
 """By kind; of the others it is not known, or the device is one limit among others."""
 
 
@@ -53,7 +61,7 @@ def device_verdict(
     if waits is None:
         return _without_waits(data_busy, cpu_busy)
     of_log = wal_apart and waits["wal"] > waits["io"]
-    device, busy = (Device.LOG, wal_busy) if of_log else (Device.DATA, data_busy)
+    device, busy = (JudgedDevice.LOG, wal_busy) if of_log else (JudgedDevice.DATA, data_busy)
     progressing = 1 - waits["client"] - waits["lock"]
     if progressing < PROGRESS_FLOOR:
         spent = "client" if waits["client"] >= waits["lock"] else "lock"
@@ -70,6 +78,8 @@ def device_verdict(
         "cpu_share": cpu_busy,
     }
     share_of_device = in_device / progressing
+    if cpu_busy is not None and cpu_busy >= CPU_ALONE:
+        return info(DeviceKind.CPUS_LIMIT, **facts)
     if share_of_device > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
         return info(DeviceKind.WITH_CPUS, **facts)
     if share_of_device >= DEVICE_LIMITS:
@@ -81,7 +91,9 @@ def device_verdict(
 def _without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:
     if busy is None:
         return None
-    facts = {"device": Device.DATA, "busy_share": busy, "cpu_share": cpu_busy}
+    facts = {"device": JudgedDevice.DATA, "busy_share": busy, "cpu_share": cpu_busy}
+    if cpu_busy is not None and cpu_busy >= CPU_ALONE and busy >= DEVICE_BUSY:
+        return info(DeviceKind.CPUS_LIMIT, **facts)
     if busy >= DEVICE_BUSY and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
         return info(DeviceKind.WITH_CPUS, **facts)
     if busy >= DEVICE_BUSY:

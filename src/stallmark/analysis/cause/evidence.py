@@ -52,30 +52,31 @@ def between(
 def evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Evidence]:
     """Compare I/O times of the device where it counts and as the server saw them, and what else may differ."""
     some: list[tuple[Figure, Source | None, Value]] = []
-    for place, source in (("device_io", Source.DEVICE), ("data_io", Source.SERVER)):
+    for place, source in (("data_device", Source.DEVICE), ("data", Source.SERVER)):
         some.append((Figure.READ_TIME, source, _io(place, "read_ms")))
         some.append((Figure.WRITE_TIME, source, _io(place, "write_ms")))
     some += [
-        (Figure.SYNC_TIME, Source.SERVER, _io("wal_io", "sync_ms")),
-        (Figure.SYNC_TIME, Source.DEVICE, _io("wal_device_io", "sync_ms")),
-        (Figure.READS, None, lambda step: step.reads_per_transaction),
-        (Figure.WRITES, None, _per_commit("data_io", "writes")),
-        (Figure.SYNCS, None, _per_commit("wal_io", "syncs")),
-        (Figure.CPU_BUSY, None, lambda step: step.cpu_busy_share),
+        (Figure.SYNC_TIME, Source.SERVER, _io("wal", "sync_ms")),
+        (Figure.SYNC_TIME, Source.DEVICE, _io("wal_device", "sync_ms")),
+        (Figure.READS, None, lambda step: step.storage.reads_per_transaction),
+        (Figure.WRITES, None, _per_commit("data", "writes")),
+        (Figure.SYNCS, None, _per_commit("wal", "syncs")),
+        (Figure.CPU_BUSY, None, lambda step: step.server.cpu_busy_share),
         (Figure.CPU_TIME, None, _cpu_ms),
-        (Figure.DEVICE_BUSY, None, lambda step: step.device_busy_share),
+        (Figure.DEVICE_BUSY, None, lambda step: step.storage.busy_share),
     ]
     found = [between(figure, value, a, b, paired, source=source) for figure, source, value in some]
     return [one for one in found if one]
 
 
 def _cpu_ms(step: StepSummary) -> float | None:
-    return step.cause.demands.cpu_ms if step.cause and step.cause.demands else None
+    cause = step.cause
+    return cause.demands.cpu_ms if cause and cause.demands else None
 
 
 def _io(place: str, name: str) -> Value:
     def value(step: StepSummary) -> float | None:
-        counted: IoSummary | None = getattr(step, place)
+        counted: IoSummary | None = getattr(step.storage, place)
         found: float | None = getattr(counted, name) if counted else None
         return found
 
@@ -84,8 +85,9 @@ def _io(place: str, name: str) -> Value:
 
 def _per_commit(place: str, name: str) -> Value:
     def value(step: StepSummary) -> float | None:
-        counted: IoSummary | None = getattr(step, place)
+        counted: IoSummary | None = getattr(step.storage, place)
         found: int | None = getattr(counted, name) if counted else None
-        return found / counted.seconds / step.tps if counted and found is not None and step.tps else None
+        tps = step.throughput.tps
+        return found / counted.seconds / tps if counted and found is not None and tps else None
 
     return value

@@ -39,7 +39,7 @@ def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[T
 def _alike(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
     if {step.users for step in (*model, *other)} != {model[0].users}:
         return False
-    reads = [[step.reads_per_transaction for step in side] for side in (model, other)]
+    reads = [[step.storage.reads_per_transaction for step in side] for side in (model, other)]
     if any(one is None for side in reads for one in side):
         return False
     a, b = (_mean([one for one in side if one is not None]) for side in reads)

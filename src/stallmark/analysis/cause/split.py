@@ -50,7 +50,7 @@ def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence
     """Return the device's part in ms, by the number of reads per transaction, all of which somebody waits for; None
     where that number is not known. Where one side hardly reads, samples of its sessions do not tell how long a read
     takes. Then the server's time of single reads is used."""
-    before, after = (_mean([step.reads_per_transaction for step in side]) for side in (a, b))
+    before, after = (_mean([step.storage.reads_per_transaction for step in side]) for side in (a, b))
     if before is None or after is None:
         return None
     if min(before, after) < RARE * max(before, after) or not before:
@@ -65,7 +65,7 @@ def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
     evictions did not, and one sync of the log ends the waiting of many. The part is no more than the whole changed. It
     is 0 where it changed the other way, or one side has no such I/O.
     """
-    apart = all(step.device_io and step.wal_device_io for step in (*a, *b))
+    apart = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
     sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
     if not all(any(counted for counted, _ in side) for side in sides):
         return 0.0
@@ -86,11 +86,11 @@ def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | No
     part is the device's, where data files and log are counted `apart`, else by the server.
     """
     if name == "log":
-        log = step.wal_device_io if apart else step.wal_io
+        log = step.storage.wal_device if apart else step.storage.wal
         return (bool(log.syncs or log.writes), _flush_ms(log)) if log else (True, None)
     if name == "read":
-        return (bool(step.data_io.reads), step.data_io.read_ms) if step.data_io else (True, None)
-    data = step.device_io if apart else step.data_io
+        return (bool(step.storage.data.reads), step.storage.data.read_ms) if step.storage.data else (True, None)
+    data = step.storage.data_device if apart else step.storage.data
     return (bool(data.writes), data.write_ms) if data else (True, None)
 
 

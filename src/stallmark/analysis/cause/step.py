@@ -49,7 +49,7 @@ def _step_cause(
         budget,
         [
             *laws(manifest, load, io, waits, interval, arrivals),
-            *wait_laws(step.server_waits, waits.over(interval)[0] if waits else {}),
+            *wait_laws(step.waits.server_waits, waits.over(interval)[0] if waits else {}),
         ],
         associations(load, io, waits, interval, budget, cycle_ms),
         demands,
@@ -77,9 +77,9 @@ def _demands(
 ) -> Demands | None:
     """Return the demands; None where no reads were counted. The budget is of all transactions: its parts are taken to
     be the same shares of those that users start."""
-    counted, source = step.device_io, Source.DEVICE
+    counted, source = step.storage.data_device, Source.DEVICE
     if counted is None or not counted.read_ms:
-        counted, source = step.data_io, Source.SERVER
+        counted, source = step.storage.data, Source.SERVER
     if counted is None or not counted.read_ms or not step.result_tps:
         return None
     done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
@@ -88,7 +88,7 @@ def _demands(
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds
     cores = _cores(manifest, io, interval)
-    used = (step.cpu_busy_share or 0.0) * (cores or 0)  # cores
+    used = (step.server.cpu_busy_share or 0.0) * (cores or 0)  # cores
     seen = cpu_cores(load, io, waits.over(interval)[0] if waits else {}, interval)
     return Demands(
         users=rate * cycle_ms / 1000,

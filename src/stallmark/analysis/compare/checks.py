@@ -36,6 +36,7 @@ def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequenc
         _clocks([*a.runs, *b.runs]),
         _growth(a, b),
         _reads(a, b, steps_a, steps_b),
+        _plans(steps_a, steps_b),
         _steady(both),
         *storage_checks(a, b, both),
         *(_again(side, step, what) for side in among if tells_of(side, a, b)),
@@ -70,12 +71,12 @@ def _valid(steps: Sequence[StepSummary]) -> Check:
 
 def _reasons(step: StepSummary) -> list[Finding]:
     """Return why a step must not be compared, without what the check of foreign I/O finds."""
-    foreign = (step.foreign_io_share or 0.0) > FOREIGN_IO
-    return [one for one in step.invalid if not (foreign and one.kind == ValidityKind.FOREIGN_IO)]
+    foreign = (step.storage.foreign_io_share or 0.0) > FOREIGN_IO
+    return [one for one in step.validity.invalid if not (foreign and one.kind == ValidityKind.FOREIGN_IO)]
 
 
 def _driver(steps: Sequence[StepSummary]) -> Check:
-    bad = _runs(step for step in steps if step.driver_bound)
+    bad = _runs(step for step in steps if step.validity.driver_bound)
     reason = invalid(ReasonKind.DRIVER_BOUND, runs=bad) if bad else None
     return check(CheckKind.DRIVER, not bad, reason, bound=bad, runs=len(steps))
 
@@ -89,9 +90,9 @@ def _consistency(runs: Sequence[RunSummary]) -> Check:
 
 
 def _foreign(steps: Sequence[StepSummary]) -> Check:
-    known = [step for step in steps if step.foreign_io_share is not None]
-    most = max((step.foreign_io_share or 0.0 for step in known), default=None)
-    bad = _runs(step for step in known if (step.foreign_io_share or 0.0) > FOREIGN_IO)
+    known = [step for step in steps if step.storage.foreign_io_share is not None]
+    most = max((step.storage.foreign_io_share or 0.0 for step in known), default=None)
+    bad = _runs(step for step in known if (step.storage.foreign_io_share or 0.0) > FOREIGN_IO)
     reason = invalid(ReasonKind.FOREIGN_IO, share=most, runs=bad) if bad else None
     return check(CheckKind.FOREIGN_IO, None if most is None else not bad, reason, share=most)
 
@@ -128,7 +129,7 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
     if not one_pool(a.runs[0].manifest, b.runs[0].manifest):
         return None
     known_a, known_b = (
-        [step.reads_per_transaction for step in steps if step.reads_per_transaction is not None]
+        [step.storage.reads_per_transaction for step in steps if step.storage.reads_per_transaction is not None]
         for steps in (steps_a, steps_b)
     )
     if not known_a or not known_b:
@@ -147,9 +148,42 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
     return check(CheckKind.READS, False, invalid(ReasonKind.READS_DIFFER, **facts), p=None, **facts)
 
 
+def _plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:
+    """Check that statements were executed by the same plans on both sides; None where no server tells. Another plan
+    reads other pages on any storage. It is said and not forbidden: another memory may well be answered by another plan,
+    and then it is a part of what was compared."""
+    if not any(step.server.statements for step in a) or not any(step.server.statements for step in b):
+        return None
+    changed = changed_plans(a, b)
+    reason = caution(ReasonKind.PLANS_DIFFER, procedures=changed) if changed else None
+    return check(CheckKind.PLANS, None if changed else True, reason, procedures=changed)
+
+
+def changed_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> list[str]:
+    """Return the procedures of which a statement has another plan in B than in A, those that read most first: the plan
+    by which it was executed most, in every run of a side."""
+    changed: dict[str, float] = {}
+    plans_a, plans_b = _main_plans(a), _main_plans(b)
+    for key in plans_a.keys() & plans_b.keys():
+        (hashes_a, reads_a), (hashes_b, reads_b) = plans_a[key], plans_b[key]
+        if not hashes_a & hashes_b:
+            changed[key[0]] = changed.get(key[0], 0.0) + reads_a + reads_b
+    return sorted(changed, key=lambda name: (-changed[name], name))
+
+
+def _main_plans(steps: Sequence[StepSummary]) -> dict[tuple[str, int], tuple[set[str], float]]:
+    """Return, by procedure and position, the plans by which a statement was executed most in a run, and its reads."""
+    found: dict[tuple[str, int], tuple[set[str], float]] = {}
+    for step in steps:
+        for one in step.server.statements:
+            hashes, reads = found.get((one.procedure, one.position), (set(), 0.0))
+            found[one.procedure, one.position] = hashes | {one.plans[0]}, reads + one.physical_reads
+    return found
+
+
 def _steady(steps: Sequence[StepSummary]) -> Check | None:
     """Check that the runs were steady, as far as they tell: one of seconds is too short to."""
-    judged = [(step, step.steadiness) for step in steps if step.steadiness]
+    judged = [(step, step.validity.steadiness) for step in steps if step.validity.steadiness]
     if not judged:
         return None
     unsteady = incomparable([found for _, found in judged])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
-from stallmark.analysis.summary import IoSummary, RunSummary, StepSummary, TransactionSummary
+from stallmark.analysis.summary import RunSummary, StepSummary, TransactionSummary
 from stallmark.stats import student as statistics
 
 SHARE = "share"
@@ -26,24 +26,23 @@ class Metric:
     value: Value
 
 
-def _of(io: str, name: str) -> Value:
+def _of_data(name: str) -> Value:
     def value(step: StepSummary) -> float | None:
-        counted: IoSummary | None = getattr(step, io)
-        return getattr(counted, name) if counted else None
+        return getattr(step.storage.data, name) if step.storage.data else None
 
     return value
 
 
 METRICS = (
     Metric("tps", "throughput", "commits/s", "higher", lambda s: s.result_tps),
-    Metric("latency", "mean latency", "ms", "lower", lambda s: s.latency_mean_ms),
-    Metric("p99", "p99 latency", "ms", "lower", lambda s: s.latency_ms.get("p99")),
-    Metric("read_ms", "read time", "ms/read", "lower", _of("data_io", "read_ms")),
-    Metric("write_ms", "write time", "ms/write", None, _of("data_io", "write_ms")),
-    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.reads_per_transaction),
-    Metric("iops", "IOPS", "I/Os/s", None, _of("data_io", "iops")),
-    Metric("mb", "bandwidth", "MB/s", None, _of("data_io", "mb_per_s")),
-    Metric("cpu", "CPU busy", SHARE, None, lambda s: s.cpu_busy_share),
+    Metric("latency", "mean latency", "ms", "lower", lambda s: s.latency.mean_ms),
+    Metric("p99", "p99 latency", "ms", "lower", lambda s: s.latency.percentiles_ms.get("p99")),
+    Metric("read_ms", "read time", "ms/read", "lower", _of_data("read_ms")),
+    Metric("write_ms", "write time", "ms/write", None, _of_data("write_ms")),
+    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.storage.reads_per_transaction),
+    Metric("iops", "IOPS", "I/Os/s", None, _of_data("iops")),
+    Metric("mb", "bandwidth", "MB/s", None, _of_data("mb_per_s")),
+    Metric("cpu", "CPU busy", SHARE, None, lambda s: s.server.cpu_busy_share),
 )
 
 
@@ -111,3 +110,11 @@ _TRANSACTION: tuple[tuple[str, str, Direction, Callable[[TransactionSummary], fl
 
 def _of_transaction(name: str, of: Callable[[TransactionSummary], float | None]) -> Value:
     return lambda step: next((of(one) for one in step.transactions if one.name == name), None)
+
+
+def mean_of_runs(values: Sequence[float | None]) -> float | None:
+    """Return the geometric mean; the arithmetic one where a value is 0; None where no value is known."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return float(np.exp(np.mean(np.log(known)))) if min(known) > 0 else float(np.mean(known))

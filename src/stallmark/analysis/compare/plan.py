@@ -92,7 +92,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
 
 
 def _sound(step: StepSummary) -> bool:
-    return not step.invalid and not step.driver_bound
+    return not step.validity.invalid and not step.validity.driver_bound
 
 
 def _left_out(runs: Sequence[RunSummary]) -> Finding | None:
@@ -104,7 +104,7 @@ def _left_out(runs: Sequence[RunSummary]) -> Finding | None:
             continue
         for step in run.steps:
             if not _sound(step):
-                reasons["invalid" if step.invalid else "driver_bound"] += 1
+                reasons["invalid" if step.validity.invalid else "driver_bound"] += 1
     if not reasons:
         return None
     counts = [max(1, len(run.steps)) for run in runs]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, info, invalid
-from stallmark.record.devices import array_in_words, data_device_name
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.record.devices import array_in_words, data_device_label
 from stallmark.record.manifest import Manifest, Step
 from stallmark.stats.thresholds import POOL_REACHED
 
@@ -23,6 +24,10 @@ WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory")
 """Settings by which the buffer pool is capped, and what PostgreSQL derives from it."""
 
 
+OF_A_VARIANT = {"row_versioning": "database read committed snapshot", "resource_pool": "resource governor"}
+"""Beginnings of the settings that a variant makes its own, by the key with which it asks for them."""
+
+
 class IntentKind(Kind):
     """Properties that may tell the sides of a comparison from one another."""
 
@@ -30,6 +35,9 @@ class IntentKind(Kind):
     DATA_DEVICE = "made_with_data_device"
     ARRAY = "made_with_array"
     LOG_DEVICE = "made_with_log_device"
+    ROW_VERSIONING = "made_with_row_versioning"
+    RESOURCE_POOL = "made_with_resource_pool"
+    DURING = "made_with_maintenance"
 
 
 class DifferenceKind(Kind):
@@ -65,7 +73,13 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
     if reached := manifest.memory.reached_bytes:
         yield info(IntentKind.POOL, reached_bytes=reached)
     if data:
-        yield info(IntentKind.DATA_DEVICE, device=data_device_name(manifest))
+        yield info(IntentKind.DATA_DEVICE, device=data_device_label(manifest))
+    if manifest.variant.row_versioning is not None:
+        yield info(IntentKind.ROW_VERSIONING, on=manifest.variant.row_versioning)
+    if pool := manifest.variant.resource_pool:
+        yield info(IntentKind.RESOURCE_POOL, limits={name: value for name, value in pool.items() if value})
+    if during := manifest.variant.during:
+        yield info(IntentKind.DURING, maintenance=next(name for name, value in during.items() if value))
     for one in array_in_words(manifest):
         yield info(IntentKind.ARRAY, described=one)
     if log and log != data:
@@ -91,7 +105,9 @@ def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
             yield invalid(kind, a=left, b=right)
     yield from _steps(a.steps, b.steps)
     pool = one_pool(a, b)
-    yield from _settings(a.server.settings, b.server.settings, pool)
+    declared = [] if pool else list(WITH_THE_POOL)
+    declared += [name for key, name in OF_A_VARIANT.items() if getattr(a.variant, key) != getattr(b.variant, key)]
+    yield from _settings(a.server.settings, b.server.settings, declared)
     left, right = a.memory.reached_bytes, b.memory.reached_bytes
     if pool and left and right and abs(right / left - 1) > POOL_REACHED:
         yield invalid(DifferenceKind.POOL, a=left, b=right)
@@ -139,15 +155,28 @@ def _measured_s(step: Step) -> float:
     return round(step.end_s - step.measure_s, 3)
 
 
-def _settings(a: Mapping[str, str], b: Mapping[str, str], pool: bool) -> Iterator[Finding]:
+def _settings(a: Mapping[str, str], b: Mapping[str, str], declared: Sequence[str]) -> Iterator[Finding]:
     for name in sorted({*a, *b}):
         if name.startswith((*PLACEMENT, *MOMENTARY, "not readable")):
             continue
-        if not pool and name.startswith(WITH_THE_POOL):
+        if name.lower().startswith(tuple(declared)):
             continue
-        if a.get(name) != b.get(name):
-            yield invalid(DifferenceKind.SETTING, name=name, a=a.get(name), b=b.get(name))
+        left, right = a.get(name), b.get(name)
+        if left != right and left is not None and right is not None:
+            yield invalid(DifferenceKind.SETTING, name=name, a=left, b=right)
 
 
 def _declared_pool(manifest: Manifest) -> Any:
     return manifest.variant.buffer_pool or manifest.scenario.buffer_pool
+
+
+SETTINGS_OF_LOAD = ("workload", "users", "measure", "arrivals", "think_time", "start_cache", "reset", "emulated_array")
+"""Parts of a scenario that must be the same for the figures of two experiments to stand in one column."""
+
+
+def same_load(one: ExperimentSummary, other: ExperimentSummary | None) -> bool:
+    """Tell whether two experiments of a scenario were made with the same load on the same kind of device."""
+    if other is None:
+        return False
+    a, b = (it.runs[0].manifest.scenario.facts() for it in (one, other))
+    return all(a.get(key) == b.get(key) for key in SETTINGS_OF_LOAD)

@@ -13,7 +13,7 @@ import numpy as np
 
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause
-from stallmark.analysis.compare.checks import checks
+from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.metrics import (
     Metric,
     adjusted,
@@ -211,6 +211,8 @@ def _finding(
     if verdict == Verdict.NOT_COMPARABLE:
         reasons = [one.reason for one in found if one.passed is False and one.reason]
         return invalid(PairKind.NOT_COMPARABLE, reasons=reasons, **facts)
+    if changed := changed_plans(*_steps(draft.pairing, draft.step)):
+        facts["plans_changed"] = changed
     facts |= {"metric": what.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
     if verdict == Verdict.INDICATIVE:
         if within:
@@ -287,5 +289,5 @@ def _measured(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
     rate = series.tps if series.primary_tps is None else series.primary_tps
     for one in run.steps:
         if (one.step, one.users) == step:
-            return np.asarray(rate[one.begin_s : one.end_s], dtype=float)
+            return np.asarray(rate[one.interval.begin_s : one.interval.end_s], dtype=float)
     return np.zeros(0)

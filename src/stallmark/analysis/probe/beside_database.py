@@ -29,7 +29,7 @@ class Achieved:
 
 
 @dataclass(frozen=True)
-class Beside:
+class AgainstProbe:
     """A database's reads against a probe's. `raw_iops` and `raw_ms` are the probe's at the database's own number of
     outstanding reads, interpolated. They are None where the probe has no such number, or is of another device. `share`:
     reads per second ÷ raw ones; `caution`: why raw storage may be slower than the probe says."""
@@ -53,7 +53,7 @@ def achieved_of(io: IoSummary | None) -> Achieved | None:
     return Achieved(io.reads / io.seconds, io.read_bytes / io.seconds / 1e6, io.read_ms, io.read_bytes / io.reads)
 
 
-def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
+def against_probe(manifest: Manifest, io: IoSummary | None) -> AgainstProbe | None:
     """Return a step's reads against those of the probe before its run. None where nothing was probed, or reads and
     their time are not known."""
     probed, achieved = manifest.probes.before, achieved_of(io)
@@ -63,18 +63,18 @@ def against_probe(manifest: Manifest, io: IoSummary | None) -> Beside | None:
     return beside(probed, achieved, emulated=emulated, dram_bytes=dram_of(manifest))
 
 
-def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> Beside:
+def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> AgainstProbe:
     """Compare reads with random reads of the block size nearest to the database's own. `emulated`: the database ran on
     an emulated array; `dram_bytes`: the array's memory, where known."""
     own = {"reads_per_s": achieved.reads_per_s, "read_ms": achieved.read_ms}
 
-    def found(pattern: Pattern | None, raw: tuple[float, float] | None, finding: Finding) -> Beside:
+    def found(pattern: Pattern | None, raw: tuple[float, float] | None, finding: Finding) -> AgainstProbe:
         iops, ms = raw or (None, None)
         why = hidden(probe, dram_bytes) if raw else None
         share = achieved.reads_per_s / iops if iops else None
         figures = (achieved.reads_per_s, achieved.mb_per_s, achieved.read_ms, achieved.outstanding)
         doubt = caution(ProbeKind.RAW_MAY_BE_SLOWER, why=why) if why else None
-        return Beside(pattern, *figures, iops, ms, share, finding, doubt)
+        return AgainstProbe(pattern, *figures, iops, ms, share, finding, doubt)
 
     if emulated != probe.emulated:
         return found(None, None, info(ProbeKind.OTHER_DEVICE, **own, emulated=emulated))

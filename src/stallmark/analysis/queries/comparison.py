@@ -2,7 +2,7 @@
 parallelism."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from stallmark.analysis.queries.summary import (
     QueryVariant,
 )
 from stallmark.analysis.summary import RunSummary
+from stallmark.record.devices import storage_label
 
 _MEANS = (
     *("rows", "logical_reads", "physical_reads", "read_bytes", "spill_bytes", "grant_kib", "cpu_ms", "actual_dop"),
@@ -25,9 +26,9 @@ _MEANS = (
 _IO = ("PAGEIOLATCH_", "IO_COMPLETION", "ASYNC_IO_COMPLETION", "WRITELOG", "IO_QUEUE_LIMIT")
 
 
-def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[str, bool]]) -> QueryComparison | None:
-    """Compare all runs of queries among `runs`; None where there is none. `described`: a run's device, and whether it
-    is emulated. Where runs differ in kind, the phase that the first one has is compared."""
+def compare(runs: Sequence[RunSummary]) -> QueryComparison | None:
+    """Compare all runs of queries among `runs`; None where there is none. Where runs differ in kind, the phase that the
+    first one has is compared."""
     chosen = [run for run in runs if run.queries]
     if not chosen:
         return None
@@ -44,13 +45,11 @@ def compare(runs: Sequence[RunSummary], described: Callable[[RunSummary], tuple[
     for name, same in by_variant.items():
         held = [_held_against(cells[baseline].get(key), cell) for key, cell in cells[name].items()]
         known = [cell.relative for cell in held if cell.relative and cell.dop == dops[0] and cell.query not in REFRESH]
-        device, emulated = described(same[0])
         figures = [run.queries.figures for run in same if run.queries]
         variants.append(
             QueryVariant(
                 name=name,
-                emulated=emulated,
-                device=device,
+                device=storage_label(same[0].manifest),
                 buffer_pool_bytes=same[0].manifest.memory.reached_bytes,
                 runs=len(same),
                 power=_lowest([one.power for one in figures]),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.record.devices import DeviceLabel
 
 REFRESH = ("RF1", "RF2")
 
@@ -85,7 +86,7 @@ class QueryRunSummary:
 
 
 @dataclass(frozen=True)
-class QueryBeside:
+class StreamQuerySummary:
     """A query of concurrent streams: how often it ended, and the geometric mean of its times."""
 
     name: str
@@ -94,14 +95,14 @@ class QueryBeside:
 
 
 @dataclass(frozen=True)
-class QueriesBeside:
+class StreamsSummary:
     """The work of concurrent streams of queries within the measured interval of a step."""
 
     streams: int
     done: int
     failed: int
     per_hour: float  # of all streams
-    queries: list[QueryBeside]
+    queries: list[StreamQuerySummary]
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,7 @@ class QueryVariant:
     """The runs of one variant. Figures are the lowest of its repeats, as TPC-H counts."""
 
     name: str
-    emulated: bool
-    device: str
+    device: DeviceLabel
     buffer_pool_bytes: int | None
     runs: int
     power: float | None
@@ -146,6 +146,10 @@ class QueryVariant:
     cells: list[QueryCell]
     relative: float | None  # geometric mean of the queries' at the first degree of parallelism, without refreshes
     compared: int  # over how many queries
+
+    @property
+    def emulated(self) -> bool:
+        return self.device.emulated
 
     def cell(self, query: str, dop: int | None) -> QueryCell | None:
         return next((cell for cell in self.cells if (cell.query, cell.dop) == (query, dop)), None)

@@ -15,10 +15,11 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
-from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.counters import codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, over
 from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.sample_times import numbers
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record

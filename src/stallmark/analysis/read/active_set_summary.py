@@ -24,6 +24,18 @@ class ActiveSet:
         """Return the bytes counted, or else the bound; None where neither is known."""
         return self.at_most_bytes if self.counted_bytes is None else self.counted_bytes
 
+    @property
+    def fits_dram(self) -> bool:
+        """Tell whether the array's DRAM holds all that was active."""
+        return self._fits(self.dram_bytes)
+
+    @property
+    def fits_flash(self) -> bool:
+        return self._fits(self.flash_bytes)
+
+    def _fits(self, room: int | None) -> bool:
+        return bool(room and self.known_bytes and self.known_bytes <= room)
+
 
 @dataclass(frozen=True)
 class FlashUse:

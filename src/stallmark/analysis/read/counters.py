@@ -6,7 +6,10 @@ and an epoch that changes are a **break**: the count between those two samples i
 
 Samples do not fall on the ends of a measured interval or on whole seconds. Between two samples the count is taken to
 grow evenly (linear interpolation of the cumulative total). Nothing is extrapolated beyond the first and the last
-sample: `Delta.seconds` says what was covered instead.
+sample, nor is an end of the interval sought in a gap between samples: `Delta.seconds` says what was covered instead,
+and every rate is over that. A gap inside the interval loses nothing, as totals are cumulative.
+
+A null is a sample that was not taken. What was counted meanwhile is known only once there is a value again.
 """
 
 from collections.abc import Sequence
@@ -16,8 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark.analysis.read.sample_times import gap_s, numbers, sample_times
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import GAP_S, ROUNDING
+from stallmark.stats.thresholds import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -55,12 +59,14 @@ class Counters:
     """The totals of counters since the first sample, summed over entities.
 
     `t` (n) is the time of the samples in seconds since run start. `totals` maps a counter to its total at each (n).
-    `breaks` (n − 1) tells between which samples the count was lost.
+    `breaks` (n − 1) tells between which samples the count was lost, `gaps` (n − 1) between which it is not known when
+    it grew.
     """
 
     t: np.ndarray
     totals: dict[str, np.ndarray]
     breaks: np.ndarray
+    gaps: np.ndarray
     entities: list[str] = field(default_factory=list)
 
     def over(self, begin: float, end: float) -> Delta | None:
@@ -68,6 +74,9 @@ class Counters:
         if not len(self.t):
             return None
         begin, end = max(begin, float(self.t[0])), min(end, float(self.t[-1]))
+        if end <= begin:
+            return None
+        begin, end = self._seen_from(begin), self._seen_to(end)
         if end <= begin:
             return None
         inside = (self.t[1:] > begin) & (self.t[:-1] < end)
@@ -82,7 +91,7 @@ class Counters:
         if len(self.t) < 2:
             return {name: np.full(seconds, np.nan) for name in self.totals}
         grid = np.arange(seconds + 1.0)
-        lost = self.breaks | (np.diff(self.t) > GAP_S)
+        lost = self.breaks | self.gaps
         lost_before = np.concatenate([[0], np.cumsum(lost)])
         # The gaps that overlap a second are those from the last sample at or before it to the first after it.
         first = np.searchsorted(self.t, grid[:-1], side="right") - 1
@@ -94,6 +103,22 @@ class Counters:
             name: np.where(known, np.diff(np.interp(grid, self.t, total)), np.nan)
             for name, total in self.totals.items()
         }
+
+    def _seen_from(self, begin: float) -> float:
+        """Return `begin`, or the end of the gaps that it falls into."""
+        at = int(np.searchsorted(self.t, begin, side="right")) - 1
+        while at < len(self.gaps) and self.gaps[at]:
+            at += 1
+            begin = float(self.t[at])
+        return begin
+
+    def _seen_to(self, end: float) -> float:
+        """Return `end`, or the begin of the gaps that it falls into."""
+        at = int(np.searchsorted(self.t, end)) - 1
+        while at >= 0 and self.gaps[at]:
+            end = float(self.t[at])
+            at -= 1
+        return end
 
 
 def read_counters(
@@ -109,9 +134,10 @@ def read_counters(
     `entity` is the column that names a row. Samples are dated back by `delay_s`, because they show what had happened by
     then. Memory stays near 60 bytes a row: columns are read one after another.
     """
-    t = numbers(record, table, "t")
+    t = sample_times(record, table)
     if t is None or not len(t):
         return {}
+    longest_s = gap_s(record, table, t)
     groups, group_names = codes(record, table, group, len(t))
     entities, entity_names = codes(record, table, entity, len(t))
     epochs, _ = codes(record, table, "epoch", len(t))
@@ -121,18 +147,21 @@ def read_counters(
         if np.any(groups == code)
     }
     totals: dict[str, dict[str, np.ndarray]] = {name: {} for name in by_group}
+    gaps = {name: np.diff(differences.times) > longest_s for name, differences in by_group.items()}
     for column in columns:
         values = numbers(record, table, column)
         if values is None:
             continue
         for name, differences in by_group.items():
-            if (total := differences.total(values)) is not None:
-                totals[name][column] = total
+            if (found := differences.total(values)) is not None:
+                totals[name][column], unknown = found
+                gaps[name] |= unknown
     return {
         name: Counters(
             differences.times - delay_s,
             totals[name],
             _lasting(differences.breaks, differences.times, delay_s),
+            gaps[name],
             [entity_names[code] for code in differences.seen] if entity_names else [],
         )
         for name, differences in by_group.items()
@@ -170,29 +199,36 @@ class _Differences:
     def _lost(self, rows: np.ndarray) -> None:
         self.breaks[self.at[rows] - 1] = True
 
-    def total(self, column: np.ndarray) -> np.ndarray | None:
-        """Return the cumulative sum over entities since the first sample; None when the source has no such counter."""
+    def total(self, column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the cumulative sum over entities since the first sample, and between which samples it is not known;
+        None when the source has no such counter."""
         values = column[self.rows]
         empty = np.isnan(values)
         if empty.all():
             return None
-        values[empty] = 0
+        unknown = self._fill(values, empty)
         rise = np.diff(values, prepend=values[:1])
         # A mean × count, which is how Query Store tells a total, differs in its last digits from sample to sample.
         fell = self.follows & (rise < -ROUNDING * np.abs(values))
         self._lost(fell)
         rise = np.where(self.newcomer, values, np.where(self.follows & ~fell, rise, 0))
-        return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times)))
+        return np.cumsum(np.bincount(self.at, weights=rise, minlength=len(self.times))), unknown
 
-
-def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
-    """Return a column as float64, NaN for null; None when the table has no such column."""
-    parts = []
-    for batch in record.batches(table, [column]):
-        if not batch.num_columns:
-            return None
-        parts.append(batch.column(0).cast(pa.float64()).to_numpy(zero_copy_only=False))
-    return np.concatenate(parts) if parts else None
+    def _fill(self, values: np.ndarray, empty: np.ndarray) -> np.ndarray:
+        """Fill nulls between two values of an entity evenly. Return between which samples it is not known what was
+        counted: before its first value and after its last. An entity without any has no such counter."""
+        unknown = np.zeros(len(self.breaks), dtype=bool)
+        begins = np.flatnonzero(~self.follows)  # of an entity's rows in one epoch
+        nulls = np.add.reduceat(empty, begins)
+        lengths = np.diff(begins, append=len(values))
+        values[empty] = 0
+        for first, length in zip(begins[nulls % lengths > 0], lengths[nulls % lengths > 0], strict=True):
+            part = slice(first, first + length)
+            at, known = self.at[part], ~empty[part]
+            values[part] = np.interp(self.times[at], self.times[at[known]], values[part][known])
+            unknown[max(at[0] - 1, 0) : at[known][0]] |= not known[0]
+            unknown[at[known][-1] : at[-1]] |= not known[-1]
+        return unknown
 
 
 def codes(record: Record, table: str, column: str | None, rows: int) -> tuple[np.ndarray, list[str]]:

@@ -17,7 +17,7 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.external_kinds import Sampled, choose
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.summary import ForeignCounter, ForeignSummary
+from stallmark.analysis.summary import ExternalCounter, ExternalSummary
 from stallmark.record.manifest import External
 from stallmark.record.reader import Record
 from stallmark.stats.correlation import Correlation, correlate_changes
@@ -35,7 +35,7 @@ HINT_R = 0.4
 _GAP = 1.5  # intervals: what lies further apart had samples missing between
 
 
-def read_foreign(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ForeignSummary]:
+def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:
     """Return the external measurements of a run, in the order of attachment. `tps` are commits per second since the run
     started."""
     return [
@@ -46,11 +46,11 @@ def read_foreign(record: Record, tps: np.ndarray, intervals: Sequence[Interval])
 
 def _summarise(
     entry: External, counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
-) -> ForeignSummary:
+) -> ExternalSummary:
     chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
     drawn = {part for _, one in chosen for part in (one.summed or (one.counter,))}
     every = entry.interval_s
-    return ForeignSummary(
+    return ExternalSummary(
         name=entry.name,
         file=entry.file,
         format=entry.format,
@@ -68,9 +68,9 @@ def _summarise(
 
 def _summarise_counter(
     kind: str, whole: Sampled, every: float, tps: np.ndarray, intervals: Sequence[Interval]
-) -> ForeignCounter:
+) -> ExternalCounter:
     drawn = _within(whole, len(tps))
-    return ForeignCounter(
+    return ExternalCounter(
         kind=kind,
         name=whole.counter,
         instance=whole.instance,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 KINDS = ("read latency", "write latency", "IOPS", "throughput", "queue", "cache hits")
-"""What the report draws, one chart each, in this order."""
+"""Kinds that the report draws, one chart each, in this order."""
 
 _OTHERWISE = {  # where a tool counts reads and writes apart
     "IOPS": ("read IOPS", "write IOPS"),

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.analysis.finding import caution
-from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.counters import codes
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.latency import PERCENTILES
+from stallmark.analysis.read.sample_times import numbers, sample_times
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
@@ -67,7 +68,8 @@ class Counted:
 
 def read_io_latency(record: Record) -> dict[str, Histogram]:
     """Read the histograms by operation, "read" or "log write"; empty where they were not asked for."""
-    columns = {name: numbers(record, TABLE, name) for name in ("t", "duration", "ios", "slots", "dropped")}
+    columns = {name: numbers(record, TABLE, name) for name in ("duration", "ios", "slots", "dropped")}
+    columns["t"] = sample_times(record, TABLE)
     known = {name: values for name, values in columns.items() if values is not None}
     if len(known) < len(columns) or not len(known["t"]):
         return {}

@@ -13,4 +13,6 @@ class ReadKind(Kind):
     ERROR_BURST = "error_burst"
     ACTIVE_FITS_DRAM = "active_set_fits_dram"
     ACTIVE_FITS_FLASH = "active_set_fits_flash"
+    DATED_ROUGHLY = "dated_roughly"
+    NOT_READ = "not_read_for_a_while"
     CLOCK_OFFSET = "clock_offset_likely"

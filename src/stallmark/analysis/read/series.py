@@ -7,12 +7,13 @@ import numpy as np
 
 from stallmark.analysis.read.active_set import ActiveOverTime
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
+from stallmark.analysis.read.server_state import StateViews
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.summary import Series
 
 
 def make_series(
-    load: Load, io: Io, active: ActiveOverTime, primary: str | None = None, until: int | None = None
+    load: Load, io: Io, active: ActiveOverTime, state: StateViews, primary: str | None = None, until: int | None = None
 ) -> Series:
     """Return the lines of a run. Means are of the second's I/Os or transactions; NaN where there were none or nothing
     was measured. `until`: the second at which the load ends; after it users stop one by one."""
@@ -39,6 +40,8 @@ def make_series(
         data_iops=reads + writes,
         data_mb_per_s=(rate(SERVER.read_bytes) + rate(SERVER.write_bytes)) / 1e6,
         primary_tps=_committed(load, primary) if primary else None,
+        checkpoint_pages=state.pages_written("Checkpoint pages/sec", seconds),
+        background_pages=state.pages_written("Background writer pages/sec", seconds),
         flash_share=per_second_mean(device["flash_reads"], device["reads"]) if "flash_reads" in device else None,
         active_bytes=active.run,
         active_minute_bytes=active.minute,

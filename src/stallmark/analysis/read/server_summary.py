@@ -3,8 +3,12 @@
 from dataclasses import dataclass, field
 
 from stallmark.analysis.finding import Finding
+from stallmark.stats.thresholds import SAMPLES_BEYOND
 
-WAIT_CLASSES = ("io", "lock", "wal", "cpu", "client", "other")
+WAIT_CLASSES = ("io", "lock", "wal", "replica", "memory", "latch", "parallel", "worker", "cpu", "client", "other")
+"""Replica: a commit waits until another server has the log. Memory: for a grant or an allocation. Latch: for a page or
+a structure in memory. Parallel: workers of a query for each other. Worker: for a thread to run on. SQL Server tells
+these five; on others they are in "other"."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,22 @@ class ProcedureSummary:
 
 
 @dataclass(frozen=True)
+class StatementSummary:
+    """One statement of a procedure, in all over the `seconds` that the plan cache was seen for."""
+
+    procedure: str
+    position: int  # characters of the procedure's text before it
+    text: str  # its beginning
+    plans: tuple[str, ...]  # hashes of their shapes, the one executed most first
+    executions: int
+    physical_reads: float  # pages
+    logical_reads: float
+    cpu_ms: float
+    waited_ms: float  # of its time, beyond that on a CPU: for I/O, locks and everything else
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TransactionReads:
     """The reads of a transaction of one type, on average. `reads` are physical: I/Os of its session where sessions were
     sampled (`sampled`), else pages of 8 KiB that SQL Server counted for its procedures."""
@@ -90,6 +110,11 @@ class TransactionReads:
     hits: float  # blocks or pages that were in the pool
     read_ms: float | None  # time in these reads
     share: float | None = None  # of the physical reads of all types
+
+    @property
+    def too_few(self) -> bool:
+        """Tell whether too few transactions were sampled for a mean."""
+        return self.sampled and self.counted < SAMPLES_BEYOND
 
 
 @dataclass(frozen=True)
@@ -142,27 +167,55 @@ class PoolContent:
 
 
 @dataclass(frozen=True)
+class ReplicaState:
+    """Another replica of our database in the measured interval, as the primary saw it."""
+
+    name: str  # "replica 1"
+    synchronous: bool  # commits wait for it
+    synchronized_share: float  # of the samples, those in which it was
+    send_queue_bytes: float | None  # log not yet sent: mean and most of the samples
+    most_send_queue_bytes: int | None
+    redo_queue_bytes: float | None  # log it has and has not redone
+    most_redo_queue_bytes: int | None
+
+
+@dataclass(frozen=True)
 class ServerState:
     """The state of the server in the measured interval. Rates are per second; pages are of 8 KiB."""
 
     page_life_s: float | None = None  # the least seen
+    node_life_s: dict[str, float] = field(default_factory=dict)  # the same by NUMA node, where there are several
+    pool_bytes: int | None = None  # of the memory, what held pages of databases; mean of the samples
+    stolen_bytes: int | None = None  # what was used for anything else; mean of the samples
     page_reads_per_s: float | None = None
     read_ahead_share: float | None = None  # of the pages read
     page_lookups_per_s: float | None = None
     lazy_writes_per_s: float | None = None  # pages written to make room
     checkpoint_pages_per_s: float | None = None
+    background_pages_per_s: float | None = None  # written for indirect checkpoints
     free_list_stalls_per_s: float | None = None
     memory_bytes: int | None = None  # at the end
     memory_target_bytes: int | None = None
     log_flushes_per_s: float | None = None  # of our database
     log_bytes_per_flush: float | None = None
+    log_write_ms: float | None = None  # of a flush
+    log_waits_per_s: float | None = None  # commits that waited for a flush
+    log_wait_ms: float | None = None  # of each of them
+    log_growths: int | None = None
     log_used_share: float | None = None  # the most seen
     log_kept_by: str | None = None  # what most often kept the log from being reused
     tempdb_used_bytes: int | None = None  # the most seen
     pending_ios: float | None = None  # mean of the samples
     runnable_tasks: float | None = None  # waiting for a CPU; mean of the samples
+    deadlocks: int | None = None  # of the whole server
+    blocked: float | None = None  # sessions that waited for another's lock; mean of the samples
+    grants_pending: int | None = None  # queries that waited for memory; the most seen
     cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
+    commit_delay_ms: float | None = None  # of a commit that waited for replicas; None where none did
+    delayed_per_s: float | None = None  # commits that waited for replicas
+    replicas: list[ReplicaState] = field(default_factory=list)
     contents: list[PoolContent] = field(default_factory=list)
+    statistics_updated: list[str] = field(default_factory=list)  # by table and name
 
     @property
     def hit_share(self) -> float | None:

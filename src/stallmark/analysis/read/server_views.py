@@ -17,6 +17,7 @@ from stallmark.analysis.read.query_store import QueryStore, read_query_store
 from stallmark.analysis.read.row_waits import RowWaits, read_row_waits
 from stallmark.analysis.read.server_state import StateViews, read_state_views
 from stallmark.analysis.read.server_summary import FileSummary, ProcedureSummary, ServerWait
+from stallmark.analysis.read.statements import Statements, read_statements
 from stallmark.analysis.read.throughput import Load
 from stallmark.record.reader import Record
 
@@ -38,6 +39,7 @@ class ServerViews:
     procedures: Mapping[str, Counters] = field(default_factory=dict)
     io_latency: Mapping[str, Histogram] = field(default_factory=dict)  # by operation
     query_store: QueryStore = field(default_factory=QueryStore)
+    statements: Statements = field(default_factory=Statements)
     state: StateViews = field(default_factory=StateViews)
     row_waits: RowWaits = field(default_factory=RowWaits)
 
@@ -101,6 +103,7 @@ def read_server_views(record: Record) -> ServerViews:
         procedures=read_counters(record, "procedures", _PROCEDURE, group="procedure", entity="plan"),
         io_latency=read_io_latency(record),
         query_store=read_query_store(record),
+        statements=read_statements(record),
         state=read_state_views(record),
         row_waits=read_row_waits(record),
     )

@@ -1,18 +1,20 @@
 """The waits of sampled sessions as parts of a transaction's time, second by second.
 
 The classes of `waits` put every I/O of files together. Here reads are told from other I/O by the event's name, because
-it is reads that a device's read time and a buffer pool change.
+it is reads that a device's read time and a buffer pool change. A commit that waits for a replica is commit time, as one
+that waits for the log.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.read.counters import codes, numbers
+from stallmark.analysis.read.counters import codes
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.sample_times import numbers
 from stallmark.record.reader import Record
 
-_OF_CLASS = {"lock": "lock", "wal": "log", "cpu": "cpu", "client": "client"}
+_OF_CLASS = {"lock": "lock", "wal": "log", "replica": "log", "cpu": "cpu", "client": "client"}
 _READS = ("DATAFILEREAD", "DATAFILEPREFETCH", "IO:AIO", "BUFFERIO", "PAGEIOLATCH")
 """PostgreSQL's reads of data files, and SQL Server's of pages. Asynchronous I/O of PostgreSQL is all reads, and a wait
 for BufferIO is one for another session's read of the same block."""

@@ -15,24 +15,25 @@ TOP = 8
 
 
 @dataclass(frozen=True)
-class Waits:
+class SampledWaits:
     """Sessions seen in (wait class, event), summed over `seconds`; a share is one of the time of all sessions."""
 
     seen: Mapping[tuple[str, str], float]
     seconds: int
 
-    def of(self, sessions: float) -> "Waits":
+    def of(self, sessions: float) -> "SampledWaits":
         """Return the waits of a mean of `sessions` busy sessions, where more are connected.
 
         The others have nothing to do and seem to wait for their client, so they are taken out of that class. A
         background session is idle until a transaction is due.
         """
         idle = sum(self.seen.values()) - sessions * self.seconds
-        client = sum(seen for (name, _), seen in self.seen.items() if name == "client")
+        client = sum(samples for (name, _), samples in self.seen.items() if name == "client")
         if idle <= 0 or not client or not sessions:
             return self
         left = max(0.0, 1 - idle / client)
-        return Waits({key: seen * (left if key[0] == "client" else 1) for key, seen in self.seen.items()}, self.seconds)
+        seen = {key: samples * (left if key[0] == "client" else 1) for key, samples in self.seen.items()}
+        return SampledWaits(seen, self.seconds)
 
     def shares(self) -> dict[str, float]:
         """Return the share of every wait class; they sum to 1."""
@@ -51,7 +52,7 @@ class Waits:
         return {name: seen / total for name, seen in sums.items()}
 
 
-def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Waits]:
+def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, SampledWaits]:
     """Return the waits by the number of the interval, where any were sampled; one pass over the table.
 
     Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds must not
@@ -73,4 +74,4 @@ def read_waits(record: Record, intervals: Sequence[Interval]) -> dict[int, Waits
             for row in part.group_by(["wait_class", "event"]).aggregate([("users", "sum")]).to_pylist():
                 known = row["wait_class"] if row["wait_class"] in WAIT_CLASSES else "other"
                 seen[known, row["event"]] += row["users_sum"]
-    return {index: Waits(seen, len(looked[index])) for index, seen in sums.items() if seen.total() > 0}
+    return {index: SampledWaits(seen, len(looked[index])) for index, seen in sums.items() if seen.total() > 0}

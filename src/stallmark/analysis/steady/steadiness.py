@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy  # its parts are imported when first asked for
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.stats import stationarity
@@ -47,9 +47,10 @@ class SteadyKind(Kind):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """The steadiness of one measured interval. Shares are of the mean of the interval; what was not judged is None.
+    """The steadiness of one measured interval. Other shares are of the mean; what was not judged is None.
 
-    `drift` is Sen's slope over the whole interval with its 95 % interval, `slope_per_h` the same per hour.
+    `drift` is the change from the begin to the end of the line with Sen's slope, as a share of its begin, with its 95 %
+    interval; `slope_per_h` the slope per hour, as a share of the mean.
     """
 
     verdict: Judgement
@@ -68,7 +69,7 @@ class Steadiness:
     slope_per_h_low: float | None = None
     slope_per_h_high: float | None = None
     trend_p: float | None = None
-    change: float | None = None  # the level's largest step, shown or not
+    change: float | None = None  # the level's largest step, shown or not, as a share of the level before
     change_at_s: int | None = None  # after so many seconds of the interval
     change_p: float | None = None
     truncation_s: int = 0  # what MSER-5 would leave out
@@ -116,14 +117,14 @@ def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
         alike=float(batched.alike),
         inflation=float(batched.inflation),
         independent=batched.independent,
-        drift=whole.drift,
-        drift_low=whole.drift_low,
-        drift_high=whole.drift_high,
+        drift=grown(whole.drift),
+        drift_low=grown(whole.drift_low),
+        drift_high=grown(whole.drift_high),
         slope_per_h=whole.drift * per_hour,
         slope_per_h_low=whole.drift_low * per_hour,
         slope_per_h_high=whole.drift_high * per_hour,
         trend_p=whole.trend.p,
-        change=whole.step,
+        change=_stepped(whole),
         change_at_s=whole.change.at,
         change_p=whole.change.p,
         truncation_s=truncated,
@@ -140,7 +141,7 @@ def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
     many (binomial): of six steady runs two would be in one set of thirty.
     """
     found, level = [one for one in judged if one.incomparable], 2 * UNSTEADY_P
-    if found and special.bdtrc(len(found) - 1, len(judged), level) < level:
+    if found and scipy.special.bdtrc(len(found) - 1, len(judged), level) < level:
         return found
     return [one for one in found if one.p * len(judged) < level]
 
@@ -151,15 +152,30 @@ def _verdict(series: np.ndarray, whole: Tested, head: int, of: Rate) -> tuple[Ju
     if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
         make = invalid if abs(shift) > HEAD_MATTERS else caution
         return Judgement.LATE, make(SteadyKind.STEADY_LATE, **facts, warm_up_s=head, shift=shift)
-    drift = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
+    ends = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
+    drift = {name: grown(share) for name, share in ends.items()}
     if whole.unsteady:
         if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
-            change = {"change": whole.step, "at_s": whole.change.at, "p": whole.change.p}
+            change = {"change": _stepped(whole), "at_s": whole.change.at, "p": whole.change.p}
             return Judgement.NEVER, invalid(SteadyKind.LEVEL_CHANGED, **facts, **change)
         return Judgement.NEVER, invalid(SteadyKind.TREND, **facts, **drift, p=whole.trend.p)
     if whole.unknown:
         return Judgement.TOO_SHORT, caution(SteadyKind.NOT_TOLD, **facts, **drift)
     return Judgement.STEADY, info(SteadyKind.STEADY, **facts, **drift, warm_up_s=head, shift=shift)
+
+
+def grown(share: float) -> float:
+    """Return the change from the begin to the end of a straight line that rises by `share` of its mean, as a share of
+    its begin. Nothing falls by more than all of it, and what began with next to nothing began with a tenth."""
+    return _of_begin(1 - share / 2, 1 + share / 2)
+
+
+def _stepped(whole: Tested) -> float:
+    return _of_begin(whole.change.before / whole.mean, whole.change.after / whole.mean)
+
+
+def _of_begin(begin: float, end: float) -> float:
+    return max(end, 0.0) / max(begin, 0.1) - 1
 
 
 def _warm_up(series: np.ndarray, truncated: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.kinds import ValidityKind
@@ -21,16 +21,16 @@ def driver_bound(load: Load, interval: Interval, arrivals: str) -> Iterator[Find
         if arrivals == "closed" and running:
             used = float(interval.of(load.user_sum("busy_us", machine) + load.user_sum("think_us", machine)).sum())
             if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
-                yield caution(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)
+                yield invalid(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)
         cpu = max(float(interval.of(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
         if cpu > EXECUTOR_CPU:
-            yield caution(ValidityKind.EXECUTOR_CPU, machine=machine, share=cpu)
+            yield invalid(ValidityKind.EXECUTOR_CPU, machine=machine, share=cpu)
     done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
     if done:
         late_ms = float(interval.of(load.user_sum("lag_us")).sum()) / done / 1000
         latency_ms = float(interval.of(load.of_users("latency_us")).sum()) / done / 1000
         if late_ms > max(LAG_SHARE * latency_ms, LAG_FLOOR_MS):
-            yield caution(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms)
+            yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms)
 
 
 def little_gap(load: Load, interval: Interval) -> Finding | None:

@@ -199,9 +199,10 @@ def lag(late: Lateness | None) -> Gate | None:
 
 
 def conditions(checked: Sequence[Condition]) -> Gate | None:
-    """Judge the consistency of the data after the run; conditions that were left out do not count."""
+    """Judge the consistency of the data after the run; conditions that were left out or refused do not count."""
     judged = [one for one in checked if one.holds is not None]
-    if not judged:
+    refused = sum(bool(one.refused) for one in checked)
+    if not judged and not refused:
         return None
     broken = [one.name for one in judged if not one.holds]
     return Gate(
@@ -209,8 +210,8 @@ def conditions(checked: Sequence[Condition]) -> Gate | None:
         value=float(len(broken)),
         limit=0.0,
         unit="broken conditions",
-        passed=not broken,
-        facts={"checked": len(judged), "broken": broken},
+        passed=not broken if judged else None,
+        facts={"checked": len(judged), "broken": broken, "refused": refused},
     )
 
 
@@ -221,13 +222,13 @@ def completed(
     whole run.
 
     Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
-    `unheard`). Not judged where "silent" executors were killed before their last report.
+    `unheard`). Not judged where "silent" executors were killed before their last report, nor where there were none.
     """
     for name, numbers in counted.items():
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
         silent = unheard.silent
         found = None if numbers.after is None else numbers.after - numbers.before
-        judged = found is not None and not silent
+        judged = found is not None and not silent and bool(found or seen)
         return Gate(
             GateKind.COMPLETED,
             value=float(found - seen) if found is not None and judged else None,

@@ -1,19 +1,31 @@
 """The reasons why a step is invalid."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.summary import ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
+from stallmark.record.manifest import Step
 from stallmark.record.reader import Record
-from stallmark.stats.thresholds import FAILED, FOREIGN_BUSY, FOREIGN_FLOOR_PER_S, FOREIGN_IO, GAP_S, UNCOVERED
+from stallmark.stats.thresholds import (
+    FAILED,
+    FOREIGN_BUSY,
+    FOREIGN_FLOOR_PER_S,
+    FOREIGN_IO,
+    GAP_S,
+    NOT_CONNECTED,
+    UNCOVERED,
+)
 
 
-def invalid_findings(load: Load, io: Io, interval: Interval, arrivals: str, driver_bound: bool) -> Iterator[Finding]:
+def invalid_findings(
+    load: Load, io: Io, interval: Interval, step: Step, errors: Sequence[ErrorSummary], driver_bound: bool
+) -> Iterator[Finding]:
     """Yield the reasons why the figures of an interval must not be compared; nothing when they may."""
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
@@ -27,11 +39,24 @@ def invalid_findings(load: Load, io: Io, interval: Interval, arrivals: str, driv
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)
+    yield from _not_connected(load, interval, step.users)
     done, failed = (float(interval.of(load.all(column)).sum()) for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
-        yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=failed / (done + failed))
-    elif arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
+        most = max(errors, key=lambda one: one.given_up, default=None)
+        words = {"transaction": most.transaction, "said": most.message, "code": most.code} if most else {}
+        yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=failed / (done + failed), **words)
+    elif step.arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
         yield gap
+
+
+def _not_connected(load: Load, interval: Interval, users: int) -> Iterator[Finding]:
+    """Yield the users that had no session while it was measured: on many servers a login takes seconds when all log in
+    at once, and a load of fewer users is another load."""
+    if not load.users:
+        return
+    connected = float(interval.of(load.user_sum("running")).mean())
+    if connected < users * (1 - NOT_CONNECTED):
+        yield invalid(ValidityKind.NOT_CONNECTED, users=users, connected_users=connected)
 
 
 def storage_errors(record: Record) -> Iterator[Finding]:

@@ -25,9 +25,9 @@ class Alone:
         self._engine, self._workload = engine, find_workload(choice.name)
         self._rng = random.Random(choice.seed)
         around = WorkloadContext(choice.scale, choice.seed, engine.query, self._post)
-        self.shared = self._workload.share(around)
+        self.shared = self._workload.users.share(around)
         self._transactions = {
-            kind: kind(self.shared) for kind in self._workload.transactions if kind is not self._workload.opening
+            kind: kind(self.shared) for kind in self._workload.transactions if kind is not self._workload.users.opening
         }
         self._came: dict[type[Transaction], Counter[Check]] = {kind: Counter() for kind in self._transactions}
         self._session: Session | None = None

@@ -12,7 +12,7 @@ from stallmark.analysis.validity import gates
 from stallmark.cli.selftest.alone import Alone
 from stallmark.cli.selftest.check import BROKEN, INCOMPLETE, Check, Off, Wrong, attempt
 from stallmark.cli.selftest.database import CHOICES, drop
-from stallmark.cli.selftest.record import collectors, transactions
+from stallmark.cli.selftest.record import collectors, deadlocks, transactions
 from stallmark.engines.abilities import AnyAbility, Missing
 from stallmark.engines.base import Engine
 from stallmark.errors import ErrorClass
@@ -73,7 +73,8 @@ def checks_of(bench: Bench) -> Iterator[Check]:
         return
     yield from transactions(bench.record, bench.workload)
     yield from collectors(bench.record)
-    if bench.workload.counted:
+    yield from deadlocks(bench.record)
+    if bench.workload.users.counted:
         yield attempt("counted as committed", lambda: _counted(bench))
     yield attempt("consistency after the load", lambda: _consistent(bench))
     yield attempt("report", lambda: _report(bench))
@@ -84,7 +85,8 @@ def _load(bench: Bench) -> str:
     drop(bench.engine)  # the workload before, or what an earlier selftest left
     with bench.show.bar(f"Loading {choice}", None):
         built = load.build(bench.engine, bench.workload, choice.scale, choice.seed, workers=2)
-    return f"{built.rows:,} rows in {built.seconds:.1f} s, with keys, procedures and statistics"
+    slow = f". {built.caution}" if built.caution else ""
+    return f"{built.rows:,} rows in {built.seconds:.1f} s, with keys, procedures and statistics{slow}"
 
 
 def _consistent(bench: Bench) -> str:
@@ -92,6 +94,8 @@ def _consistent(bench: Bench) -> str:
     entry = ledger.read(bench.engine)
     assert entry
     found = checks.run(bench.engine, bench.workload, bench.choice.scale, driven=entry.driven)
+    if refused := [f"{each.name} ({each.refused})" for each in found if each.refused]:
+        raise Wrong(f"the server refused conditions: {'; '.join(refused)}", BROKEN)
     findings = [each for each in found if each.holds is not None]
     keys = checks.keys(bench.engine, bench.workload)
     if broken := [
@@ -117,7 +121,7 @@ def _restore(bench: Bench) -> str:
         backup.drop()
     if after != before:
         raise Wrong("what came back is not what was kept")
-    left = "" if backup.label() is None else "; the backup file stays in the server's backup folder"
+    left = "" if backup.label() is None else "; the backup file stays (`stallmark copies --remove` removes it)"
     return f"kept, changed, and brought back{left}"
 
 
@@ -163,7 +167,7 @@ def _execute_alone(bench: Bench) -> str:
     alone = bench.alone = Alone(bench.engine, bench.choice)
     try:
         with bench.show.bar("Executing each transaction alone", None):
-            for kind in [*workload.deck, *workload.background.timers]:
+            for kind in [*workload.users.deck, *workload.background.timers]:
                 for _ in range(ROUNDS):
                     alone.execute(kind)
             # Limit orders first, while none has come to its price by itself.

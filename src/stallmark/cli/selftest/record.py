@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from stallmark.analysis.read.blocking import read_deadlocks
 from stallmark.cli.selftest.check import FAILED, Check
 from stallmark.record.reader import Record
 
@@ -13,7 +14,7 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
     done, errors = record.table("transactions"), record.table("errors")
     for transaction in workload.transactions:
         name = transaction.name
-        if transaction is workload.opening:
+        if transaction is workload.users.opening:
             opening = record.manifest.workload.opening
             said = ", ".join(f"{count:,} {what}" for what, count in (opening.done if opening else {}).items())
             yield Check(f"transaction {name}", "works", said or "executed before the run")
@@ -25,7 +26,7 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
                 *(errors.filter(pc.equal(errors["transaction"], name))[column].to_pylist()
                   for column in ("error_class", "code", "message")), strict=True)}
         )  # fmt: skip
-        if not mine.num_rows and not words and transaction not in workload.deck:
+        if not mine.num_rows and not words and transaction not in workload.users.deck:
             yield Check(f"transaction {name}", "off", "none was due in so short a time")
             continue
         said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
@@ -34,14 +35,24 @@ def transactions(record: Record, workload: Any) -> Iterator[Check]:
 
 
 def collectors(record: Record) -> Iterator[Check]:
+    off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for name, known in record.manifest.collectors.items():
         what, rows = f"collector {name}", record.table(name).num_rows
         outages = [note for note in record.manifest.notes if note.startswith(f"{known.title}: nothing measured")]
         if known.unavailable:
-            yield Check(what, "off", known.unavailable)
+            off.setdefault(known.unavailable, []).append(name)
         elif outages:
             yield Check(what, "failed", " ".join(outages), FAILED)
         elif not rows:
             yield Check(what, "off", "no rows: nothing of its kind was seen")
         else:
             yield Check(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
+    for why, names in off.items():
+        yield Check(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", why)
+
+
+def deadlocks(record: Record) -> Iterator[Check]:
+    """Say each shape of the deadlocks that the server wrote down: they are few, and say what to mend."""
+    for one in read_deadlocks(record):
+        said = f"{one.victim} ({one.isolation}) lost to {one.others} over {one.resources}; graph {one.graph}"
+        yield Check(f"deadlocks ({one.times:,})", "works", said)

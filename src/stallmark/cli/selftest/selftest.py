@@ -4,12 +4,12 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import humanize
+from typing import Literal
 
 import stallmark
+from stallmark import format
 from stallmark.cli.selftest.bench import Bench, checks_of
-from stallmark.cli.selftest.check import Check
+from stallmark.cli.selftest.check import FAILED, Check, attempt
 from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
 from stallmark.engines.base import Engine
 from stallmark.experiment.progress import Show
@@ -55,7 +55,7 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         ]
         try:
             facts = _facts(engine)
-            found = [
+            found = _examined(engine) + [
                 replace(check, what=f"{bench.choice.name}: {check.what}")
                 for bench in benches
                 for check in checks_of(bench)
@@ -73,6 +73,20 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
     return Selftest(facts, checked, records[-1] if records else None)
 
 
+def _examined(engine: Engine) -> list[Check]:
+    """Return what the doctor says of driver, bulk copy, edition and rights: what else is of no use without it."""
+    states: dict[str, Literal["works", "off", "failed"]] = {"ok": "works", "limited": "off", "missing": "failed"}
+    checks: list[Check] = []
+
+    def examine() -> str:
+        for what, state, said in engine.examine():
+            checks.append(Check(what, states[state], said, FAILED if state == "missing" else 0))
+        return "all was told"
+
+    whole = attempt("driver, edition and rights", examine)
+    return checks if whole.state == "works" else [*checks, whole]
+
+
 def _redactor(engine: Engine, user: str) -> Redactor:
     """`user` as the server knows it: the URL may leave it to Windows or Kerberos."""
     names = {platform.node(): "<this machine>", str(Path.home()): "~"}
@@ -85,13 +99,13 @@ def _redactor(engine: Engine, user: str) -> Redactor:
 def _facts(engine: Engine) -> dict[str, str]:
     [(banner,)] = engine.query(_BANNER[engine.dialect])
     here = machine.facts()
-    memory = humanize.naturalsize(here["memory_bytes"], binary=True)
+    memory = format.size(here.memory_bytes or 0)
     return {
         "stallmark": stallmark.__version__,
         "server": " ".join(banner.split()),
         "version": str(engine.identity()),
         "edition": str(getattr(engine, "edition", "")) or "-",
         "driver": str(getattr(engine, "driver", "libpq")),
-        "driven from": f"{here['distribution']}, {here['system']}, {platform.machine()}, Python {here['python']}, "
-        f"{here['cores']} cores, {memory}",
+        "driven from": f"{here.distribution}, {here.system}, {platform.machine()}, Python {here.python}, "
+        f"{here.cores} cores, {memory}",
     }

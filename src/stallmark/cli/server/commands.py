@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 import humanize
 
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, target_options, tell
+from stallmark.cli.common import Command, Group, as_bytes, err, escape, json_option, out, target_options, tell
 from stallmark.experiment.progress import Show
 
 
-@click.group()
+@click.group(cls=Group)
 def server() -> None:
     """A SQL Server of your own in a container: up, list, down."""
 
@@ -93,7 +93,7 @@ def list_servers(as_json: bool) -> None:
         tell(out, "None: `stallmark server up` starts one.")
 
 
-@click.command()
+@click.command(cls=Command)
 @target_options
 @click.option(
     "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,

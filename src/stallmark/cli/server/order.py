@@ -26,7 +26,7 @@ DATABASE = "stallmark"
 USER_ID = 10001  # as whom SQL Server runs in its container
 INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
 MADE = {"data": (".system", "data", "log", "secrets"), "log": ("*.ldf",)}
-"""What SQL Server makes in its folders, and so what may be removed there."""
+"""Files that SQL Server makes in its folders, and so those that may be removed there."""
 
 # Without a limit of its own SQL Server takes 80 % of the memory it sees, and before 2022 CU 20 it sees the whole
 # machine's and not the container's (cgroup v2). Below 2,000 MB it does not start.

@@ -18,6 +18,7 @@ import humanize
 
 from stallmark.cli.server import container
 from stallmark.cli.server.container import asked
+from stallmark.cli.server.ending import reason, without_time
 from stallmark.cli.server.order import (
     DATABASE,
     INSIDE,
@@ -31,6 +32,7 @@ from stallmark.cli.server.order import (
     new_password,
     url,
 )
+from stallmark.engines import sql_file
 from stallmark.engines.base import ServerIdentity
 from stallmark.engines.mssql import sql
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -79,7 +81,7 @@ def up(order: Order, show: Show, *, accept_eula: bool, ready_within_s: float = R
             running = _start(client, options, order)
             with show.bar(f"Starting SQL Server {order.version}", None):
                 _wait(running, server, at_first, show, ready_within_s)
-            server.execute(f"IF DB_ID('{DATABASE}') IS NULL CREATE DATABASE {DATABASE}")
+            server.execute(sql_file.read(__package__, "create_database").format(database=DATABASE))
         except BaseException:
             with later(), suppress(StallmarkError):
                 _remove_container(client, order.name)
@@ -249,12 +251,7 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         with asked("The new server could not be watched"):
             running.reload()
             if running.status not in ("created", "running", "restarting"):
-                log = running.logs(tail=200).decode(errors="replace")
-                killed = running.attrs["State"].get("OOMKilled")
-                raise StallmarkError(
-                    "SQL Server ended while it started: "
-                    + ("it needed more memory than its container has; raise --memory." if killed else reason(log))
-                )
+                raise StallmarkError(f"SQL Server ended while it started: {_why_ended(running)}")
         try:
             server.connect().close()
             return
@@ -273,22 +270,17 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         time.sleep(1)
 
 
+def _why_ended(running: Any) -> str:
+    if running.attrs["State"].get("OOMKilled"):
+        return "it needed more memory than its container has; raise --memory."
+    log = running.logs(tail=200).decode(errors="replace")
+    return reason(log, running.labels[VERSION_LABEL], running.client.version().get("KernelVersion", ""))
+
+
 def _last_line(running: Any) -> str:
     with asked("The new server could not be watched"):
         lines = running.logs(tail=1).decode(errors="replace").splitlines()
-    return _without_time(lines[-1])[:60] if lines else "starting"
-
-
-def reason(log: str) -> str:
-    """Why a server ended, from its output: the first line that speaks of an error, else the last one."""
-    lines = [_without_time(line) for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if re.match(r"(/opt/mssql/bin/)?sqlservr: |ERROR: |.*\berror:", line)]
-    return (telling or lines[-1:] or ["it said nothing"])[0].strip().rstrip(".") + "."
-
-
-def _without_time(line: str) -> str:
-    """Return the line without "2022-08-14 17:37:38.25 spid30s     "."""
-    return re.sub(r"^\d{4}-\d\d-\d\d [\d:.]+ \S+\s+", "", line)
+    return without_time(lines[-1])[:60] if lines else "starting"
 
 
 def _remove_container(client: Any, name: str) -> None:

@@ -5,13 +5,14 @@ ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, whi
 no queries stand beside them: `<collector>.<what>.sql`.
 """
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Collector, Row, SharedConnection
+from stallmark.collectors.base import Collector, Row, ServerConnection
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
@@ -55,35 +56,42 @@ def known_as(major: int, edition: int) -> int:
     return _EVERGREEN if edition in AZURE else major
 
 
-class CollectorConnection(SharedConnection):
+class CollectorConnection(ServerConnection):
     """A connection that gives way to all others, and waits for no answer longer than ANSWER_WITHIN_S."""
 
     _cursor: Any = None  # one for all queries: making it costs as much as asking
 
+    def open(self) -> None:
+        if self._connection is not None:
+            return
+        self._connection = self._engine.connect()
+        with self._asking():
+            self._connection.timeout = ANSWER_WITHIN_S
+            self._cursor = self._connection.execute(_MANNERS)
+
     def rows(self, sql: str) -> list[Row]:
-        if self._connection is None:
-            self._connection = self._engine.connect()
-        try:
-            if self._cursor is None:
-                self._connection.timeout = ANSWER_WITHIN_S
-                self._cursor = self._connection.execute(_MANNERS)
+        self.open()
+        with self._asking():
             self._cursor.execute(sql)
             names = [column[0] for column in self._cursor.description]
             return [dict(zip(names, row, strict=True)) for row in self._cursor.fetchall()]
-        except api().Error as error:
-            failure = failed(error)
-            if failure.kind is ErrorClass.CONNECTION_LOST:
-                self._drop()
-                raise StallmarkError(f"the connection to the server was lost ({failure.message})") from error
-            raise StallmarkError(f"the server refused the query ({failure.message})") from error
 
-    def _drop(self) -> None:
+    def close(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
-            try:
+            with suppress(api().Error):  # it may have gone already
                 connection.close()
-            except api().Error:
-                pass  # it had gone already
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except api().Error as error:
+            failure = failed(error)
+            if failure.kind is ErrorClass.CONNECTION_LOST or self._cursor is None:
+                self.close()
+                raise StallmarkError(f"the connection to the server was lost ({failure.message})") from error
+            raise StallmarkError(f"the server refused the query ({failure.message})") from error
 
 
 class MssqlCollector(Collector):
@@ -94,10 +102,10 @@ class MssqlCollector(Collector):
 
     engine: MssqlEngine
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+    def __init__(self, engine: Engine):
         super().__init__(engine)
         self.engine = cast(MssqlEngine, engine)
-        self.connection = connection or CollectorConnection(engine)
+        self.connection = CollectorConnection(engine)
 
     @property
     def major(self) -> int:

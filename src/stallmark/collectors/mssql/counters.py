@@ -1,12 +1,13 @@
 """SQL Server's own cumulative counters, and the sizes that go with them, as its management views give them."""
 
-from functools import cache
+from functools import cache, cached_property
 
 import pyarrow as pa
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import CLOCK, COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.collectors.mssql.collector import CLOCK, COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
+from stallmark.engines.mssql.server import AZURE
 
 
 class ServerIO(MssqlCollector):
@@ -46,7 +47,30 @@ class ServerIO(MssqlCollector):
         )
 
 
-class ServerWaits(MssqlCollector):
+@cache
+def _kind(wait_type: str) -> Row:
+    return {"wait_class": class_of(wait_type), "benign": is_benign(wait_type)}
+
+
+_OF_WAIT_TYPE = (
+    ("wait_type", TEXT),
+    ("waits", COUNT),
+    ("wait_ms", MS),
+    ("signal_ms", MS),
+    ("max_ms", MS),
+    ("wait_class", TEXT),
+    ("benign", pa.bool_()),
+)
+
+
+class _WaitTypes(MssqlCollector):
+    """The base of collectors whose rows are counts of a wait type: they add its class."""
+
+    def sample(self, now: float) -> list[Row]:
+        return [row | _kind(row["wait_type"]) for row in super().sample(now)]
+
+
+class ServerWaits(_WaitTypes):
     name = "server_waits"
     title = "Waits of the server"
     help = (
@@ -55,24 +79,10 @@ class ServerWaits(MssqlCollector):
         "what it waited for waited for a CPU. Benign: nobody is held up. Types that never occurred are left out."
     )
     interval_s = 10.0
-    columns = pa.schema(
-        [
-            *SERVER_CLOCK,
-            ("wait_type", TEXT),
-            ("waits", COUNT),
-            ("wait_ms", MS),
-            ("signal_ms", MS),
-            ("max_ms", MS),
-            ("wait_class", TEXT),
-            ("benign", pa.bool_()),
-        ]
-    )
-
-    def sample(self, now: float) -> list[Row]:
-        return [_classified(row) for row in super().sample(now)]
+    columns = pa.schema([*SERVER_CLOCK, *_OF_WAIT_TYPE])
 
 
-class SessionWaits(MssqlCollector):
+class SessionWaits(_WaitTypes):
     name = "session_waits"
     title = "Waits by user"
     help = (
@@ -81,22 +91,15 @@ class SessionWaits(MssqlCollector):
     )
     interval_s = 30.0
     on_azure = True
-    columns = pa.schema(
-        [
-            *SERVER_CLOCK,
-            ("session", TEXT),  # "57 since 2026-03-01T10:00:00.123"
-            ("wait_type", TEXT),
-            ("waits", COUNT),
-            ("wait_ms", MS),
-            ("signal_ms", MS),
-            ("max_ms", MS),
-            ("wait_class", TEXT),
-            ("benign", pa.bool_()),
-        ]
-    )
+    columns = pa.schema([*SERVER_CLOCK, ("session", TEXT), *_OF_WAIT_TYPE])  # "57 since 2026-03-01T10:00:00.123"
 
-    def sample(self, now: float) -> list[Row]:
-        return [_classified(row) for row in super().sample(now)]
+
+_NAMED, _PHYSICAL = (
+    "DB_NAME()",
+    "(SELECT own.physical_database_name FROM sys.databases AS own WHERE own.database_id = DB_ID())",
+)
+"""Return our database's name in the counters of `Databases`: on Azure SQL that of its files, which is a GUID."""
+_ANY_COUNTER = "SELECT COUNT(*) FROM sys.dm_os_performance_counters"
 
 
 class Performance(MssqlCollector):
@@ -120,6 +123,34 @@ class Performance(MssqlCollector):
             ("value", COUNT),
         ]
     )
+
+    @cached_property
+    def sql(self) -> str:
+        text = statement(self.name, self.major)
+        return text.replace(_NAMED, _PHYSICAL) if self.engine.edition in AZURE else text
+
+    def unavailable(self) -> str | None:
+        return super().unavailable() or self._disabled()
+
+    def limited(self) -> str | None:
+        rows = self.sample_alone()
+        if any(row["object"] == "Databases" and row["instance"] != "tempdb" for row in rows):
+            return None
+        return (
+            "The server has no counters of our database (object Databases): the flushes of its log, and the growth of "
+            "its files, are not known from them."
+        )
+
+    def _disabled(self) -> str | None:
+        """Return why there is nothing to read though it was allowed; None where there is. As Microsoft has it, a view
+        without rows means that the counters are disabled."""
+        [(count,)] = self.engine.query(_ANY_COUNTER)
+        if count:
+            return None
+        return (
+            "The server's performance counters are disabled: sys.dm_os_performance_counters has no rows, though this "
+            "login may see it. The server's error log says why at its start; on Windows, lodctr loads them again."
+        )
 
 
 class Procedures(MssqlCollector):
@@ -189,6 +220,46 @@ class LogSpace(MssqlCollector):
     )
 
 
+class StatisticsUpdates(MssqlCollector):
+    name = "statistics_updates"
+    title = "Updates of statistics"
+    help = (
+        "Statistics that the planner uses and that were counted anew within the last 25 s (STATS_DATE): queries are "
+        "then planned anew as well."
+    )
+    interval_s = 10.0
+    on_azure = True
+    columns = pa.schema([CLOCK, ("table", TEXT), ("statistic", TEXT), ("age_s", pa.float64())])
+
+
+class Replicas(MssqlCollector):
+    name = "replicas"
+    title = "Replicas"
+    help = (
+        "Log that the primary has not yet sent to each of the other replicas of our database, and log that they have "
+        "and have not yet redone (sys.dm_hadr_database_replica_states). How long commits wait for them is among the "
+        "performance counters (Database Replica: Transaction Delay)."
+    )
+    interval_s = 5.0
+    columns = pa.schema(
+        [
+            CLOCK,
+            ("replica", TEXT),  # "replica 1": the names of servers are not recorded
+            ("commit_mode", TEXT),  # SYNCHRONOUS_COMMIT, ASYNCHRONOUS_COMMIT
+            ("state", TEXT),  # SYNCHRONIZED, SYNCHRONIZING, NOT SYNCHRONIZING …
+            ("send_queue_bytes", COUNT),
+            ("redo_queue_bytes", COUNT),
+        ]
+    )
+
+    def unavailable(self) -> str | None:
+        if why := super().unavailable():
+            return why
+        if self.engine.query(self.sql):
+            return None
+        return "Our database has no other replicas, or this server is not the primary of its availability group."
+
+
 class TempDb(MssqlCollector):
     name = "tempdb"
     title = "tempdb"
@@ -209,12 +280,3 @@ class TempDb(MssqlCollector):
             ("mixed_extents_bytes", COUNT),
         ]
     )
-
-
-@cache
-def _kind(wait_type: str) -> Row:
-    return {"wait_class": class_of(wait_type), "benign": is_benign(wait_type)}
-
-
-def _classified(row: Row) -> Row:
-    return row | _kind(row["wait_type"])

@@ -10,7 +10,7 @@ from collections import Counter
 import pyarrow as pa
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, CollectorConnection, MssqlCollector
+from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
 from stallmark.engines.base import Engine
 
 LONG_READ_S = 1.0
@@ -40,8 +40,8 @@ class ErrorLog(MssqlCollector):
     polling = True
     columns = pa.schema([("log_time", TEXT), ("number", pa.int32()), ("text", TEXT)])
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
-        super().__init__(engine, connection)
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
         self._known: Counter[tuple[str, str]] | None = None
         self._read_s = 0.0
 

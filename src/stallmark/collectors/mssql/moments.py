@@ -4,14 +4,16 @@ Each is sampled in a thread of its own at a random instant, so that a view that 
 """
 
 import xml.etree.ElementTree as ElementTree
+from contextlib import closing
 
 import pyarrow as pa
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, CollectorConnection, MssqlCollector
+from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, MssqlCollector
 from stallmark.engines.base import Engine
 
 LARGEST_POOL_BYTES = 32 << 30  # four million pages; a sample walks through them all
+LARGE_POOL_BYTES = 8 << 30  # a walk through it takes seconds
 _GIB = 1 << 30
 
 
@@ -86,8 +88,8 @@ class Cpu(MssqlCollector):
         ]
     )
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
-        super().__init__(engine, connection)
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
         self._last = -1
 
     def sample(self, now: float) -> list[Row]:
@@ -110,7 +112,8 @@ class BufferPool(MssqlCollector):
     title = "Buffer pool"
     help = (
         "What the buffer pool holds, by file and kind of page: pages, dirty ones, and how long the read of those "
-        "that were read took (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool."
+        "that were read took (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool; above "
+        f"{LARGE_POOL_BYTES / _GIB:.0f} GiB only at the end of each step."
     )
     interval_s = 60.0
     polling = True
@@ -140,8 +143,20 @@ class BufferPool(MssqlCollector):
             )
         return super().unavailable()
 
+    _is_large = False
+
+    def open(self) -> None:
+        super().open()
+        self._is_large = (self.engine.buffer_pool_bytes() or 0) > LARGE_POOL_BYTES
+
+    def sample(self, now: float) -> list[Row]:
+        if self._is_large and not any(0 <= end - now <= self.interval_s for end in self.step_ends):
+            return []
+        return super().sample(now)
+
     def finish(self) -> list[Row]:
-        return self.sample_alone()  # as the run left it
+        with closing(self.connection):
+            return self.connection.rows(self.sql)  # as the run left it
 
 
 def _noted(row: Row) -> Row:

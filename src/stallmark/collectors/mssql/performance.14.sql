@@ -18,13 +18,17 @@ SELECT CAST(DATEDIFF_BIG(millisecond, '19700101', SYSUTCDATETIME()) / 1000.0 AS 
                              'Lazy writes/sec', 'Free list stalls/sec', 'Buffer cache hit ratio',
                              'Buffer cache hit ratio base', 'Target pages', 'Database pages')
     OR split.object = 'Memory Manager'
-       AND split.counter IN ('Target Server Memory (KB)', 'Total Server Memory (KB)', 'Memory Grants Pending')
+       AND split.counter IN ('Target Server Memory (KB)', 'Total Server Memory (KB)', 'Stolen Server Memory (KB)',
+                             'Memory Grants Pending')
+    OR split.object = 'Buffer Node' AND split.counter = 'Page life expectancy'
     OR split.object = 'SQL Statistics'
        AND split.counter IN ('Batch Requests/sec', 'SQL Compilations/sec', 'SQL Re-Compilations/sec')
     OR split.object = 'Databases' AND split.instance IN (DB_NAME() COLLATE Latin1_General_CI_AS, 'tempdb')
        AND split.counter IN ('Transactions/sec', 'Write Transactions/sec', 'Log Flushes/sec', 'Log Flush Waits/sec',
                              'Log Flush Wait Time', 'Log Flush Write Time (ms)', 'Log Bytes Flushed/sec',
                              'Data File(s) Size (KB)', 'Log File(s) Size (KB)', 'Log Growths', 'Percent Log Used')
+    OR split.object = 'Database Replica' AND split.instance = DB_NAME() COLLATE Latin1_General_CI_AS
+       AND split.counter IN ('Transaction Delay', 'Mirrored Write Transactions/sec')
     OR split.object = 'Locks' AND split.instance = '_Total'
        AND split.counter IN ('Number of Deadlocks/sec', 'Lock Waits/sec', 'Lock Wait Time (ms)',
                              'Average Wait Time (ms)', 'Average Wait Time Base')

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import psycopg
 from psycopg.rows import dict_row
 
-from stallmark.collectors.base import Collector, Row, SharedConnection
+from stallmark.collectors.base import Collector, Row, ServerConnection
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -31,27 +31,30 @@ def oldest(name: str) -> int:
     return min(sql_file.versions(__package__, name))
 
 
-class CollectorConnection(SharedConnection):
+class CollectorConnection(ServerConnection):
     """A connection that prepares every query, so that it is planned once."""
 
     _cursor: Any = None
 
+    def open(self) -> None:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._connection.prepare_threshold = 0
+            self._cursor = self._connection.cursor(row_factory=dict_row)
+
     def rows(self, sql: str) -> list[Row]:
+        self.open()
         try:
-            if self._connection is None:
-                self._connection = self._engine.connect()
-                self._connection.prepare_threshold = 0
-                self._cursor = self._connection.cursor(row_factory=dict_row)
             rows: list[Row] = self._cursor.execute(sql).fetchall()
             return rows
         except psycopg.Error as error:
             sentence = str(error).strip().splitlines()[0]
-            if self._connection is None or self._connection.closed:
-                self._drop()
+            if self._connection.closed:
+                self.close()
                 raise StallmarkError(f"the connection to the server was lost ({sentence})") from error
             raise StallmarkError(f"the server refused the query ({sentence})") from error
 
-    def _drop(self) -> None:
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = self._cursor = None
@@ -63,9 +66,9 @@ class PostgresCollector(Collector):
     needs: ClassVar[str] = "does not count this"
     """The fact that an older server lacks, as the end of a sentence that begins with "PostgreSQL 16"."""
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
+    def __init__(self, engine: Engine):
         super().__init__(engine)
-        self.connection = connection or CollectorConnection(engine)
+        self.connection = CollectorConnection(engine)
 
     @property
     def major(self) -> int:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from stallmark.collectors.base import WAITS, Polled, Row, polled_columns
-from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
+from stallmark.collectors.postgres.collector import PostgresCollector, no_privilege
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 
@@ -38,7 +38,7 @@ def wait_class(state: str | None, event_type: str | None, event: str | None) -> 
     return "other", name
 
 
-class Waits(PostgresCollector):
+class UserWaits(PostgresCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
@@ -50,8 +50,8 @@ class Waits(PostgresCollector):
     polling = True
     columns = polled_columns(*WAITS)
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
-        super().__init__(engine, connection)
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
         self._polled = Polled(*WAITS)
 
     def unavailable(self) -> str | None:
@@ -99,8 +99,8 @@ class RowLocks(PostgresCollector):
     polling = True
     columns = polled_columns("relation")  # "brokerage.last_trade"
 
-    def __init__(self, engine: Engine, connection: CollectorConnection | None = None):
-        super().__init__(engine, connection)
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
         self._polled = Polled("relation")
 
     def sample(self, now: float) -> list[Row]:

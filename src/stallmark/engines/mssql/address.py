@@ -4,11 +4,13 @@
     mssql://host/database                                 Windows or Kerberos authentication
     mssql://user@host/database?Authentication=ActiveDirectoryPassword
     mssql://user@host/database?TrustServerCertificate=yes
+    mssql://user@host/database?BulkCopy=no                INSERT rows instead of copying them in bulk
 
-What stands after `?` goes to the driver as it is. Encryption is on unless `Encrypt` says otherwise.
+What else stands after `?` goes to the driver as it is. Encryption is on unless `Encrypt` says otherwise.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlalchemy.engine import URL, make_url
@@ -25,6 +27,17 @@ _ENTRA_WITHOUT_PASSWORD = ("activedirectoryintegrated", "activedirectorymsi", "a
 
 _LOGIN = ("uid", "user", "user id", "pwd", "password")
 
+# What mssql-python takes of the ODBC driver's keywords that may stand in a URL; it refuses a string with any other.
+_COPIER_TAKES = {
+    keyword.lower(): keyword
+    for keyword in (
+        "ApplicationIntent", "Authentication", "ConnectRetryCount", "ConnectRetryInterval", "Encrypt",
+        "HostnameInCertificate", "IpAddressPreference", "KeepAlive", "KeepAliveInterval", "MultiSubnetFailover",
+        "PacketSize", "ServerCertificate", "ServerSPN", "TrustServerCertificate",
+    )
+}  # fmt: skip
+_SWITCH = {"yes": True, "no": False}
+
 
 @dataclass(frozen=True)
 class Address:
@@ -35,6 +48,7 @@ class Address:
     user: str | None
     password: str | None = field(repr=False)
     options: dict[str, str] = field(repr=False)  # of the driver
+    bulk_copy: bool = True
 
     @classmethod
     def parse(cls, text: str) -> "Address":
@@ -46,7 +60,10 @@ class Address:
                 "The server's URL cannot be read: write mssql://user@host:1433/database, and every "
                 "@, /, :, % or space of a password as %40, %2F, %3A, %25 or %20."
             ) from None
-        options = {key: value if isinstance(value, str) else value[-1] for key, value in url.query.items()}
+        options = {
+            _COPIER_TAKES.get(key.lower(), key): value if isinstance(value, str) else value[-1]
+            for key, value in url.query.items()
+        }
         if "odbc_connect" in options:
             raise StallmarkError(
                 "odbc_connect= is not taken: write mssql://user@host:1433/database, with what the driver is to know "
@@ -58,13 +75,16 @@ class Address:
                 "in SQLCMDPASSWORD."
             )
         options.pop("driver", None)
+        switch = next((options.pop(key) for key in list(options) if key.lower() == "bulkcopy"), "yes").lower()
+        if switch not in _SWITCH:
+            raise StallmarkError(f"?BulkCopy={switch} is neither yes nor no: ?BulkCopy=no inserts rows instead.")
         host, _, instance = (url.host or "").partition("\\")
         if not host or not url.database:
             raise StallmarkError(
                 "The server's URL names no host or no database: write mssql://user@host:1433/database."
             )
         password = url.password or (os.environ.get("SQLCMDPASSWORD") if url.username else None)
-        return cls(host, url.port, instance or None, url.database, url.username, password, options)
+        return cls(host, url.port, instance or None, url.database, url.username, password, options, _SWITCH[switch])
 
     @property
     def where(self) -> str:
@@ -77,28 +97,20 @@ class Address:
         """Return the server whatever the database; two addresses of one server may differ in how they name it."""
         return self.where.rpartition("/")[0]
 
-    def connection_string(self, driver: Driver | None, application: str) -> str:
-        """Return the connection string for a driver, None for mssql-python, which brings its own. It holds the
-        password: give it to the driver alone."""
-        freetds = driver is not None and driver.freetds
-        parts = {"Driver": driver.name} if driver else {}
-        parts |= {**self._place(freetds), "Database": self.database}
-        entra = self.options.get("Authentication", "").lower()
-        if self.user:
-            parts["UID"] = self.user
-            if entra not in _ENTRA_WITHOUT_PASSWORD:
-                parts["PWD"] = self.password or ""
-        elif not entra:
-            parts["Trusted_Connection"] = "yes"
-        if freetds:
-            parts |= {"TDS_Version": "7.4", "Encryption": "require", "ClientCharset": "UTF-8"}
+    def connection_string(self, driver: Driver, application: str) -> str:
+        """Return the connection string. It holds the password: give it to the driver alone."""
+        parts = {"Driver": driver.name} | self._login(driver.freetds)
+        if driver.freetds:
+            parts |= {"TDS_Version": "7.4", "Encryption": "require", "ClientCharset": "UTF-8", "APP": application}
         else:
-            parts |= {"Encrypt": "yes"} | self.options
-        if driver:  # mssql-python names the application and mends sessions itself
-            parts["APP"] = application
-            if not freetds:
-                parts["ConnectRetryCount"] = "0"
-        return ";".join(f"{key}={_quoted(value)}" for key, value in parts.items())
+            parts |= {"Encrypt": "yes"} | self.options | {"APP": application, "ConnectRetryCount": "0"}
+        return _joined(parts)
+
+    def copier_string(self) -> str:
+        """Return the connection string for mssql-python, which brings a driver of its own, names the application
+        itself, and takes fewer options. It holds the password."""
+        known = {key: value for key, value in self.options.items() if key.lower() in _COPIER_TAKES}
+        return _joined(self._login(freetds=False) | {"Encrypt": "yes"} | known)
 
     def url(self) -> str:
         """Return the URL with the password: through a pipe only."""
@@ -109,14 +121,29 @@ class Address:
             f"{self.host}\\{self.instance}" if self.instance else self.host,
             self.port,
             self.database,
-            self.options,
+            self.options | ({} if self.bulk_copy else {"BulkCopy": "no"}),
         ).render_as_string(hide_password=False)
+
+    def _login(self, freetds: bool) -> dict[str, str]:
+        parts = {**self._place(freetds), "Database": self.database}
+        entra = self.options.get("Authentication", "").lower()
+        if self.user:
+            parts["UID"] = self.user
+            if entra not in _ENTRA_WITHOUT_PASSWORD:
+                parts["PWD"] = self.password or ""
+        elif not entra:
+            parts["Trusted_Connection"] = "yes"
+        return parts
 
     def _place(self, freetds: bool) -> dict[str, str]:
         host = f"{self.host}\\{self.instance}" if self.instance else self.host
         if freetds:
             return {"Server": host} | ({} if self.instance else {"Port": str(self.port or DEFAULT_PORT)})
         return {"Server": f"{host},{self.port}" if self.port else host}
+
+
+def _joined(parts: Mapping[str, str]) -> str:
+    return ";".join(f"{key}={_quoted(value)}" for key, value in parts.items())
 
 
 def _quoted(value: str) -> str:

@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Backup
+from stallmark.engines.abilities import Backup, BackupOptions
 from stallmark.engines.mssql import lock, sql
 from stallmark.engines.mssql.journal import Journal
 from stallmark.engines.mssql.server import AZURE, Server
@@ -19,13 +19,14 @@ _STATE = "SELECT state_desc, user_access_desc FROM sys.databases WHERE name = ?"
 
 
 class MssqlBackup(Backup):
-    """A backup file cannot be removed through a connection; the next one takes its place."""
+    """The next backup takes the place of the one before; `kept_copies` removes what is left."""
+
+    options: BackupOptions
 
     def __init__(self, server: Server):
         self._server = server
         self._name = sql.name(server.address.database)
-        self._file = sql.text(f"stallmark-{server.address.database}.bak")  # in the server's default folder
-        self._statement = f"RESTORE DATABASE {self._name} FROM DISK = {self._file} WITH REPLACE, RECOVERY, CHECKSUM"
+        self.options = BackupOptions()
 
     def refusal(self) -> str | None:
         server = self._server
@@ -33,14 +34,15 @@ class MssqlBackup(Backup):
             return "this edition takes no backup to its own disk: use `reset: continue`"
         if server.is_babelfish:
             return f"{server.identity().product} has no BACKUP: use `reset: continue`"
-        with server.cursor() as cursor:
-            cursor.execute(sql_file.read(__package__, "rights_restore"))
-            [row] = cursor.fetchall()
-            missing = [name for (name, *_), has in zip(cursor.description, row, strict=True) if not has]
-        if missing:
+        if missing := [name for name, has in self._asked("rights_restore") if not has]:
             return (
                 f"to back up and restore the database this login needs {', '.join(missing)} as well: have that "
                 "granted, or use `reset: continue`"
+            )
+        if copies := [what for what, is_so in self._asked("in_group") if is_so]:
+            return (
+                f"the database is {' and '.join(copies)}, where the server refuses a restore: use `reset: continue`, "
+                "or take it out for the runs"
             )
         return None
 
@@ -52,8 +54,8 @@ class MssqlBackup(Backup):
             )
         first, second = sql.text(label[:LABEL_PART]), sql.text(label[LABEL_PART:] or NO_MORE)
         self._run(
-            f"BACKUP DATABASE {self._name} TO DISK = {self._file} WITH COPY_ONLY, INIT, FORMAT, "
-            f"DESCRIPTION = {first}, MEDIADESCRIPTION = {second}, CHECKSUM",
+            f"BACKUP DATABASE {self._name} TO {self._disks} WITH COPY_ONLY, INIT, FORMAT, "
+            f"DESCRIPTION = {first}, MEDIADESCRIPTION = {second}, CHECKSUM{self._compression}{self._buffers}",
             "Backing up",
         )
 
@@ -61,10 +63,10 @@ class MssqlBackup(Backup):
         """Return the label of the backup; None when there is none that can be read."""
         try:
             with self._server.cursor() as cursor:
-                header = cursor.execute(f"RESTORE HEADERONLY FROM DISK = {self._file}")
+                header = cursor.execute(f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
                 names = [column[0] for column in header.description]
                 row = dict(zip(names, header.fetchone(), strict=True))
-                media = cursor.execute(f"RESTORE LABELONLY FROM DISK = {self._file}")
+                media = cursor.execute(f"RESTORE LABELONLY FROM DISK = {self._files[0]}")
                 names = [column[0] for column in media.description]
                 label = dict(zip(names, media.fetchone(), strict=True))
         except CallFailed as error:
@@ -146,6 +148,38 @@ class MssqlBackup(Backup):
             return access if (state, access) == ("ONLINE", SINGLE_USER) else state
         return None
 
+    @property
+    def _statement(self) -> str:
+        return f"RESTORE DATABASE {self._name} FROM {self._disks} WITH REPLACE, RECOVERY, CHECKSUM{self._buffers}"
+
+    @property
+    def _files(self) -> list[str]:
+        """Each as a text of T-SQL; without a folder they lie in the server's default one."""
+        name, count = f"stallmark-{self._server.address.database}", self.options.files
+        names = [f"{name}.bak"] if count == 1 else [f"{name}-{part}of{count}.bak" for part in range(1, count + 1)]
+        folder = self.options.folder
+        return [sql.text(name if folder is None else _within(folder, name)) for name in names]
+
+    @property
+    def _disks(self) -> str:
+        return ", ".join(f"DISK = {file}" for file in self._files)
+
+    @property
+    def _compression(self) -> str:
+        return {None: "", True: ", COMPRESSION", False: ", NO_COMPRESSION"}[self.options.compression]
+
+    @property
+    def _buffers(self) -> str:
+        chosen = {"BUFFERCOUNT": self.options.buffers, "MAXTRANSFERSIZE": self.options.transfer_bytes}
+        return "".join(f", {name} = {value}" for name, value in chosen.items() if value is not None)
+
+    def _asked(self, name: str) -> list[tuple[str, int]]:
+        """Return the columns of a query of one row, with their values."""
+        with self._server.cursor() as cursor:
+            cursor.execute(sql_file.read(__package__, name))
+            [row] = cursor.fetchall()
+            return [(column[0], value) for column, value in zip(cursor.description, row, strict=True)]
+
     def _run(self, statement: str, what: str) -> None:
         try:
             self._master.execute(statement)
@@ -159,3 +193,9 @@ class MssqlBackup(Backup):
     @property
     def _journal(self) -> Journal:
         return Journal(self._master, f"restore.{self._server.address.database}")
+
+
+def _within(folder: str, name: str) -> str:
+    """Return the path of a file in a folder of the server, be it Windows or Linux."""
+    separator = "\\" if "\\" in folder or folder[1:2] == ":" else "/"
+    return f"{folder.rstrip(separator)}{separator}{name}"

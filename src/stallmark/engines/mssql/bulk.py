@@ -1,14 +1,15 @@
 """Bulk load of SQL Server: the bulk copy of `mssql-python`, and INSERT where that is not to be had."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from stallmark.engines.mssql.copier import Copier
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.sql import rows as read_all
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 10_000
 PARAMETERS_AT_ONCE = 2_000  # the server takes 2,100
@@ -16,6 +17,8 @@ PARAMETERS_AT_ONCE = 2_000  # the server takes 2,100
 
 class _Writer:
     """Statements on a connection that is not in autocommit, besides the rows that its kinds write."""
+
+    limited: str | None = None
 
     def __init__(self, connection: Any):
         self._connection = connection
@@ -46,44 +49,27 @@ class BulkCopyWriter(_Writer):
 
     transactional = False
 
-    def __init__(self, connection: Any, copier: Any):
-        """`connection` of pyodbc for statements, `copier` of mssql-python for rows."""
+    def __init__(self, connection: Any, copier: Copier):
+        """`connection` of pyodbc for statements, `copier` for rows."""
         super().__init__(connection)
-        self._copier = copier
-
-    def write(self, table: str, rows: pa.Table) -> None:
-        cursor = self._copier.cursor()
-        try:
-            copied = cursor.bulkcopy_arrow(
-                table,
-                rows,
-                timeout=0,
-                column_mappings=rows.column_names,
-                table_lock=True,
-                keep_nulls=True,
-                check_constraints=True,  # else SQL Server lets everything in, and trusts them no more
-            )
-        except Exception as error:  # its Rust core raises RuntimeError for whatever the server says
-            raise CallFailed(ErrorClass.OTHER, "", str(error).splitlines()[0]) from None
-        finally:
-            cursor.close()
-        if copied["rows_copied"] != rows.num_rows:
-            raise StallmarkError(
-                f"Bulk copy into {table} took {copied['rows_copied']} rows of {rows.num_rows}: the batch is not kept."
-            )
+        self.write = copier.copy
 
 
 class InsertWriter(_Writer):
     """INSERT of many rows at once, in one transaction with everything else."""
 
-    transactional = True
+    def __init__(self, connection: Any, fast: bool, instead: str | None = None, *, transactional: bool = True):
+        """`fast`: the driver sends parameters as arrays (`fast_executemany`, which crashes a process on FreeTDS).
 
-    def __init__(self, connection: Any, fast: bool):
-        """`fast`: the driver sends parameters as arrays (`fast_executemany`, which crashes a process on FreeTDS)."""
+        Not `transactional` where bulk copy may have begun the same batches: then each is begun in the ledger as
+        bulk copy does it. `instead` says why rows are inserted.
+        """
         super().__init__(connection)
         self._fast = fast
+        self.limited = instead
+        self.transactional = transactional
 
-    def write(self, table: str, rows: pa.Table) -> None:
+    def write(self, table: str, rows: "pa.Table") -> None:
         columns = ", ".join(f"[{name}]" for name in rows.column_names)
         marks = "(" + ", ".join("?" * rows.num_columns) + ")"
         try:

@@ -1,24 +1,36 @@
 """SQL Server 2017 and later, by URL, over pyodbc and Microsoft's ODBC driver."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import NoDevices, Placement
+from stallmark.engines.abilities import NoDevices, Placement, VariantSetting
 from stallmark.engines.base import Engine
-from stallmark.engines.mssql import lock, settings
+from stallmark.engines.mssql import compatibility, lock, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill
+from stallmark.engines.mssql.copier import INSERTED_INSTEAD, Copier, NoBulkCopy
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.examine import examine
+from stallmark.engines.mssql.maintenance import maintenance
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
+from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.parameters import ParameterTypes
 from stallmark.engines.mssql.queries import MssqlQueries
-from stallmark.engines.mssql.server import Server
+from stallmark.engines.mssql.resource_pool import ResourcePool
+from stallmark.engines.mssql.server import SQL_SERVER_2019, Server
 from stallmark.engines.mssql.session import MssqlSession
+from stallmark.engines.mssql.sql import name as quoted
+from stallmark.engines.mssql.versioning import RowVersioning
 from stallmark.errors import CallFailed, ErrorClass, NotGivenBack, StallmarkError
 
+OWN_SESSIONS = 25  # each collector, the lock of the run, and what is asked in between
+SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
+# All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
+# looks at a plan of his own.
+AS_IN_SSMS = "SET ARITHABORT ON"
 _CLOSED = ("4060", "927", "942", "924")  # cannot be opened; restoring, offline, single user
 
 
@@ -38,11 +50,18 @@ class MssqlEngine(Server, Engine):
 
     def __init__(self, url: str):
         super().__init__(url)
-        self.memory: MssqlMemory = MssqlMemory(self)
+        self.memory: MssqlMemory = MssqlMemory(self, lambda: self.caches.allowed)
         self.caches: MssqlCaches = MssqlCaches(self)
         self.prefill: MssqlPrefill = MssqlPrefill(self)
         self.backup: MssqlBackup = MssqlBackup(self)
         self.placement: MssqlPlacement = MssqlPlacement(self)
+        self._settings: dict[str, VariantSetting] = {
+            "row_versioning": RowVersioning(self),
+            "resource_pool": ResourcePool(self),
+        }
+        self.variant_settings = self._settings
+        self.maintenance = maintenance(self)
+        self._types = ParameterTypes()
 
     def why_no_connection(self, error: Exception) -> str:
         closed = failed(error).code in _CLOSED and self.address.database != "master"
@@ -54,56 +73,52 @@ class MssqlEngine(Server, Engine):
     def session(self, call_timeout_s: float) -> MssqlSession:
         connection = self._connect_user()
         connection.timeout = max(1, round(call_timeout_s))
-        return MssqlSession(connection, calls_by_rpc=not self.driver.freetds and not self.is_babelfish)
+        is_microsofts = not self.driver.freetds and not self.is_babelfish
+        return MssqlSession(connection, is_microsofts, self._types if is_microsofts else None)
 
     def queries(self, timeout_s: float, application: str = "stallmark-user") -> MssqlQueries:
-        return MssqlQueries(self._connect_user(application), timeout_s)
+        return MssqlQueries(self._connect_user(application), timeout_s, self.connect, self.has_version(SQL_SERVER_2019))
 
     def _connect_user(self, application: str = "stallmark-user") -> Any:
         try:
-            return self.connect(application)
+            connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
+        if not self.is_babelfish:
+            try:
+                connection.execute(AS_IN_SSMS)
+            except api().Error as error:
+                raise failed(error) from None
+        return connection
 
     @contextmanager
     def bulk_writer(self) -> Iterator[BulkCopyWriter | InsertWriter]:
-        connection = self.connect("stallmark-loader", autocommit=False)
-        # Babelfish's bulk copy fills one column and says nothing.
-        copier = None if self.is_babelfish else self.copier()
-        try:
-            fast = not self.driver.freetds
-            yield BulkCopyWriter(connection, copier) if copier else InsertWriter(connection, fast)
-        finally:
-            connection.close()
-            if copier:
-                copier.close()
+        fast = not self.driver.freetds
+        with closing(self.connect("stallmark-loader", autocommit=False)) as connection:
+            try:
+                copier = Copier(self)
+            except NoBulkCopy as why:
+                said = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
+                yield InsertWriter(connection, fast, said, transactional=self.is_babelfish)
+                return
+            with closing(copier):
+                yield BulkCopyWriter(connection, copier)
 
     @contextmanager
     def transactional_writer(self) -> Iterator[InsertWriter]:
-        connection = self.connect("stallmark-loader", autocommit=False)
-        try:
+        with closing(self.connect("stallmark-loader", autocommit=False)) as connection:
             yield InsertWriter(connection, not self.driver.freetds)
-        finally:
-            connection.close()
-
-    def copier(self) -> Any:
-        """Open a connection of `mssql-python`, for its bulk copy; return None where it is not installed."""
-        try:
-            import mssql_python
-        except ImportError:
-            return None
-        try:
-            return mssql_python.connect(self.address.connection_string(None, "stallmark-loader"))
-        except Exception as error:  # it refuses what it does not know in the URL with errors of other kinds
-            why = self.why_no_connection(error)
-            raise StallmarkError(f"No connection to {self.where} for bulk copy: {why}.") from None
 
     def settings(self) -> dict[str, str]:
         return settings.read(self) | self.memory.original()
 
     def settle(self, table: str) -> None:
-        if not self.is_babelfish:  # which has no such statement, and gathers them by itself
-            self.execute(f"UPDATE STATISTICS {table} WITH FULLSCAN")
+        """Make the statistics that the first queries would make, from as many rows as those would take."""
+        if self.is_babelfish:  # which has no such statement, and gathers them by itself
+            return
+        for (column,) in self.query(sql_file.read(__package__, "columns_without_statistics").format(table=table)):
+            made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
+            self.execute(made)
 
     def schemas_in_use(self) -> dict[str, str]:
         return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
@@ -119,8 +134,17 @@ class MssqlEngine(Server, Engine):
         return target_bytes(self)
 
     def most_users(self) -> int | None:
-        [(most,)] = self.query("SELECT @@MAX_CONNECTIONS")
-        return most - 10
+        """Return how many may be at work at once: a session needs a connection, and a worker as long as a call lasts.
+
+        Without a worker left nobody is let in, not even our collectors.
+        """
+        [(connections,)] = self.query("SELECT @@MAX_CONNECTIONS")
+        try:
+            [(workers,)] = self.query("SELECT max_workers_count FROM sys.dm_os_sys_info")
+        except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
+            workers = None
+        most: int = connections - OWN_SESSIONS
+        return most if workers is None else min(most, workers - SERVERS_OWN_WORKERS)
 
     def cores(self) -> int | None:
         """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
@@ -134,6 +158,9 @@ class MssqlEngine(Server, Engine):
         if not self.is_babelfish:
             self.execute("CHECKPOINT")
 
+    def unfit(self) -> str | None:
+        return compatibility.too_low(self)
+
     def examine(self) -> Iterator[tuple[str, str, str]]:
         return examine(self)
 
@@ -142,12 +169,31 @@ class MssqlEngine(Server, Engine):
         """Hold a lock on the server while a run lasts. What a killed run has left changed is given back first."""
         with lock.held(self) as check:
             self.memory.give_back()
+            for setting in self._settings.values():
+                setting.give_back()
             try:
                 yield check
             except BaseException as reason:
                 try:
-                    self.memory.give_back_at_the_end(check)
+                    self._give_back(check)
                 except NotGivenBack as left:  # beside the reason for which the run ends, not instead of it
                     reason.add_note(str(left))
                 raise
+            self._give_back(check)
+
+    def _give_back(self, check: Callable[[], None]) -> None:
+        left = []
+        try:
             self.memory.give_back_at_the_end(check)
+        except NotGivenBack as error:
+            left.append(str(error))
+        for name, setting in self._settings.items():
+            try:
+                setting.give_back()
+            except NotGivenBack as error:
+                left.append(str(error))
+            except (CallFailed, StallmarkError) as error:  # the server is away, and its journal with it
+                if setting.was_made:
+                    left.append(f"`{name}` is still as the variant had it, which the next run gives back. {error}")
+        if left:
+            raise NotGivenBack(" ".join(left))

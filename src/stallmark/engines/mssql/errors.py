@@ -21,14 +21,28 @@ _BY_NUMBER = {
     824: ErrorClass.STORAGE,
     825: ErrorClass.STORAGE,
     9001: ErrorClass.STORAGE,
+    701: ErrorClass.OUT_OF_MEMORY,
+    802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
+    64: ErrorClass.CONNECTION_LOST,  # Windows: the network name is gone
+    121: ErrorClass.CONNECTION_LOST,  # Windows: the semaphore timeout
     233: ErrorClass.CONNECTION_LOST,
     596: ErrorClass.CONNECTION_LOST,  # the session was killed
     6005: ErrorClass.CONNECTION_LOST,  # shutdown in progress
     10053: ErrorClass.CONNECTION_LOST,
     10054: ErrorClass.CONNECTION_LOST,
     10060: ErrorClass.CONNECTION_LOST,
+    40197: ErrorClass.CONNECTION_LOST,  # Azure: reconfigured under way
     40613: ErrorClass.CONNECTION_LOST,  # Azure: the database moves
 }
+# Refused before anything was done, as by a replica that is not the primary any more: another login finds the primary.
+_REFUSED_HERE = {
+    976: ErrorClass.CONNECTION_LOST,  # a secondary that nobody may read
+    978: ErrorClass.CONNECTION_LOST,  # a secondary for those alone who only read
+    983: ErrorClass.CONNECTION_LOST,  # neither primary nor secondary: it is failing over
+    3906: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary
+    40501: ErrorClass.CONNECTION_LOST,  # Azure: too busy
+}
+_BY_NUMBER |= _REFUSED_HERE
 _BY_STATE = {
     "40001": ErrorClass.DEADLOCK,
     "HYT00": ErrorClass.TIMEOUT,
@@ -60,9 +74,15 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     if number == _BABELFISH_ANY:
         kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
     given_up = kind is ErrorClass.TIMEOUT and not number
-    if commits and (kind is ErrorClass.CONNECTION_LOST or given_up):
+    lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
+    if commits and (lost or given_up):
         kind = ErrorClass.UNKNOWN_OUTCOME
     return CallFailed(kind, str(number or state), sentence(text))
+
+
+def is_gone(failure: CallFailed) -> bool:
+    """Tell whether the connection itself is lost, and not only the way into a database."""
+    return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 
 def sentence(text: str) -> str:

@@ -1,11 +1,11 @@
 """Limits of the driver, the edition and the login on this server: for `stallmark doctor`."""
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 
 from stallmark.engines import sql_file
-from stallmark.engines.mssql import tempdb
-from stallmark.engines.mssql.server import EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
+from stallmark.engines.base import Isolation
+from stallmark.engines.mssql import bulk_probe, compatibility, tempdb
+from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed
 
 _WITHOUT = {
@@ -15,22 +15,16 @@ _WITHOUT = {
 }
 """The consequence of each missing right, by a word of its name. The abilities say what else a run needs."""
 
+_ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+_RECOVERY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Recovery') AS nvarchar(60))"
 _READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
 
 def examine(server: Server) -> Iterator[tuple[str, str, str]]:
     """Yield (what, state, sentence); `state` is "ok", "limited" or "missing"."""
     yield "ODBC driver", "limited" if server.driver.freetds else "ok", _driver(server)
-    if server.identity().product != "SQL Server":
-        yield ("bulk copy", "limited", f"{server.identity().product}'s is not trusted: rows are inserted instead.")
-    elif find_spec("mssql_python") is None:
-        yield (
-            "bulk copy",
-            "limited",
-            "mssql-python is missing, so rows are inserted: pip install 'stallmark[sqlserver]'.",
-        )
-    else:
-        yield "bulk copy", "ok", "by mssql-python."
+    yield "bulk copy", *bulk_probe.tried(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
         yield "encryption", "limited", "the server's certificate is not checked (TrustServerCertificate)."
     elif server.address.options.get("Encrypt", "yes").lower() in ("no", "optional", "false"):
@@ -42,7 +36,43 @@ def examine(server: Server) -> Iterator[tuple[str, str, str]]:
         yield "edition", "limited" if server.edition == EXPRESS else "ok", most
     if statements := tempdb.noted(server):
         yield ("tempdb", "limited", f"Stallmark has placed its files. {tempdb.how_to_give_back(server, statements)}")
+    if server.is_babelfish:
+        yield from _isolation(server)
     yield from _rights(server)
+    if identity.product == "SQL Server" and server.edition not in AZURE:  # which backs up logs by itself
+        yield from _recovery(server)
+
+
+def _recovery(server: Server) -> Iterator[tuple[str, str, str]]:
+    """Yield what the log will do in a database that keeps it, as one that was restored from production often does."""
+    try:
+        [(model,)] = server.query(_RECOVERY)
+    except CallFailed:
+        return
+    if model != "SIMPLE":
+        yield (
+            "recovery model",
+            "limited",
+            f"it is {model}: the log is kept until it is backed up, so it fills and grows under load. ALTER DATABASE "
+            "CURRENT SET RECOVERY SIMPLE, or back it up while you measure.",
+        )
+
+
+def _isolation(server: Server) -> Iterator[tuple[str, str, str]]:
+    """Yield the isolation levels that a Babelfish refuses as it is installed ("Babelfish supports transaction isolation
+    levels", Babelfish for PostgreSQL). In its file, as a database's own settings are lost with its first temporary
+    table."""
+    for level in (Isolation.REPEATABLE_READ, Isolation.SERIALIZABLE):
+        try:
+            server.execute(_ISOLATION.format(isolation=level))
+        except CallFailed as error:
+            setting = f"babelfishpg_tsql.isolation_level_{level.lower().replace(' ', '_')} = 'pg_isolation'"
+            yield (
+                f"isolation level {level}",
+                "limited",
+                f"this server refuses it ({error.message.rstrip('.')}), and the brokerage needs it: "
+                f"write {setting} into its postgresql.conf and reload it.",
+            )
 
 
 def _driver(server: Server) -> str:
@@ -65,6 +95,8 @@ def _rights(server: Server) -> Iterator[tuple[str, str, str]]:
             grant = "" if what == "CREATE" else f": {scope}GRANT {right} TO it"
             state = "missing" if what == "CREATE" else "limited"
             yield right, state, f"this login has no {right}, so {consequence}{grant}."
+    if low := compatibility.too_low(server):
+        yield "compatibility level", "missing", low
     if updateability == "READ_ONLY":
         yield "database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another."
 

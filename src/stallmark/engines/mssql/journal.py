@@ -25,7 +25,6 @@ SELECT CAST(value AS nvarchar(3750)) AS value
 """
 _NOTE = "EXEC sys.sp_addextendedproperty @name = ?, @value = ?"
 _REMOVE = "EXEC sys.sp_dropextendedproperty @name = ?"
-_SERVER = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 
 
 class Journal:
@@ -83,7 +82,6 @@ class Journal:
 
     @cached_property
     def _file(self) -> Path:
-        """Named as the server calls itself: a URL may name it in several ways."""
-        [(server,)] = (self._master or self._server).query(_SERVER)
+        server = (self._master or self._server).name()
         folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
         return folder / "changed-settings" / (re.sub(r"[^\w.-]", "_", f"{server}.{self._name}") + ".json")

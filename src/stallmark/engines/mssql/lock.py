@@ -8,7 +8,7 @@ from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.sql import rows
-from stallmark.errors import ErrorClass, RunLockTaken, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, RunLockTaken, StallmarkError
 
 # In `master`, where everybody may be: application locks belong to a database, settings to the server. It waits for a
 # moment because Babelfish calls it an error (-999) when a lock is not to be had at once.
@@ -53,13 +53,15 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
             kind = RunLockTaken if taken == -1 else StallmarkError
             raise kind(sentence.format(server=server.address.server, taken=taken))
         connection.timeout = CHECK_WITHIN_S
-        yield lambda: _check(connection, server.address.server)
+        name = place.name()
+        yield lambda: _check(connection, place, name)
     finally:
         with suppress(api().Error):  # the server may have ended it
             connection.close()
 
 
-def _check(connection: Any, server: str) -> None:
+def _check(connection: Any, server: Server, name: str) -> None:
+    """`name`: what the server called itself when the lock was taken."""
     try:
         [(mode,)] = rows(connection.execute(_CHECK))
         why = "" if mode == "Exclusive" else "its session was replaced"
@@ -70,6 +72,13 @@ def _check(connection: Any, server: str) -> None:
         why = failure.message
     if why:
         raise StallmarkError(
-            f"The lock on {server} that every run takes is gone ({why}): the server was restarted, or somebody ended "
-            "our session. Another run may have begun, so this one ends: run again."
+            f"The lock on {server.address.server} that every run takes is gone ({why}): "
+            f"{_what_happened(server, name)}. Another run may have begun, so this one ends: run again."
         )
+
+
+def _what_happened(server: Server, name: str) -> str:
+    with suppress(CallFailed, StallmarkError):  # it may still be away
+        if (now := server.name()) != name:
+            return f"its address led to {name} and leads to {now} since, as after a failover"
+    return "the server was restarted, or somebody ended our session"

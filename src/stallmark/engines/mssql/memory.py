@@ -9,6 +9,7 @@ What is found without a journal is its owner's setting, whatever it is: it comes
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import NamedTuple
 
 from stallmark.engines.abilities import Memory
@@ -18,8 +19,8 @@ from stallmark.engines.mssql.server import Server
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
 
 MIB = 1024**2
-SMALLEST_BYTES = 2048 * MIB  # for the whole server; below, 2017 and later do not serve a load
 REACHED_WITHIN_S = 300
+MORE_FOR_A_GIB_S = 5  # of memory to be given back
 CLOSE_ENOUGH = 1.05  # Total over Target Server Memory
 BACK_WITHIN_S = 120  # a server that restarts
 TRY_AGAIN_AFTER_S = 2
@@ -36,21 +37,28 @@ SELECT RTRIM(counter_name), cntr_value
   FROM sys.dm_os_performance_counters
  WHERE counter_name IN ('Target Server Memory (KB)', 'Total Server Memory (KB)')
 """
+_PHYSICAL = "SELECT physical_memory_kb FROM sys.dm_os_sys_info"
+_COMMITTED = """\
+SELECT committed_target_kb, committed_kb
+  FROM sys.dm_os_sys_info
+"""
 _PERMITTED = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SETTINGS')"
 
 
 class Capped(NamedTuple):
-    """The change of this run in words, for when the server cannot be asked any more."""
+    """The change of this run in words, for when the server cannot be asked any more. `on`: the server's own name."""
 
+    on: str
     what: str
     remedy: str
 
     @classmethod
     def at(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
-        statements = "; ".join(_statements(journal.read()))
+        statements, name = "; ".join(_statements(journal.read())), server.name()
         where = "" if journal.is_on_server else " from this machine"
         return cls(
-            f"`{_CAP}` of {server.address.server} is still capped at {megabytes}",
+            name,
+            f"`{_CAP}` of {server.address.server} ({name}) is still capped at {megabytes}",
             f"the next run against this server{where} gives it back, or run {statements}; then {journal.how_to_remove}",
         )
 
@@ -66,11 +74,22 @@ class Capped(NamedTuple):
 
 
 class MssqlMemory(Memory):
-    smallest_bytes = SMALLEST_BYTES
+    smallest_bytes = 128 * MIB  # what sp_configure takes, for the whole server
+    scarce_bytes = 2048 * MIB  # below, most of it is not for pages of data, and 2017 and later fail for want of it
 
-    def __init__(self, server: Server):
+    def __init__(self, server: Server, may_drop: Callable[[], bool] = lambda: False):
+        """`may_drop`: whether the owner of the server allows its caches to be emptied."""
         self._server = server
+        self._may_drop = may_drop
         self._capped: Capped | None = None
+
+    @property
+    def largest_bytes(self) -> int | None:  # type: ignore[override]
+        try:
+            [(kilobytes,)] = self._server.query(_PHYSICAL)
+        except CallFailed:  # needs VIEW SERVER STATE
+            return None
+        return kilobytes * 1024
 
     def refusal(self) -> str | None:
         server = self._server
@@ -86,8 +105,10 @@ class MssqlMemory(Memory):
     def cap(self, size_bytes: int) -> int:
         """Set the cap and wait until the server has come down to it; return the bytes it may hold then.
 
-        Raise StallmarkError when it has not after five minutes.
+        Raise StallmarkError when it has not after five minutes, and seconds more for each GiB that it had to give back.
         """
+        if self._capped and (elsewhere := self._leads_elsewhere(self._capped)):
+            raise StallmarkError(f"{elsewhere[0].upper()}{elsewhere[1:]}: the run ends, because it is another server.")
         megabytes = size_bytes // MIB
         options, journal = _options(self._server), self._journal()
         _refuse_pending(options, ours=journal.read())
@@ -98,8 +119,12 @@ class MssqlMemory(Memory):
             )
         journal.note({name: options[name].value for name in (_CAP, _ADVANCED)})
         self._capped = Capped.at(megabytes, self._server, journal)
+        too_much = max(0, _counters(self._server).get("Total Server Memory (KB)", 0) - size_bytes)
+        if too_much > size_bytes and self._may_drop():
+            self._drop_clean_buffers()
         _configure(self._server, {_ADVANCED: 1, _CAP: megabytes})
-        deadline = time.monotonic() + REACHED_WITHIN_S
+        within_s = REACHED_WITHIN_S + MORE_FOR_A_GIB_S * too_much // 1024**3
+        deadline = time.monotonic() + within_s
         while True:
             known = _counters(self._server)
             total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
@@ -112,14 +137,17 @@ class MssqlMemory(Memory):
                 return min(target, size_bytes)
             if time.monotonic() > deadline:
                 raise StallmarkError(
-                    f"The server still holds {total // MIB:,} MiB {REACHED_WITHIN_S // 60} minutes after "
+                    f"The server still holds {total // MIB:,} MiB {within_s // 60} minutes after "
                     f"`{_CAP}` was set to {megabytes:,}: something keeps memory from it (locked pages, other "
                     "databases)."
                 )
             time.sleep(1)
 
     def give_back(self) -> None:
-        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack."""
+        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack, also where the
+        connection leads to another server than the one that was capped."""
+        if self._capped and (elsewhere := self._leads_elsewhere(self._capped)):
+            raise NotGivenBack(self._capped.how_to_undo(f"{elsewhere}; connect to {self._capped.on} itself"))
         journal = self._journal()
         if original := journal.read():
             by_hand = journal.how_to_remove
@@ -179,6 +207,16 @@ class MssqlMemory(Memory):
                 self.give_back()
         else:
             self.give_back()
+
+    def _drop_clean_buffers(self) -> None:
+        """Let go of most of the pool at once, of which the cap would take the larger part page by page."""
+        with suppress(CallFailed):  # not every login may; then it takes longer
+            self._server.execute("CHECKPOINT; DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")
+
+    def _leads_elsewhere(self, capped: Capped) -> str | None:
+        """Return, as a clause, that the connection leads to another server by now; None where it does not."""
+        name = self._server.name()
+        return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 
     def _journal(self) -> Journal:
         return Journal(self._server, "memory")
@@ -249,7 +287,13 @@ def _statements(values: dict[str, int]) -> list[str]:
 
 
 def _counters(server: Server) -> dict[str, int]:
+    """Return Total and Target Server Memory in bytes; nothing where this login may not see them. Where counters are
+    disabled, and have no rows, they are what the server says it has committed, which is nearly the same."""
     try:
-        return {name: kilobytes * 1024 for name, kilobytes in server.query(_COUNTERS)}
+        found = dict(server.query(_COUNTERS))
+        if not found:
+            [(target, committed)] = server.query(_COMMITTED)
+            found = {"Target Server Memory (KB)": target, "Total Server Memory (KB)": committed}
     except CallFailed:
         return {}
+    return {name: kilobytes * 1024 for name, kilobytes in found.items()}

@@ -1,49 +1,69 @@
-"""Queries on SQL Server: the answer, and behind it the plan with what its execution did (SET STATISTICS XML)."""
+"""Queries on SQL Server. What is timed is the query alone; what it did the server's own notes tell afterwards.
 
+SET STATISTICS XML, which would send the plan behind the answer, makes the server time every row in every operator: a
+query that it doubles is no measure of storage ("Query profiling infrastructure", Microsoft).
+"""
+
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from stallmark.engines import sql_file
 from stallmark.engines.mssql import showplan
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
 from stallmark.engines.mssql.sql import rows
-from stallmark.engines.queries import Answer, Measures
-from stallmark.errors import ErrorClass
+from stallmark.engines.queries import PAGE_BYTES, Answer, Measures
+from stallmark.errors import ErrorClass, StallmarkError
 
 ROWS_AT_ONCE = 1000
+MOST_WAITS = 10
 
-_PLAN_COLUMN = "XML Showplan"  # behind "Microsoft SQL Server 2005 "
-_NO_PLANS = "The server sends no plan with a query's answer ({reason}): of a query only its time and rows are known."
+_ONLY_TIME = "Of queries only time and rows are known: {why}."
+_FORGOTTEN = (
+    "the server keeps no plan of them (`optimize for ad hoc workloads` is on, or its plan cache has too little memory)"
+)
+_ROWS, _LOGICAL, _PHYSICAL, _CPU_US, _DOP, _GRANT_KIB, _SPILLS, _PLAN = range(8)
 
 
 class MssqlQueries:
-    """A session for queries. Their degree of parallelism stands in their text: OPTION (MAXDOP n)."""
+    """A session for queries, and one beside it that asks what the server noted of each, between two of them. Their
+    degree of parallelism stands in their text: OPTION (MAXDOP n)."""
 
     plan_suffix: ClassVar[str] = "sqlplan"
 
-    def __init__(self, connection: Any, timeout_s: float):
+    def __init__(self, connection: Any, timeout_s: float, beside: Callable[[], Any], keeps_actual_plans: bool):
+        """`keeps_actual_plans`: the server is 2019 or later."""
         self.limited: str | None = None
         self._connection = connection
         self._connection.timeout = max(1, round(timeout_s))  # of every statement from here on
         self._error = api().Error
-        self._cursor: Any = None
+        self._aside: Any = None
+        self._waited: Mapping[str, int] = {}
         try:
             self._cursor = connection.cursor()
+            [(session,)] = rows(self._cursor.execute("SELECT @@SPID"))
         except self._error as error:
             raise failed(error) from None
-        self._ask_for_plans()
+        self._waits = sql_file.read(__package__, "query_waits").format(session=session)
+        noted = "query_noted.15" if keeps_actual_plans else "query_noted"
+        self._noted = sql_file.read(__package__, noted).format(session=session)
+        try:
+            self._aside = beside()
+            self._waited = self._wait_ms()
+        except (StallmarkError, self._error) as error:
+            self._give_up_notes(error)
 
     def set_dop(self, dop: int | None) -> None: ...
 
     def execute(self, text: str) -> Answer:
-        found, plan = 0, None
+        found = 0
         try:
             self._cursor.execute(text)
             more = True
             while more:
-                if self._cursor.description and self._cursor.description[0][0].endswith(_PLAN_COLUMN):
-                    [(plan,)] = self._cursor.fetchall()
-                elif self._cursor.description:
+                if self._cursor.description:
                     while block := self._cursor.fetchmany(ROWS_AT_ONCE):
                         found += len(block)
                 more = self._cursor.nextset()
@@ -53,27 +73,61 @@ class MssqlQueries:
                 with suppress(self._error):
                     rows(self._cursor)
             raise failure from None
-        if plan is None and self.limited is None:
-            self.limited = _NO_PLANS.format(reason="it takes SET STATISTICS XML and does nothing")
-        return Answer(found, plan)
+        return Answer(found, None)
+
+    def with_notes(self, answer: Answer) -> Answer:
+        if self._aside is None:
+            return answer
+        try:
+            found = rows(self._aside.execute(self._noted))
+            before, self._waited = self._waited, self._wait_ms()
+        except self._error as error:
+            self._give_up_notes(error)
+            return answer
+        if not found:
+            self.limited = _ONLY_TIME.format(why=_FORGOTTEN)
+            return answer
+        waits = {kind: float(ms - before.get(kind, 0)) for kind, ms in self._waited.items()}
+        most = sorted(((ms, kind) for kind, ms in waits.items() if ms > 0), reverse=True)[:MOST_WAITS]
+        noted = _measures(found[0], {kind: ms for ms, kind in most})
+        return Answer(answer.rows, found[0][_PLAN], noted)
 
     def measures(self, answer: Answer) -> Measures:
-        if answer.plan is None:
-            return Measures(rows=answer.rows)
-        return showplan.measures(answer.plan, answer.rows)
+        noted = answer.noted or Measures()
+        plan_hash = showplan.plan_hash(answer.plan) if answer.plan else None
+        return replace(noted, rows=answer.rows, plan_hash=plan_hash)
 
     def cancel(self) -> None:
         with suppress(self._error):
             self._cursor.cancel()
 
     def close(self) -> None:
-        with suppress(self._error):
-            self._connection.close()
+        for connection in filter(None, (self._connection, self._aside)):
+            with suppress(self._error):
+                connection.close()
 
-    def _ask_for_plans(self) -> None:
-        """Babelfish refuses it, or does as if it knew it. A login needs the right SHOWPLAN, else queries themselves
-        would be refused."""
-        try:
-            self._cursor.execute("SET STATISTICS XML ON")
-        except self._error as error:
-            self.limited = _NO_PLANS.format(reason=failed(error).message)
+    def _wait_ms(self) -> dict[str, int]:
+        return dict(rows(self._aside.execute(self._waits)))
+
+    def _give_up_notes(self, error: Exception) -> None:
+        why = str(error) if isinstance(error, StallmarkError) else failed(error).message
+        self.limited = _ONLY_TIME.format(why=f"the server does not show what it noted of them ({why.rstrip('.')})")
+        if self._aside is not None:
+            with suppress(self._error):
+                self._aside.close()
+        self._aside = None
+
+
+def _measures(row: tuple, wait_ms: Mapping[str, float]) -> Measures:
+    """Return the measures in a row of dm_exec_query_stats; None stays None. Its times are µs, its spills pages."""
+    physical, spills, cpu_us = row[_PHYSICAL], row[_SPILLS], row[_CPU_US]
+    return Measures(
+        logical_reads=row[_LOGICAL],
+        physical_reads=physical,
+        read_bytes=None if physical is None else physical * PAGE_BYTES,
+        spill_bytes=None if spills is None else spills * PAGE_BYTES,
+        grant_kib=row[_GRANT_KIB],
+        cpu_ms=None if cpu_us is None else cpu_us / 1000,
+        actual_dop=None if row[_DOP] is None else max(1, row[_DOP]),
+        wait_ms=wait_ms,
+    )

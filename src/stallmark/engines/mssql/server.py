@@ -16,10 +16,10 @@ from stallmark.engines.mssql.sql import execute, rows
 from stallmark.errors import CallFailed, NoConnection, StallmarkError
 
 OLDEST_MAJOR = 14  # SQL Server 2017
-SQL_SERVER_2022, SQL_SERVER_2025 = 16, 17
+SQL_SERVER_2019, SQL_SERVER_2022, SQL_SERVER_2025 = 15, 16, 17
 
 # Editions by their number (SERVERPROPERTY('EngineEdition')).
-STANDARD, EXPRESS = 2, 4
+STANDARD, ENTERPRISE, EXPRESS = 2, 3, 4
 AZURE_DATABASE, MANAGED_INSTANCE = 5, 8
 AZURE = (AZURE_DATABASE, MANAGED_INSTANCE)
 
@@ -36,6 +36,7 @@ SELECT CAST(SERVERPROPERTY('ProductVersion') AS nvarchar(128)),
        CAST(SERVERPROPERTY('EngineEdition') AS int),
        @@VERSION
 """
+_NAME = "SELECT CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)) AS name"
 _MAY_CREATE = "SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'CREATE ANY DATABASE') AS may"  # ALTER ANY DATABASE implies it
 
 
@@ -68,9 +69,9 @@ class Server:
             raise NoConnection(f"No connection to {self.where}: {self.why_no_connection(error)}.") from None
 
     @contextmanager
-    def cursor(self) -> Iterator[Any]:
+    def cursor(self, application: str = "stallmark-collector") -> Iterator[Any]:
         try:
-            with closing(self.connect()) as connection:
+            with closing(self.connect(application)) as connection:
                 yield connection.cursor()
         except api().Error as error:
             raise failed(error) from error
@@ -91,9 +92,17 @@ class Server:
             return _WHY_NO_CONNECTION[number]
         if "certificate" in failure.message.lower():
             return f"{failure.message}. If you trust this network, add ?TrustServerCertificate=yes to the URL"
+        if "encryption not supported" in failure.message.lower():
+            return f"{failure.message}. If you trust this network, add ?Encrypt=no to the URL"
         if failure.code in ("HYT00", "08001"):
             return f"{failure.message}. Is the server running, and are host and port right?".rstrip("?")
         return failure.message
+
+    def name(self) -> str:
+        """Return the name the server has for itself: a URL may name it in several ways, and a listener may lead to
+        another server than before."""
+        [(name,)] = self.query(_NAME)
+        return name
 
     def identity(self) -> ServerIdentity:
         return self._identity[0]

@@ -8,6 +8,7 @@ from typing import Any
 from stallmark.engines.base import Isolation, Session
 from stallmark.engines.mssql.errors import failed
 from stallmark.engines.mssql.odbc import api
+from stallmark.engines.mssql.parameters import ParameterTypes
 from stallmark.engines.mssql.sql import rows
 from stallmark.errors import CallFailed, ErrorClass
 
@@ -30,8 +31,10 @@ class MssqlSession(Session):
 
     dialect = "mssql"
 
-    def __init__(self, connection: Any, calls_by_rpc: bool):
+    def __init__(self, connection: Any, calls_by_rpc: bool, types: ParameterTypes | None = None):
+        """`types` of parameters; None where pyodbc is to take them from the values."""
         self.is_lost = False
+        self._types = types
         self._connection = connection
         self._error = api().Error
         self._by_rpc = calls_by_rpc
@@ -49,7 +52,10 @@ class MssqlSession(Session):
         as `EXEC procedure ?, ?`. The server sees the text when it is first executed. The isolation level that a batch
         sets ends with it if it has parameters, and not if it has none.
         """
-        self._statements[name] = self._cursor(), sql if self._by_rpc else as_exec(sql)
+        cursor = self._cursor()
+        if self._types and (sizes := self._types.of(sql, self._aside)):
+            cursor.setinputsizes(sizes)  # of every call from here on
+        self._statements[name] = cursor, sql if self._by_rpc else as_exec(sql)
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> list[tuple]:
         cursor, sql = self._statements[name]

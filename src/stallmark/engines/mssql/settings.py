@@ -12,15 +12,29 @@ ONE_ROW = {
     "settings_host": "host",
     "settings_service": "server",
     "settings_extension": "server",
+    "settings_query_store": "query store",
+    "settings_replica": "availability group",
+    "settings_governor": "resource governor",
+    "settings_tempdb.15": "tempdb",
+    "settings_locking.17": "database",
 }
 """Files of one row, and what their columns are called by in front. A number: from this major version on."""
 
-PARTS = ("settings", *ONE_ROW, "settings_volumes", "settings_files")
+NAMED = {"settings": "", "settings_scoped": "database scoped ", "settings_tuning": "automatic tuning "}
+"""Files of names and values, and what the names have in front."""
+
+PARTS = (*NAMED, *ONE_ROW, "settings_volumes", "settings_files")
+
+AS_A_USER = ("settings_governor",)
+"""Files whose answer is for a session as a virtual user's, by which the server may sort it."""
+
+IN_NO_GROUP = {"availability group role": "none"}
+"""Stands for no row: that a database is in no group is a fact, and two runs may differ in it."""
 
 NOT_VISIBLE = "not visible to a client"
 UNSEEN = ("sector size of the volumes",)
 UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.alternatewritethrough")
-"""What decides I/O as well, and no statement tells: mssql.conf is a file beside the server, read at its start."""
+"""Settings that decide I/O and that no statement tells: mssql.conf is a file beside the server, read at its start."""
 
 
 def read(server: Server) -> dict[str, str]:
@@ -54,11 +68,14 @@ def _is_known(server: Server, part: str) -> bool:
 
 
 def _part(server: Server, part: str) -> dict[str, str]:
-    with server.cursor() as cursor:
+    application = "stallmark-user" if part in AS_A_USER else "stallmark-collector"
+    with server.cursor(application) as cursor:
         rows = cursor.execute(sql_file.read(__package__, part)).fetchall()
         columns = [column[0].replace("_", " ") for column in cursor.description]
-    if part == "settings":
-        return {name: str(value) for name, value in rows}
+    if part in NAMED:
+        return {NAMED[part] + name: str(value) for name, value in rows}
+    if part == "settings_replica" and not rows:
+        return IN_NO_GROUP
     if part == "settings_files":
         return {f"file {row[0]}.{row[1]}": _file(*row[2:]) for row in rows}
     if part == "settings_volumes":
@@ -71,5 +88,7 @@ def _file(kind: str, path: str, pages: int, growth: int, by_percent: bool) -> st
     return f"{kind}, {path}, {pages * 8 // 1024} MiB, grows by {grows}"
 
 
-def _volume(file_system: str, total_bytes: int, compressed: bool) -> str:
-    return f"{file_system or 'unknown'}, {total_bytes // 1024**2} MiB{', compressed' if compressed else ''}"
+def _volume(file_system: str | None, total_bytes: int | None, compressed: bool | None) -> str:
+    """Any of it may be NULL, as of a volume that Linux mounts in its own way, or of blob storage."""
+    size = "unknown" if total_bytes is None else f"{total_bytes // 1024**2} MiB"
+    return f"{file_system or 'unknown'}, {size}{', compressed' if compressed else ''}"

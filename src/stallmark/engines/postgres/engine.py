@@ -1,25 +1,39 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import psycopg
-import pyarrow as pa
-from pgpq import ArrowToPostgresBinaryEncoder
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Missing, NoDevices, Placement, Prefill
+from stallmark.engines.abilities import (
+    Backup,
+    Caches,
+    Devices,
+    Memory,
+    Missing,
+    NoDevices,
+    Placement,
+    Prefill,
+    VariantSetting,
+)
 from stallmark.engines.base import Engine, Login, ServerIdentity
 from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
+from stallmark.engines.postgres.maintenance import maintenance
 from stallmark.engines.postgres.queries import PostgresQueries
 from stallmark.engines.postgres.session import PostgresSession
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, RunLockTaken, StallmarkError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 OLDEST_MAJOR = 16
-OWN_SESSIONS = 10  # collectors and their like
+OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
@@ -75,6 +89,12 @@ class PostgresEngine(Engine):
     backup: Backup | Missing = Missing(
         "the files of a server reached by URL cannot be copied back: use `reset: continue`"
     )
+    variant_settings: Mapping[str, VariantSetting | Missing] = MappingProxyType(
+        {
+            "row_versioning": Missing("PostgreSQL's readers always see row versions"),
+            "resource_pool": Missing("PostgreSQL has no Resource Governor"),
+        }
+    )
     placement: Placement | Missing = Missing(
         "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
         "tablespaces"
@@ -83,6 +103,7 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
+        self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
         try:
             self._parameters = conninfo_to_dict(self._url)
@@ -289,11 +310,14 @@ class PostgresBulkWriter:
     """
 
     transactional = True
+    limited: str | None = None
 
     def __init__(self, connection: psycopg.Connection):
         self._connection = connection
 
-    def write(self, table: str, rows: pa.Table) -> None:
+    def write(self, table: str, rows: "pa.Table") -> None:
+        from pgpq import ArrowToPostgresBinaryEncoder  # which imports pyarrow: nobody who drives load needs that
+
         columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
         target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))
         encoder = ArrowToPostgresBinaryEncoder(rows.schema)

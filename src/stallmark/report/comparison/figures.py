@@ -11,16 +11,17 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from stallmark import format
+from stallmark.analysis.compare.metrics import mean_of_runs
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.format import percent, spoken
 from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side
-from stallmark.report.labels import EMULATED
 from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
@@ -43,13 +44,13 @@ BARS = (
         "throughput",
         "Throughput and response time",
         Bar("throughput", "committed transactions per second", lambda s: s.result_tps),
-        Bar("mean latency", "ms, scheduled to ended", lambda s: s.latency_mean_ms),
+        Bar("mean latency", "ms, scheduled to ended", lambda s: s.latency.mean_ms),
     ),
     (
         "io",
         "IOPS and bandwidth of data files",
-        Bar("IOPS", "reads and writes per second", lambda s: s.data_io.iops if s.data_io else None),
-        Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.data_io.mb_per_s if s.data_io else None),
+        Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
+        Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
     ),
 )
 
@@ -87,7 +88,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
     for place, left, bar in zip(places(len(bars)), lefts, bars, strict=True):
-        values = [[_known(bar.value(step)) for step in one.steps] for one in sides]
+        values = [_values(bar, one) for one in sides]
         points = [
             (x + _beside(index, len(one.steps)), value, run)
             for x, (one, known) in enumerate(zip(sides, values, strict=True))
@@ -95,9 +96,9 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
         ]
         made.add_bar(
             x=at,
-            y=[_mean(one) for one in values],
+            y=[mean_of_runs(one) for one in values],
             marker={"color": [seen[one.side].colour for one in sides], "opacity": 0.75},
-            text=[f"{format.number(_mean(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
+            text=[f"{format.number(mean_of_runs(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
         )
         made.add_scatter(
@@ -122,7 +123,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
         emulated=any(one.emulated for one in sides),
         summary=" ".join(
             f"{bar.title}: "
-            + "; ".join(f"{b.label} {format.number(_mean([_known(bar.value(s)) for s in b.steps]))}" for b in sides)
+            + "; ".join(f"{b.label} {format.number(mean_of_runs(_values(bar, b)))}" for b in sides)
             + "."
             for bar in bars
         ),
@@ -134,7 +135,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
             [
                 f"{one.label} ({EMULATED})" if one.emulated else one.label,
                 str(len(one.steps)),
-                *(format.number(_mean([_known(bar.value(step)) for step in one.steps])) for bar in bars),
+                *(format.number(mean_of_runs(_values(bar, one))) for bar in bars),
             ]
             for one in sides
         ],
@@ -307,20 +308,13 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in chosen if low * 0.9 <= tick <= high * 1.1]
 
 
-def _known(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the geometric mean; the arithmetic one where a value is 0; None where no value is known."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return float(np.exp(np.mean(np.log(known)))) if min(known) > 0 else float(np.mean(known))
+def _values(bar: Bar, of: Group) -> list[float | None]:
+    found = [bar.value(step) for step in of.steps]
+    return [value if value is not None and math.isfinite(value) else None for value in found]
 
 
 def _mean_of(run: RunSummary) -> float:
-    return sum(step.tps for step in run.steps) / len(run.steps) if run.steps else math.nan
+    return sum(step.throughput.tps for step in run.steps) / len(run.steps) if run.steps else math.nan
 
 
 def _seconds(run: RunSummary) -> float:

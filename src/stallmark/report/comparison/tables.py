@@ -7,11 +7,11 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import percent
-from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.checks import CHECKS
+from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -102,7 +102,7 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
         name += f" ({EMULATED})" if side.emulated else ""
         users = [str(step.users)] if several else []
         began = started.replace("T", " ")[:19]
-        rows.append([run, name, *users, began, format.seconds(step.measured_s), *_figures(step)])
+        rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])
     return Table(
         header=header,
         rows=rows,
@@ -118,14 +118,14 @@ _TITLES = ("TPS", "mean ms", "p99 ms", "reads/tx", "read ms", "IOPS", "MB/s", "C
 
 
 def _figures(step: StepSummary) -> list[str]:
-    io = step.data_io
+    io = step.storage.data
     return [
         format.number(step.result_tps),
-        format.number(step.latency_mean_ms),
-        format.number(step.latency_ms.get("p99")),
-        format.number(step.reads_per_transaction),
+        format.number(step.latency.mean_ms),
+        format.number(step.latency.percentiles_ms.get("p99")),
+        format.number(step.storage.reads_per_transaction),
         format.number(io.read_ms if io else None),
         format.number(io.iops if io else None),
         format.number(io.mb_per_s if io else None),
-        format.share(step.cpu_busy_share),
+        format.share(step.server.cpu_busy_share),
     ]

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment
-from stallmark.report import labels
 from stallmark.report.file import write_whole
 from stallmark.report.page import page
 from stallmark.report.probe import figures as probe_charts
@@ -48,7 +47,7 @@ def _banner(experiment: ProbeExperiment) -> str | None:
     which = (
         "All probes" if len(emulated) == len(experiment.runs) else f"{len(emulated)} of {len(experiment.runs)} probes"
     )
-    devices = dict.fromkeys((run.result.device or "").removeprefix(labels.EMULATED).strip() for run in emulated)
+    devices = dict.fromkeys(run.result.device or "" for run in emulated)
     return (
         f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
         "probe sees such a device; they measure no product."

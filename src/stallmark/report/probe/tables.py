@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.probe.beside_database import Beside
+from stallmark.analysis.probe.beside_database import AgainstProbe
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table, percentile, percentile_notes
 from stallmark.report.text import sentence
 from stallmark.report.text.cautions import during
+from stallmark.report.text.device import EMULATED
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
@@ -116,7 +116,7 @@ def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
     ]
 
 
-def beside_table(found: Sequence[tuple[str, Beside]]) -> Table:
+def beside_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
     """Return the reads of databases next to those of raw storage with as many outstanding."""
     rows: list[Sequence[str | Cell]] = [
         [

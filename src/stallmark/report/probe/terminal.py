@@ -8,9 +8,9 @@ from rich.text import Text
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import ProbeStep
-from stallmark.report.labels import EMULATED
 from stallmark.report.table import InTerminal, Table
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9")
 _COLUMNS = (
@@ -41,7 +41,7 @@ def _title(run: ProbeRun) -> Text:
     device = run.result.device or "device not known"
     text = Text(run.variant, style="bold")
     text.append(f"  {device}, {format.size(run.result.file_bytes)}, {run.result.tool} {run.result.how}", style="dim")
-    if run.result.emulated and EMULATED not in device:
+    if run.result.emulated:
         text.append(f"  {EMULATED}", style="yellow")
     return text
 

@@ -6,8 +6,8 @@ from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
 from stallmark.record.devices import is_emulated
-from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
+from stallmark.report.text.device import EMULATED
 
 WAITS_SHOWN = 3
 
@@ -36,11 +36,11 @@ def variants(experiment: ExperimentSummary) -> Table:
     rows: list[Sequence[str | Cell]] = []
     for variant in found.variants:
         step = _step(experiment, variant.name, found.phase)
-        io = step.data_io if step else None
+        io = step.storage.data if step else None
         rows.append(
             [
                 name_of(variant),
-                variant.device.removeprefix(EMULATED).strip(),
+                variant.device.name,
                 format.size(variant.buffer_pool_bytes),
                 format.number(variant.power),
                 format.number(variant.throughput),
@@ -49,9 +49,9 @@ def variants(experiment: ExperimentSummary) -> Table:
                 "baseline" if variant.name == found.baseline else times(variant.relative),
                 format.number(io.mb_per_s if io and io.seconds else None),
                 format.number(io.read_ms if io else None),
-                format.share(step.hit_share if step else None),
-                format.share(step.cpu_busy_share if step else None),
-                format.share(step.device_busy_share if step else None),
+                format.share(step.server.hit_share if step else None),
+                format.share(step.server.cpu_busy_share if step else None),
+                format.share(step.storage.busy_share if step else None),
             ]
         )
     header = [

@@ -8,11 +8,11 @@ from rich.text import Text
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import EMULATED
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.sections.steadiness import outcomes
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, listed
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 
 
 def table(experiment: ExperimentSummary) -> RenderableType:

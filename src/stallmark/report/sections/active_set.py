@@ -12,9 +12,10 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.report.figures import Figure, chart, note, values_axis
-from stallmark.report.labels import EMULATED, Panel, panels
+from stallmark.report.labels import Panel, panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale
 from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text.device import EMULATED
 
 HEIGHT = 300
 MIB, GIB = 1 << 20, 1 << 30
@@ -43,7 +44,7 @@ def _is_drawn(run: RunSummary) -> bool:
 
 
 def _is_counted(run: RunSummary) -> bool:
-    found = [step.active for step in run.steps if step.active]
+    found = [step.storage.active for step in run.steps if step.storage.active]
     return bool(found) and all(one.counted_bytes is not None for one in found)
 
 
@@ -123,7 +124,12 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
             "it twice."
         )
     extents = sorted(
-        {step.active.extent_bytes for run in runs for step in run.steps if step.active and step.active.extent_bytes}
+        {
+            step.storage.active.extent_bytes
+            for run in runs
+            for step in run.steps
+            if step.storage.active and step.storage.active.extent_bytes
+        }
     )
     of = f" of {' or '.join(format.size(one) for one in extents)}" if extents else ""
     return (

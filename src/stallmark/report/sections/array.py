@@ -7,13 +7,14 @@ from stallmark import format
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.record.devices import data_device_name, is_data_emulated
+from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import HookResult, Manifest
-from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.probe.tables import beside_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 from stallmark.report.text.probe import preconditioned
 
 
@@ -55,7 +56,7 @@ def done(experiment: ExperimentSummary) -> list[tuple[str, str, str]]:
 def flash(experiment: ExperimentSummary) -> Table | None:
     """Return the use of flash in every step; None where no device's flash was counted."""
     labels = step_labels(experiment)
-    steps = [(step, step.flash) for step in experiment.steps if step.flash]
+    steps = [(step, step.storage.flash) for step in experiment.steps if step.storage.flash]
     if not steps:
         return None
     rows: list[Sequence[str | Cell]] = [
@@ -73,7 +74,9 @@ def flash(experiment: ExperimentSummary) -> Table | None:
 def active(experiment: ExperimentSummary) -> Table | None:
     """Return the active set of every step and the sizes that could hold it; None where neither is known."""
     labels = step_labels(experiment)
-    steps = [(step, step.active) for step in experiment.steps if step.active and _worth(step.active)]
+    steps = [
+        (step, step.storage.active) for step in experiment.steps if step.storage.active and _worth(step.storage.active)
+    ]
     if not steps:
         return None
     rows: list[Sequence[str | Cell]] = [
@@ -82,8 +85,8 @@ def active(experiment: ExperimentSummary) -> Table | None:
             _counted(one),
             format.size(one.minute_bytes),
             format.size(one.database_bytes),
-            Cell(format.size(one.dram_bytes), "apart" if _fits(one, one.dram_bytes) else ""),
-            Cell(format.size(one.flash_bytes), "apart" if _fits(one, one.flash_bytes) else ""),
+            Cell(format.size(one.dram_bytes), "apart" if one.fits_dram else ""),
+            Cell(format.size(one.flash_bytes), "apart" if one.fits_flash else ""),
         ]
         for step, one in steps
     ]
@@ -103,7 +106,7 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     labels = step_labels(experiment)
     found: dict[str, list[str]] = {}
     for step in experiment.steps:
-        for warning in step.active.warnings if step.active else ():
+        for warning in step.storage.active.warnings if step.storage.active else ():
             found.setdefault(sentence(warning), []).append(labels[step.key])
     return [(", ".join(names), text) for text, names in found.items()]
 
@@ -137,19 +140,15 @@ def _counted(one: ActiveSet) -> str:
     return format.size(one.counted_bytes)
 
 
-def _fits(one: ActiveSet, room: int | None) -> bool:
-    return bool(room and one.known_bytes and one.known_bytes <= room)
-
-
 def _device(manifest: Manifest) -> str:
-    name = data_device_name(manifest)
-    return f"{name.removeprefix(EMULATED).strip()} ({EMULATED})" if is_data_emulated(manifest) else name
+    device = data_device_label(manifest)
+    return f"{device.name} ({EMULATED})" if device.emulated else device.name
 
 
 def against_probe(experiment: ExperimentSummary) -> Table | None:
     """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
     labels = step_labels(experiment)
-    rows = [(emulated_label(step, labels), step.raw) for step in experiment.steps if step.raw]
+    rows = [(emulated_label(step, labels), step.storage.probe) for step in experiment.steps if step.storage.probe]
     return beside_table(rows) if rows else None
 
 

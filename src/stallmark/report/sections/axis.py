@@ -10,13 +10,15 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
+from stallmark.analysis.marks import doubtful
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import plural, spoken
-from stallmark.report.columns import doubtful, primary_of, rate
+from stallmark.report.columns import primary_of, rate
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
 from stallmark.report.labels import Axis, Panel, emulated_label, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text.charts import Metric, known, reading_of, summary_of
+from stallmark.report.text.device import labelled
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
@@ -35,17 +37,17 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "tps",
             "All transactions per second" if primary else "Transactions per second",
             "committed per second",
-            [Metric("TPS", lambda s: s.tps, rate=True)],
+            [Metric("TPS", lambda s: s.throughput.tps, rate=True)],
             "Committed transactions of the measured interval divided by its seconds. Sample per point: one "
-            f"measured interval ({_range([s.measured_s for s in experiment.steps], format.seconds)}, "
-            f"{_range([s.committed for s in experiment.steps], format.number)} commits).",
+            f"measured interval ({_range([s.interval.measured_s for s in experiment.steps], format.seconds)}, "
+            f"{_range([s.throughput.committed for s in experiment.steps], format.number)} commits).",
         ),
         axis_figure(
             experiment,
             "latency",
             "Latency percentiles",
             "ms",
-            percentiles(lambda s: s.latency_ms),
+            percentiles(lambda s: s.latency.percentiles_ms),
             "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the "
             "whole measured interval. A percentile the sample is too small for is not drawn.",
         ),
@@ -54,7 +56,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "reads",
             "Physical reads per transaction",
             "reads per commit",
-            [Metric("reads per transaction", lambda s: s.reads_per_transaction)],
+            [Metric("reads per transaction", lambda s: s.storage.reads_per_transaction)],
             "Reads of data files that left the server, over the measured interval, divided by its commits.",
         ),
         axis_figure(
@@ -74,7 +76,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "iops",
             "I/O operations per second",
             "per second, data files",
-            [Metric("IOPS", lambda s: rate(s.data_io, "iops"))],
+            [Metric("IOPS", lambda s: rate(s.storage.data, "iops"))],
             "Reads and writes of data files as the server counts them, over the measured interval; the log is "
             "not in it.",
         ),
@@ -83,7 +85,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "mb",
             "Bandwidth",
             "MB/s, data files",
-            [Metric("MB/s", lambda s: rate(s.data_io, "mb_per_s"))],
+            [Metric("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
             "Bytes read from and written to data files as the server counts them, over the measured interval.",
         ),
     ]
@@ -91,7 +93,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
     """Return the chart of the result. The nominal rate is said and not drawn: it may lie far from the measured one."""
-    nominal = {s.nominal_tps for s in experiment.steps if s.nominal_tps}
+    nominal = {s.throughput.nominal_tps for s in experiment.steps if s.throughput.nominal_tps}
     size = (
         f" The size of the database stands for {' or '.join(format.number(n) for n in sorted(nominal))} per second."
         if nominal
@@ -186,8 +188,8 @@ def axis_figure(
             [
                 emulated_label(s, labels),
                 *(format.number(m.value(s)) for m in metrics),
-                format.seconds(s.measured_s),
-                format.count(s.committed),
+                format.seconds(s.interval.measured_s),
+                format.count(s.throughput.committed),
             ]
             for s in experiment.steps
         ],
@@ -197,7 +199,7 @@ def axis_figure(
 
 
 def _of_data_io(name: str) -> Callable[[StepSummary], float | None]:
-    return lambda s: getattr(s.data_io, name) if s.data_io else None
+    return lambda s: getattr(s.storage.data, name) if s.storage.data else None
 
 
 def metric_key(metrics: Sequence[Metric], lines: bool) -> list[KeyItem]:
@@ -226,7 +228,7 @@ def _lines(
     by_users = at.kind == "users"
     groups: dict[tuple[str, int], list[StepSummary]] = {}
     for step in panel.steps:
-        groups.setdefault((step.variant if by_users else step.device, step.repeat), []).append(step)
+        groups.setdefault((step.variant if by_users else labelled(step.device), step.repeat), []).append(step)
     return [
         go.Scatter(
             mode="lines+markers",

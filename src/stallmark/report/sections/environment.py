@@ -9,8 +9,8 @@ from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import is_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.redact import names_secret
-from stallmark.report.labels import EMULATED
 from stallmark.report.table import Cell, Table
+from stallmark.report.text.device import EMULATED
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,13 @@ def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 
 def runs(experiment: ExperimentSummary) -> Table:
     return Table(
-        ["run", "record", "started (UTC)", "status", "pool set", "reached", "cache", "growth", "cost"],
+        ["run", "record", "started (UTC)", "status", "pool set", "reached", "cache", "growth", "cost", "dated to ms"],
         [_run_row(run) for run in experiment.runs],
         frozenset({0, 1, 2, 3, 6}),
         [
             "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the "
-            "database over the run. Cost: CPU of all collectors, as a share of one core."
+            "database over the run. Cost: CPU of all collectors, as a share of one core. Dated: samples have the "
+            "server’s time, whose offset and drift from the driver’s clock are known to so many milliseconds."
         ],
     )
 
@@ -84,6 +85,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
         manifest.cache_start or format.NONE,
         grown,
         format.share(run.collector_cost_share),
+        format.number(run.clock.uncertainty_s * 1000) if run.clock else format.NONE,
     ]
 
 

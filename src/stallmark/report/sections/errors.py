@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import spoken
-from stallmark.report.labels import EMULATED, emulated_label, step_labels
+from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 
 
 def errors(experiment: ExperimentSummary) -> Table | None:
@@ -25,12 +26,14 @@ def errors(experiment: ExperimentSummary) -> Table | None:
             e.message,
         ]
         for s in experiment.steps
-        for e in s.errors
+        for e in s.validity.errors
     ]
     if not rows:
         return None
     header = [*("step", "transaction", "class", "code", "failed calls", "most in 1 s", "given up", "first message")]
-    bursts = [f"{emulated_label(s, labels)}: {sentence(burst)}" for s in experiment.steps for burst in s.bursts]
+    bursts = [
+        f"{emulated_label(s, labels)}: {sentence(burst)}" for s in experiment.steps for burst in s.validity.bursts
+    ]
     tried = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
     return Table(header, rows, frozenset({0, 1, 2, 3, 7}), [tried, *bursts])
 
@@ -40,11 +43,11 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
     found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for one in run.conditions:
-            what = (one.name, one.holds, one.offending, one.detail)
+            what = (one.name, one.holds, one.offending, one.refused or one.detail)
             found.setdefault(what, []).append(run)
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():
-        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("not checked", "none")}[holds]
+        verdict = {True: Cell("holds"), False: Cell("BROKEN", "bad"), None: Cell("refused", "none")}[holds]
         rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
     if not rows:
         return None

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.summary import ExperimentSummary, ForeignCounter, ForeignSummary, RunSummary
+from stallmark.analysis.summary import ExperimentSummary, ExternalCounter, ExternalSummary, RunSummary
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
-from stallmark.report.labels import EMULATED
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
@@ -86,15 +86,15 @@ def hints(experiment: ExperimentSummary) -> list[str]:
     ]
 
 
-def offset(source: ForeignSummary) -> str:
+def offset(source: ExternalSummary) -> str:
     return f"{source.offset_s:+g} s added" if source.offset_s else "no offset applied"
 
 
-def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ForeignSummary]]:
+def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ExternalSummary]]:
     return ((run, source) for run in experiment.runs for source in run.foreign)
 
 
-def _correlated(source: ForeignSummary, counter: ForeignCounter) -> list[str]:
+def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
     found = counter.correlation
     unit = f"{format.NBSP}{counter.unit}" if counter.unit else ""
     return [
@@ -108,7 +108,7 @@ def _correlated(source: ForeignSummary, counter: ForeignCounter) -> list[str]:
     ]
 
 
-def _figure(run: RunSummary, source: ForeignSummary, number: int, colour: str) -> Figure:
+def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) -> Figure:
     drawn = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
     divisor, unit = format.of_time(span)
@@ -150,7 +150,7 @@ def _throughput(run: RunSummary) -> Line:
     return f"committed transactions per second{emulated}", x, bucket_means(run.series.tps, width)
 
 
-def _samples(counter: ForeignCounter) -> Line:
+def _samples(counter: ExternalCounter) -> Line:
     width = bucket_width(len(counter.t))
     unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
     unit = ", per second" if counter.unit == "1/s" else unit
@@ -158,7 +158,7 @@ def _samples(counter: ForeignCounter) -> Line:
     return title, bucket_means(counter.t, width), bucket_means(counter.values, width)
 
 
-def _name(counter: ForeignCounter) -> str:
+def _name(counter: ExternalCounter) -> str:
     return f"{counter.name} ({counter.instance})" if counter.instance else counter.name
 
 
@@ -178,7 +178,7 @@ def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:
         yield [format.number(begin / divisor), *cells]
 
 
-def _summary(run: RunSummary, source: ForeignSummary) -> str:
+def _summary(run: RunSummary, source: ExternalSummary) -> str:
     parts = []
     for counter in source.counters:
         unit = f" {counter.unit}" if counter.unit else ""

@@ -19,7 +19,7 @@ def files(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for step in experiment.steps:
-        for file in step.files:
+        for file in step.server.files:
             io, kind = file.io, FILE_KINDS.get(file.kind, file.kind)
             rows.append(
                 [
@@ -59,24 +59,31 @@ def memory(experiment: ExperimentSummary) -> Table | None:
     return _states(
         experiment,
         [
-            *("page life s", "lookups/s", "reads/s", "ahead", "lazy writes/s", "checkpoint/s"),
-            *("free list stalls/s", "total", "target"),
+            *("page life s", "by node s", "lookups/s", "reads/s", "ahead", "lazy writes/s", "checkpoint/s"),
+            *("background/s", "free list stalls/s", "total", "target", "pool", "stolen"),
         ],
         lambda state: [
             format.number(state.page_life_s),
+            ", ".join(format.number(life) for life in state.node_life_s.values()) or format.NONE,
             format.number(state.page_lookups_per_s),
             format.number(state.page_reads_per_s),
             format.share(state.read_ahead_share),
             format.number(state.lazy_writes_per_s),
             format.number(state.checkpoint_pages_per_s),
+            format.number(state.background_pages_per_s),
             format.number(state.free_list_stalls_per_s),
             format.size(state.memory_bytes),
             format.size(state.memory_target_bytes),
+            format.size(state.pool_bytes),
+            format.size(state.stolen_bytes),
         ],
-        "Page life: the least seen of the server’s estimate of how long a page stays. Ahead: of the pages read, those "
-        "read before they were asked for. Lazy writes and checkpoint: pages written to make room, and by checkpoints. "
-        "Free list stalls: a read had to wait for a free page. Memory: of the whole server, at the interval’s end.",
-        [("", 1), ("Buffer pool, pages", 7), ("Memory", 2)],
+        "Page life: the least seen of the server’s estimate of how long a page stays, also by NUMA node if there are "
+        "several. Ahead: of the pages read, those read before they were asked for. Lazy writes, checkpoint and "
+        "background: pages written to make room, by checkpoints, and by the background writer (indirect checkpoints). "
+        "Free list stalls: a read had to wait for a free page. Total and target: of the whole server, at the "
+        "interval’s end. Pool: what held pages of databases, on average, and is the axis of charts; stolen: what the "
+        "server used for anything else (plans, locks, grants).",
+        [("", 1), ("Buffer pool, pages", 9), ("Memory", 4)],
     )
 
 
@@ -84,20 +91,71 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
     """Return the state of log, tempdb and schedulers; None where the server does not report it."""
     return _states(
         experiment,
-        ["flushes/s", "KiB each", "used", "kept by", "tempdb used", "I/Os pending", "tasks runnable"],
+        [
+            *("flushes/s", "KiB each", "ms each", "waits/s", "ms each", "used", "grown", "kept by", "tempdb used"),
+            *("I/Os pending", "tasks runnable", "deadlocks", "blocked", "grants pending"),
+        ],
         lambda state: [
             format.number(state.log_flushes_per_s),
             format.number(None if state.log_bytes_per_flush is None else state.log_bytes_per_flush / 1024),
+            format.number(state.log_write_ms),
+            format.number(state.log_waits_per_s),
+            format.number(state.log_wait_ms),
             format.share(state.log_used_share),
+            format.count(state.log_growths),
             (state.log_kept_by or format.NONE).replace("_", " ").lower(),
             format.size(state.tempdb_used_bytes),
             format.number(state.pending_ios),
             format.number(state.runnable_tasks),
+            format.count(state.deadlocks),
+            format.number(state.blocked),
+            format.count(state.grants_pending),
         ],
-        "Used: the most seen. Kept by: what most often kept the log from being reused. Pending and runnable (waiting "
-        "for a CPU): means of looks at random instants.",
-        [("", 1), ("Log of our database", 4), ("", 3)],
+        "Waits: commits that waited for a flush, and how long. Used: the most seen. Grown: how often its files grew. "
+        "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
+        "looks at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
+        "average. Grants pending: queries that waited for memory, the most seen.",
+        [("", 1), ("Log of our database", 8), ("", 3), ("Server", 3)],
     )
+
+
+def replicas(experiment: ExperimentSummary) -> Table | None:
+    """Return the other replicas of our database; None where there are none."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            emulated_label(step, labels),
+            replica.name,
+            "synchronous" if replica.synchronous else "asynchronous",
+            format.share(replica.synchronized_share),
+            format.size(_whole(replica.send_queue_bytes)),
+            format.size(replica.most_send_queue_bytes),
+            format.size(_whole(replica.redo_queue_bytes)),
+            format.size(replica.most_redo_queue_bytes),
+            format.number(step.server.state.delayed_per_s),
+            format.number(step.server.state.commit_delay_ms),
+        ]
+        for step in experiment.steps
+        if step.server.state
+        for replica in step.server.state.replicas
+    ]
+    if not rows:
+        return None
+    return Table(
+        ["step", "replica", "commits", "synchronized", *("mean", "most") * 2, "delayed/s", "ms each"],
+        rows,
+        frozenset({0, 1, 2}),
+        [
+            "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had "
+            "and had not applied. Synchronized: of the looks. Delayed: commits that waited for replicas, and how long "
+            "each waited (Transaction Delay ÷ Mirrored Write Transactions)."
+        ],
+        [("", 4), ("Not sent", 2), ("Not redone", 2), ("Commits", 2)],
+    )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _states(
@@ -110,7 +168,7 @@ def _states(
     """Return a row for each step that has any of these figures; None where no step has."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), *cells(step.server_state)] for step in experiment.steps if step.server_state
+        [emulated_label(step, labels), *cells(step.server.state)] for step in experiment.steps if step.server.state
     ]
     rows = [row for row in rows if any(str(cell) != format.NONE for cell in row[1:])]
     return Table(["step", *header], rows, frozenset({0}), [note], groups) if rows else None
@@ -129,8 +187,8 @@ def pool_contents(experiment: ExperimentSummary) -> Table | None:
             format.number(content.read_ms),
         ]
         for step in experiment.steps
-        if step.server_state
-        for content in step.server_state.contents
+        if step.server.state
+        for content in step.server.state.contents
     ]
     if not rows:
         return None
@@ -156,7 +214,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
             format.number(wait.resource_ms / wait.waits),
         ]
         for step in experiment.steps
-        for wait in step.server_waits
+        for wait in step.waits.server_waits
     ]
     if not rows:
         return None
@@ -175,7 +233,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
 def row_waits(experiment: ExperimentSummary) -> Table | None:
     """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
     labels = step_labels(experiment)
-    looked = [step for step in experiment.steps if step.row_waits is not None]
+    looked = [step for step in experiment.steps if step.waits.row_waits is not None]
     if not looked:
         return None
     rows: list[Sequence[str | Cell]] = [
@@ -190,9 +248,9 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
             format.number(wait.reading),
         ]
         for step in looked
-        for wait in step.row_waits or []
+        for wait in step.waits.row_waits or []
     ]
-    counted = any(wait.waits_per_s is not None for step in looked for wait in step.row_waits or [])
+    counted = any(wait.waits_per_s is not None for step in looked for wait in step.waits.row_waits or [])
     width = 8 if counted else 4
     header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
     note = (
@@ -219,7 +277,7 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
             format.number(procedure.elapsed_ms),
         ]
         for step in experiment.steps
-        for procedure in step.procedures
+        for procedure in step.server.procedures
     ]
     if not rows:
         return None
@@ -240,7 +298,7 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
 def io_latency(experiment: ExperimentSummary) -> Table | None:
     """Return percentiles of the time of I/Os; None where the histograms were not asked for."""
     labels = step_labels(experiment)
-    found = [(step, one) for step in experiment.steps for one in step.io_latency]
+    found = [(step, one) for step in experiment.steps for one in step.server.io_latency]
     if not found:
         return None
     rows: list[Sequence[str | Cell]] = [
@@ -310,7 +368,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
             ", ".join(f"{category} {format.number(ms)}" for category, ms in procedure.waits) or format.NONE,
         ]
         for step in experiment.steps
-        for procedure in step.query_store
+        for procedure in step.server.query_store
     ]
     if not rows:
         return None

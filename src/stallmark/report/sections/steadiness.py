@@ -19,7 +19,7 @@ OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart",
 def steadiness(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on every step with the tests behind it; None where none was judged."""
     labels = step_labels(experiment)
-    judged = [(step, step.steadiness) for step in experiment.steps if step.steadiness]
+    judged = [(step, step.validity.steadiness) for step in experiment.steps if step.validity.steadiness]
     if not judged:
         return None
     rows: list[Sequence[str | Cell]] = [
@@ -55,15 +55,17 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         [
             emulated_label(step, labels),
-            f"{step.begin_s} to {step.end_s} s",
-            format.count(step.end_s - step.begin_s),
-            format.count(step.cycles.measured_s if step.cycles else step.end_s - step.begin_s),
+            f"{step.interval.begin_s} to {step.interval.end_s} s",
+            format.count(step.interval.end_s - step.interval.begin_s),
+            format.count(
+                step.interval.cycles.measured_s if step.interval.cycles else step.interval.end_s - step.interval.begin_s
+            ),
             _cycles(step),
             _waited(step),
-            _warm_up(step.steadiness),
+            _warm_up(step.validity.steadiness),
         ]
         for step in experiment.steps
-        if step.end_s and step.steadiness
+        if step.interval.end_s and step.validity.steadiness
     ]
     if not rows:
         return None
@@ -94,14 +96,14 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
             level.source,
         ]
         for step in experiment.steps
-        if (level := step.slo)
+        if (level := step.validity.slo)
     ]
     if not rows:
         return None
     header = ["step", "service level", "outcome", "judged by", "read ms", "reads", "ideal", "source"]
     notes = (
         ["Mean only: the server keeps no histogram of single reads, and a mean shows no percentile."]
-        if any(step.slo and step.slo.figure == MEAN_ONLY for step in experiment.steps)
+        if any(step.validity.slo and step.validity.slo.figure == MEAN_ONLY for step in experiment.steps)
         else []
     )
     return Table(header, rows, frozenset({0, 1, 2, 3, 6, 7}), notes)
@@ -116,7 +118,7 @@ def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
             f"{labels[step.key]}: {sentence(level.finding)}",
         )
         for step in experiment.steps
-        if (level := step.slo)
+        if (level := step.validity.slo)
     ]
 
 
@@ -147,14 +149,14 @@ def _warm_up(found: Steadiness | None) -> str:
 
 
 def _waited(step: StepSummary) -> str:
-    if not step.waited:
+    if not step.interval.waited:
         return "as planned"
-    ended = "steady" if step.waited.steady else "not steady by then"
-    return f"{step.waited.seconds:.0f} s, {ended}"
+    ended = "steady" if step.interval.waited.steady else "not steady by then"
+    return f"{step.interval.waited.seconds:.0f} s, {ended}"
 
 
 def _cycles(step: StepSummary) -> str:
-    cycles = step.cycles
+    cycles = step.interval.cycles
     if cycles is None:
         return "not known"
     return f"{cycles.count}, and nothing else" if cycles.whole else f"{cycles.count}: too few, or irregular"
@@ -162,7 +164,7 @@ def _cycles(step: StepSummary) -> str:
 
 def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
     """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
-    known = [step.cycles for step in experiment.steps if step.cycles]
+    known = [step.interval.cycles for step in experiment.steps if step.interval.cycles]
     notes = [
         f"Checkpoint cycles: from {cycles.shown_by}, looked at every {cycles.resolution_s:g} s. Figures are over whole "
         "cycles where there are three or more."

@@ -14,13 +14,18 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import plural
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
-from stallmark.report.labels import EMULATED, Panel, panels
+from stallmark.report.labels import Panel, panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
 from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text.device import EMULATED
 
 RESPONSE = (
     ("read_ms", "read time", "read time, ms per read of a data file"),
     ("read_stall_ms_per_s", "read stall", "read stall, ms summed over all users per second"),
+)
+WRITTEN = (
+    ("checkpoint_pages", "checkpoints", "pages per second that checkpoints wrote"),
+    ("background_pages", "background writer", "pages per second that the background writer wrote"),
 )
 _RATES = ("primary_tps", "tps")
 PLOT, GAP, HEAD, FOOT = 137, 31, 52, 46  # px: a plot, between two, above the first, and the axis below
@@ -32,7 +37,7 @@ Drawn = tuple[str, str, str]
 def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
     """Return the lines to draw, from the top."""
     found = [("tps", "TPS", "committed transactions per second")]
-    primary = {run.steps[0].primary for run in runs}
+    primary = {run.steps[0].throughput.primary for run in runs}
     if len(primary) == 1 and (name := primary.pop()):
         found = [
             ("primary_tps", plural(name), f"{plural(name)} per second"),
@@ -40,7 +45,8 @@ def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
         ]
     if any(run.series.flash_share is not None for run in runs):
         found.append(("flash_share", "from flash", "share of the reads that flash answered"))
-    return [*found, *RESPONSE]
+    written = [drawn for drawn in WRITTEN if any(np.nansum(run.series.line(drawn[0])) > 0 for run in runs)]
+    return [*found, *RESPONSE, *written]
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     for run in runs:
         made.add_traces(list(_traces(run, drawn, divisor, widths[run.folder], seen)))
     for place, top, (name, _, title) in zip(places(len(drawn)), tops, drawn, strict=True):
-        rates = [max(getattr(step, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
+        rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
         made.update_layout({f"yaxis{place}": {"nticks": 5} | axis})
         note(made, title + log_scale, y=top, yshift=4 if place else 18)
@@ -173,6 +179,6 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
         measured = f"{len(steps)} steps"
         if len(steps) == 1:
             measured = f"{format.number(steps[0].result_tps)} {lines(runs)[0][1]} measured"
-            measured += " per second" if steps[0].primary else ""
+            measured += " per second" if steps[0].throughput.primary else ""
         parts.append(f"{run.title}, {seconds}, {measured}")
     return where + "; ".join(parts) + "."

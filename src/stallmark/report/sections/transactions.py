@@ -10,7 +10,7 @@ from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
 from stallmark.report.labels import emulated_label, step_labels
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
-from stallmark.stats.thresholds import OVER_LIMIT, SAMPLES_BEYOND
+from stallmark.stats.thresholds import SAMPLES_BEYOND
 
 HEADER = [
     *("transaction", "count", "achieved", "deck", "per s", "mean"),
@@ -38,10 +38,10 @@ def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 
 def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
     errors: dict[str, int] = {}
-    for error in step.errors:
+    for error in step.validity.errors:
         if error.transaction == one.name:
             errors[error.error_class] = errors.get(error.error_class, 0) + error.attempts
-    off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.gates)
+    off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.validity.gates)
     share = format.share(one.share)
     return [
         spoken(one.name),
@@ -62,23 +62,22 @@ def _row(one: TransactionSummary, step: StepSummary) -> list[str | Cell]:
 def _all(step: StepSummary) -> list[str | Cell]:
     return [
         "all",
-        format.count(step.committed + step.rolled_back),
+        format.count(step.throughput.committed + step.throughput.rolled_back),
         *(format.NONE, format.NONE),
-        format.number(step.tps),
-        format.number(step.latency_mean_ms),
-        *(percentile(step.latency_ms.get(name)) for name in ("p50", "p90")),
+        format.number(step.throughput.tps),
+        format.number(step.latency.mean_ms),
+        *(percentile(step.latency.percentiles_ms.get(name)) for name in ("p50", "p90")),
         format.NONE,
-        *(percentile(step.latency_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
-        *(format.count(n) for n in (step.rolled_back, step.failed, step.retries)),
+        *(percentile(step.latency.percentiles_ms.get(name)) for name in ("p95", "p99", "p99.9", "max")),
+        *(format.count(n) for n in (step.throughput.rolled_back, step.throughput.failed, step.throughput.retries)),
         format.NONE,
     ]
 
 
 def _p90(one: TransactionSummary) -> Cell | str:
     """Return the 90th percentile, marked where more transactions than allowed took longer than the limit."""
-    over = one.over_limit is not None and one.over_limit > OVER_LIMIT
     written = percentile(one.latency_ms.get("p90"))
-    return Cell(str(written), "bad") if over else written
+    return Cell(str(written), "bad") if one.slow else written
 
 
 def _table(
@@ -178,12 +177,11 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 
 def _mean(of: TransactionReads, value: float | None) -> Cell | str:
     """Return a mean per transaction; a dash where too few transactions were sampled."""
-    few = of.sampled and of.counted < SAMPLES_BEYOND
-    return Cell(f"{format.NONE}*", "none") if few else format.number(value)
+    return Cell(f"{format.NONE}*", "none") if of.too_few else format.number(value)
 
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
-    few = any(one.sampled and one.counted < SAMPLES_BEYOND for step in steps for one in step.reads)
+    few = any(one.too_few for step in steps for one in step.reads)
     return [f"{format.NONE}* fewer than {SAMPLES_BEYOND} were looked at."] if few else []
 
 

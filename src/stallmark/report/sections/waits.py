@@ -15,24 +15,45 @@ from stallmark.report.labels import Panel, emulated_label, panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
 from stallmark.stats.correlation import Correlation
 
-WAIT_NAMES = {"io": "I/O", "wal": "WAL", "lock": "lock", "cpu": "CPU", "client": "client", "other": "other"}
-ORDER = ("io", "wal", "lock", "cpu", "client", "other")
-assert set(ORDER) == set(WAIT_CLASSES)
+WAIT_NAMES = {
+    "io": "I/O",
+    "wal": "WAL",
+    "replica": "replica",
+    "lock": "lock",
+    "latch": "latch",
+    "memory": "memory",
+    "parallel": "parallel",
+    "worker": "worker",
+    "cpu": "CPU",
+    "client": "client",
+    "other": "other",
+}
+assert set(WAIT_NAMES) == set(WAIT_CLASSES)
+EXPLAINED = {
+    "replica": "Replica: a commit waited until another server had the log.",
+    "latch": "Latch: waiting for a page or a structure in memory.",
+    "memory": "Memory: waiting for a grant or an allocation of memory.",
+    "parallel": "Parallel: workers of a query waiting for each other.",
+    "worker": "Worker: no thread was free to run it.",
+}
+"""Classes that are shown only where anybody waited so."""
 ROW, HEAD, FOOT = 26, 30, 42  # px: a row, a panel's title, the axis below
 
 
 def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     """Return stacked shares of the users' sampled time; None when no step was sampled."""
-    steps = [s for s in experiment.steps if s.wait_share]
+    steps = [s for s in experiment.steps if s.waits.share]
     if not steps:
         return None
     labels = step_labels(experiment)
     parts = panels(steps)
+    seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
+    order = [name for name in WAIT_NAMES if name not in EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
     made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
     for place, panel in zip(places(len(parts)), parts, strict=True):
-        for name in ORDER:
-            values = [100 * (s.wait_share or {}).get(name, 0.0) for s in panel.steps]
+        for name in order:
+            values = [100 * (s.waits.share or {}).get(name, 0.0) for s in panel.steps]
             made.add_bar(
                 orientation="h",
                 name=WAIT_NAMES[name],
@@ -55,26 +76,27 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         summary=_wait_summary(steps, labels),
         method="Each poll reads the state of every user’s session; the share is of all observations in the "
         "measured interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another "
-        "transaction. CPU: running or ready to run. Client: the server waited for the user. A share of time is "
-        "not a cause: what remains when the I/O is faster may wait for something else.",
+        "transaction. CPU: running or ready to run. Client: the server waited for the user. "
+        + "".join(f"{text} " for name, text in EXPLAINED.items() if name in order)
+        + "A share of time is not a cause: what remains when the I/O is faster may wait for something else.",
         chart=made,
-        header=["step", *(WAIT_NAMES[n] for n in ORDER), "most frequent waits"],
+        header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
         rows=[
             [
                 emulated_label(s, labels),
-                *(format.share((s.wait_share or {}).get(n, 0.0)) for n in ORDER),
-                ", ".join(f"{event} {format.share(part)}" for event, part in s.top_waits[:4]) or format.NONE,
+                *(format.share((s.waits.share or {}).get(n, 0.0)) for n in order),
+                ", ".join(f"{event} {format.share(part)}" for event, part in s.waits.top[:4]) or format.NONE,
             ]
             for s in steps
         ],
-        key=[KeyItem(WAIT_NAMES[n], WAIT_COLOURS[n], None, "bar") for n in ORDER],
+        key=[KeyItem(WAIT_NAMES[n], WAIT_COLOURS[n], None, "bar") for n in order],
         wide=True,
     )
 
 
 def correlation_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return one figure per pair of series, a row per step with its 95 % interval."""
-    pairs = dict.fromkeys((c.left, c.right, c.right_unit) for s in experiment.steps for c in s.correlations)
+    pairs = dict.fromkeys((c.left, c.right, c.right_unit) for s in experiment.steps for c in s.bottleneck.correlations)
     return [_correlation(experiment, pair, number) for number, pair in enumerate(pairs)]
 
 
@@ -82,7 +104,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     labels = step_labels(experiment)
     seen = looks([s.variant for s in experiment.steps])
     found: dict[str, Correlation] = {
-        s.key: c for s in experiment.steps for c in s.correlations if (c.left, c.right, c.right_unit) == pair
+        s.key: c for s in experiment.steps for c in s.bottleneck.correlations if (c.left, c.right, c.right_unit) == pair
     }
     steps = [s for s in experiment.steps if s.key in found]
     parts = panels(steps)
@@ -153,7 +175,7 @@ def _rows_chart(parts: Sequence[Panel], labels: dict[str, str], **layout: Any) -
 def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
     parts = []
     for step in steps:
-        share = step.wait_share or {}
+        share = step.waits.share or {}
         first, second = sorted(share, key=lambda n: -share[n])[:2]
         parts.append(
             f"{emulated_label(step, labels)}: {WAIT_NAMES[first]} {format.share(share[first])}, "

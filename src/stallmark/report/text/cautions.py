@@ -5,16 +5,19 @@ from collections.abc import Sequence
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.finding import Finding
-from stallmark.format import listed, number, percent, quoted, size
+from stallmark.format import duration, listed, number, percent, quoted, size
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.device import labelled
 from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 
 @says(CautionKind.EMULATED)
-def _(devices: list[str]) -> str:
+def _(devices: list[DeviceLabel]) -> str:
+    names = listed([labelled(one) for one in devices])
     return (
-        f"Figures of an emulated device ({listed(devices)}) show how the database reacts to a device that slow. They "
-        "say nothing about any real device."
+        f"Figures of an emulated device ({names}) show how the database reacts to a device that slow. They say nothing "
+        "about any real device."
     )
 
 
@@ -95,6 +98,14 @@ def _() -> str:
     return "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
 
 
+@says(CautionKind.OWN_ADDRESS)
+def _() -> str:
+    return (
+        "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
+        "the server’s CPUs."
+    )
+
+
 @says(CautionKind.RESTORED)
 def _() -> str:
     return (
@@ -111,6 +122,19 @@ def _() -> str:
 @says(CautionKind.GREW)
 def _(share: float, runs: list[str]) -> str:
     return f"The database grew by up to {percent(share)} within a run ({listed(runs)})."
+
+
+@says(CautionKind.RESUMED)
+def _(run: str, gap_s: float) -> str:
+    return (
+        f"The experiment ended early and was resumed {duration(gap_s)} later with {run}: what changed in "
+        "between on the server or its storage lies between the runs before and after."
+    )
+
+
+@says(CautionKind.CONDITION_REFUSED)
+def _(condition: str, said: str, runs: list[str]) -> str:
+    return f"“{condition}” was not checked after {listed(runs)}: the server refused it ({said.rstrip('.')})."
 
 
 @says(CautionKind.CPU_IN_READ_TIME)

@@ -9,8 +9,10 @@ from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import listed, per_transaction, percent
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import during
+from stallmark.report.text.device import labelled
 from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
@@ -37,6 +39,7 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
         "reads per transaction",
         f"at the same pool they differ by no more than {percent(READS_AT_ONE_POOL)}, or than runs scatter",
     ),
+    CheckKind.PLANS: ("plans", "every statement has the same plan on both sides"),
     CheckKind.STEADINESS: ("steadiness", "the runs were steady while they were measured, but for what chance explains"),
     CheckKind.DEVICES: ("devices", "data and log of all runs are each on emulated devices, or each on real ones"),
     CheckKind.STORAGE: (
@@ -101,6 +104,11 @@ def _(reads_per_transaction: list[float] | None, share: float | None, p: float |
         return "not known"
     scatter = "" if p is None else f", within their scatter (p {p:.2f})"
     return f"{_and(reads_per_transaction)}, {percent(share)} apart{scatter}"
+
+
+@says(CheckKind.PLANS)
+def _(procedures: list[str]) -> str:
+    return f"changed in {_names(procedures)}" if procedures else "the same"
 
 
 @says(CheckKind.STEADINESS)
@@ -198,6 +206,14 @@ def _(share: float) -> str:
     return f"The database was up to {percent(share)} larger in one run than in another, or at its end."
 
 
+@says(ReasonKind.PLANS_DIFFER)
+def _(procedures: list[str]) -> str:
+    return (
+        f"Statements of {_names(procedures)} had another plan on one side: what they gained or lost by it is not "
+        "storage’s doing."
+    )
+
+
 @says(ReasonKind.READS_DIFFER)
 def _(reads_per_transaction: list[float], share: float) -> str:
     return (
@@ -253,8 +269,27 @@ def _(reached_bytes: int) -> str:
 
 
 @says(IntentKind.DATA_DEVICE)
-def _(device: str) -> str:
-    return f"data on {device}"
+def _(device: DeviceLabel) -> str:
+    return f"data on {labelled(device)}"
+
+
+@says(IntentKind.ROW_VERSIONING)
+def _(on: bool) -> str:
+    return f"{'row versions' if on else 'locks'} for READ COMMITTED"
+
+
+_LIMITS = {"iops_per_volume": "{:,} I/Os per second and volume", "cpu_percent": "{} % of the CPUs"}
+
+
+@says(IntentKind.RESOURCE_POOL)
+def _(limits: Mapping[str, int]) -> str:
+    said = [_LIMITS.get(name, "{} % of the memory grants").format(value) for name, value in limits.items()]
+    return f"users limited to {listed(said)}"
+
+
+@says(IntentKind.DURING)
+def _(maintenance: str) -> str:
+    return f"a {maintenance} beside the users"
 
 
 @says(IntentKind.ARRAY)
@@ -268,7 +303,8 @@ def _(device: str | None, emulated: Mapping[str, Any] | None) -> str:
         return f"log on {device or 'unknown'}"
     rpm = emulated["rpm"]
     time = f"{rpm:,.0f} rpm" if rpm else f"{format.number(emulated['write_ms'] or 0)} ms"
-    return f"log on {emulated['spindles']} emulated spindles, {time}"
+    disks = "1 emulated spindle" if emulated["spindles"] == 1 else f"{emulated['spindles']} emulated spindles"
+    return f"log on {disks}, {time}"
 
 
 _DIFFERENCES = {
@@ -338,7 +374,7 @@ def _reason(one: Mapping[str, Any], most: int | None) -> str:
 
 
 def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:
-    """Return the names of runs; beyond `most`, how many more."""
+    """Return names, as of runs; beyond `most`, how many more."""
     if most is None or len(runs) <= most:
         return listed(runs)
     return listed([*runs[:most], f"{len(runs) - most} more"])

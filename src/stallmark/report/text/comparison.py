@@ -105,6 +105,7 @@ def _(
     high: float,
     verdict: Verdict,
     because: Finding | None,
+    plans_changed: list[str] | None = None,
 ) -> str:
     up = ratio > 1
     # Of a fall the ends change places: 0.76 to 0.88 is 12 to 24 % less.
@@ -116,7 +117,14 @@ def _(
     else:
         said = f"{b} has a {TITLES[metric]} {by} % {'higher' if up else 'lower'} than {a} ({reach})"
     why = because_of(because) if because else None
-    return f"{_of_step(step)}{said}, {why}." if why else f"{_of_step(step)}{said}."
+    return f"{_of_step(step)}{said}{f', {why}' if why else ''}.{_plans(plans_changed)}"
+
+
+def _plans(changed: list[str] | None) -> str:
+    if not changed:
+        return ""
+    more = f" and of {len(changed) - 1} more procedure{'s' * (len(changed) > 2)}" if len(changed) > 1 else ""
+    return f" The plan of {changed[0]}{more} changed: that is not storage."
 
 
 @says(PairKind.NO_DIFFERENCE)
@@ -130,6 +138,7 @@ def _(
     high: float,
     detectable_share: float | None,
     by_chance_among: int | None,
+    plans_changed: list[str] | None = None,
 ) -> str:
     """Say also what these runs could have shown: without it, "no difference" says nothing."""
     text = (
@@ -140,7 +149,7 @@ def _(
         text += f", which one in {by_chance_among} comparisons may show by chance"
     if detectable_share is not None:
         text += f"; these runs could have shown {amount(detectable_share)} % or more ({percent(POWER)} power)"
-    return f"{text}."
+    return f"{text}.{_plans(plans_changed)}"
 
 
 @says(PairKind.INDICATIVE)
@@ -154,6 +163,7 @@ def _(
     high: float | None,
     runs: int,
     interval_within_run: bool,
+    plans_changed: list[str] | None = None,
 ) -> str:
     if ratio is None:
         return f"{_of_step(step)}Indicative only: {TITLES[metric]} of {a} and {b} is not known."
@@ -163,7 +173,7 @@ def _(
     )
     if reach := interval(low, high):
         text += f" ({reach}{' by the scatter of seconds, which is not that of runs' if interval_within_run else ''})"
-    return f"{text}; a verdict needs {REPLICATES} runs of each."
+    return f"{text}; a verdict needs {REPLICATES} runs of each.{_plans(plans_changed)}"
 
 
 @says(PairKind.NOT_COMPARABLE)

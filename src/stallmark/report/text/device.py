@@ -1,14 +1,29 @@
 """The wording of the verdict on a step's device: is it the bottleneck?"""
 
+from collections.abc import Iterable
 from typing import Any
 
-from stallmark.analysis.cause.device_verdict import Device, DeviceKind
+from stallmark.analysis.cause.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Finding
 from stallmark.format import listed, percent
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says
 from stallmark.stats.thresholds import DEVICE_OWN
 
-_NAMES = {Device.DATA: "device", Device.LOG: "log’s device"}
+EMULATED = "EMULATED"
+
+
+def labelled(device: DeviceLabel) -> str:
+    """Return the name of a device; that of an emulated one begins with EMULATED."""
+    return f"{EMULATED} {device.name}" if device.emulated else device.name
+
+
+def described(devices: Iterable[DeviceLabel]) -> str:
+    """Return each device once, without EMULATED: for text that has said so."""
+    return "; ".join(dict.fromkeys(device.name for device in devices if device.name))
+
+
+_NAMES = {JudgedDevice.DATA: "device", JudgedDevice.LOG: "log’s device"}
 
 
 def mark(finding: Finding) -> str:
@@ -19,6 +34,7 @@ def mark(finding: Finding) -> str:
         DeviceKind.NOT_LIMITING: "device not the bottleneck",
         DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
         DeviceKind.WITH_CPUS: "device and CPUs limit together",
+        DeviceKind.CPUS_LIMIT: "CPU-bound",
         DeviceKind.NOT_TOLD: "load says nothing about the device",
     }[DeviceKind(finding.kind)]
 
@@ -30,37 +46,46 @@ def _(spent_in: str, share: float) -> str:
 
 
 @says(DeviceKind.LIMITS)
-def _(device: Device, **facts: Any) -> str:
+def _(device: JudgedDevice, **facts: Any) -> str:
     return f"The {_NAMES[device]} is the bottleneck: {_rests_on(device, **facts)}."
 
 
 @says(DeviceKind.LATENCY_LIMITS)
-def _(device: Device, **facts: Any) -> str:
+def _(device: JudgedDevice, **facts: Any) -> str:
     name = _NAMES[device]
     return f"The latency of the {name}, rather than its queue, is the bottleneck: {_rests_on(device, **facts)}."
 
 
 @says(DeviceKind.NOT_LIMITING)
-def _(device: Device, **facts: Any) -> str:
+def _(device: JudgedDevice, **facts: Any) -> str:
     return f"The {_NAMES[device]} is not the bottleneck: {_rests_on(device, **facts)}."
 
 
 @says(DeviceKind.ONE_OF_SEVERAL)
-def _(device: Device, **facts: Any) -> str:
+def _(device: JudgedDevice, **facts: Any) -> str:
     return f"The {_NAMES[device]} is one limit among several: {_rests_on(device, **facts)}."
 
 
 @says(DeviceKind.WITH_CPUS)
-def _(device: Device, cpu_share: float, **facts: Any) -> str:
-    more = f"{percent(1 / cpu_share - 1)} more at most" if cpu_share < 1 else "no more"
+def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
     return (
         f"The {_NAMES[device]} and the CPUs are limits together: {_rests_on(device, cpu_share=cpu_share, **facts)}. "
-        f"Faster storage alone could give {more}."
+        f"{_at_most(cpu_share)}"
     )
 
 
+@says(DeviceKind.CPUS_LIMIT)
+def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
+    return f"The CPUs are the bottleneck: {_rests_on(device, cpu_share=cpu_share, **facts)}. {_at_most(cpu_share)}"
+
+
+def _at_most(cpu_share: float) -> str:
+    more = f"{percent(1 / cpu_share - 1)} more at most" if cpu_share < 1 else "no more"
+    return f"Faster storage alone could give {more}."
+
+
 def _rests_on(
-    device: Device,
+    device: JudgedDevice,
     io_share: float | None = None,
     log_share: float = 0.0,
     lock_share: float = 0.0,
@@ -72,11 +97,12 @@ def _rests_on(
     loads += [f"the host’s CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
     if io_share is None:
         return listed(loads)
-    spent = [f"{percent(io_share)} of their time in I/O of data files"]
+    parts = [(io_share, "in I/O of data files")]
     if log_share >= 0.01:
-        spent.append(f"{percent(log_share)} writing the log")
-    if device_share < DEVICE_OWN:
-        spent[-1] += f" ({percent(device_share)} of that in the device itself)"
+        parts.append((log_share, "writing the log"))
     if lock_share >= 0.05:
-        spent.append(f"{percent(lock_share)} waiting for locks")
-    return f"users spent {listed(spent)}" + (f" while {listed(loads)}" if loads else "")
+        parts.append((lock_share, "waiting for locks"))
+    parts.sort(key=lambda part: -part[0])
+    spent = [f"{percent(share)} {'' if n else 'of their time '}{doing}" for n, (share, doing) in enumerate(parts)]
+    own = f" ({percent(device_share)} of that I/O in the device itself)" if device_share < DEVICE_OWN else ""
+    return f"users spent {listed(spent)}{own}" + (f" while {listed(loads)}" if loads else "")

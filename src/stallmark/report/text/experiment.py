@@ -1,10 +1,12 @@
 """The wording of an experiment's findings."""
 
 from stallmark import format
-from stallmark.analysis.conclusions import ExperimentKind
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.kinds import ExperimentKind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size
+from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.device import labelled
 from stallmark.stats.thresholds import REPLICATES
 
 
@@ -50,7 +52,7 @@ def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list
 
 @says(ExperimentKind.POOL)
 def _(
-    device: str | None,
+    device: DeviceLabel | None,
     pools_bytes: list[int | None],
     pools_share: list[float | None],
     per_s: list[float],
@@ -59,7 +61,7 @@ def _(
     reads_per_transaction: list[float | None],
 ) -> str:
     small, large = map(_pool, pools_bytes, pools_share)
-    where = f"On {device}, growing" if device else "Growing"
+    where = f"On {labelled(device)}, growing" if device else "Growing"
     what = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
     verb = "raised" if per_s[1] > per_s[0] else "lowered"
@@ -88,7 +90,7 @@ def _(ratio: float, pools_bytes: list[int | None], pools_share: list[float | Non
 
 @says(ExperimentKind.DEVICES)
 def _(
-    devices: list[str],
+    devices: list[DeviceLabel],
     pool_bytes: int | None,
     pool_share: float | None,
     per_s: list[float],
@@ -97,27 +99,30 @@ def _(
     flash_warming: bool,
 ) -> str:
     a, b = per_s
+    before, after = map(labelled, devices)
     one_run = ", one run each" if one_run_each else ""
     warming = ", while flash was still warming up" if flash_warming else ""
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {devices[1]} gave {_rate(b, primary)} against "
-        f"{per_second(a)} on {devices[0]} ({factor(b / a)}{one_run}){warming}."
+        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {after} gave {_rate(b, primary)} against "
+        f"{per_second(a)} on {before} ({factor(b / a)}{one_run}){warming}."
     )
 
 
 @says(ExperimentKind.DEVICES_UNLIKE)
-def _(devices: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
+def _(devices: list[DeviceLabel], pool_bytes: int | None, pool_share: float | None) -> str:
+    before, after = map(labelled, devices)
     return (
-        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {devices[0]} and {devices[1]} are not "
+        f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {before} and {after} are not "
         "compared: an emulated device says nothing about a real one."
     )
 
 
 @says(ExperimentKind.DEVICE_READS)
-def _(devices: list[str], reads_per_transaction: list[float]) -> str:
+def _(devices: list[DeviceLabel], reads_per_transaction: list[float]) -> str:
     a, b = map(per_transaction, reads_per_transaction)
+    before, after = map(labelled, devices)
     return (
-        f"Physical reads per transaction differ between {devices[0]} and {devices[1]} ({a} and {b}), though buffer "
+        f"Physical reads per transaction differ between {before} and {after} ({a} and {b}), though buffer "
         "pool and transactions are the same: the pool had not filled, or something besides the device changed."
     )
 
@@ -166,6 +171,20 @@ def _(
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
         f"{_users(users)}, who committed {_rate(per_s, primary)}{against}."
+    )
+
+
+@says(ExperimentKind.DISTURBED)
+def _(
+    variant: str, maintenance: str, done: int, mean_s: float | None, share: float, failed: bool, per_s: float,
+    alone_per_s: float | None, primary: str | None,
+) -> str:  # fmt: skip
+    times = f"{done:,} ended, after {number(mean_s)} s each" if mean_s else "none ended"
+    against = f" against {per_second(alone_per_s)} without it ({factor(per_s / alone_per_s)})" if alone_per_s else ""
+    how = "failed, and " if failed else ""
+    return (
+        f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
+        f"({times}); they committed {_rate(per_s, primary)}{against}."
     )
 
 

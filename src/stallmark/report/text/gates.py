@@ -99,7 +99,9 @@ _WORDS = {
     ),
     GateKind.CONSISTENCY: _Words(
         "every consistency condition holds after the run",
-        lambda checked, broken, **_: f"{checked - len(broken)} of {checked} hold",
+        lambda checked, broken, refused, **_: (
+            f"{checked - len(broken)} of {checked} hold" + (f", {refused} refused by the server" if refused else "")
+        ),
         lambda **_: "all",
     ),
     GateKind.COMPLETED: _Words(
@@ -123,11 +125,10 @@ def _(
     value: float, limit: float, transaction: str, follows: str, each: float, expected_each: float,
     under_way_at_begin: float, under_way_at_end: float,
 ) -> str:  # fmt: skip
-    why = ": the warm-up was too short, or the market fell behind" if under_way_at_end > under_way_at_begin else ""
     return (
         f"{plural(transaction)} per {spoken(follows)}: {number(each)} instead of the expected {number(expected_each)}. "
         f"When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
-        f"it ended{why}."
+        "it ended."
     )
 
 
@@ -162,7 +163,7 @@ def _(value: float, limit: float, worst_s: float, grows: bool, waiting_first: fl
 
 
 @says(GateKind.CONSISTENCY)
-def _(value: float, limit: float, checked: int, broken: Sequence[str]) -> str:
+def _(value: float, limit: float, checked: int, broken: Sequence[str], refused: int) -> str:
     names = listed([f"“{name}”" for name in broken])
     which = f"conditions {names} do" if len(broken) > 1 else f"condition {names} does"
     return f"The data were wrong after the run: the {which} not hold."

@@ -1,7 +1,7 @@
 """The wording of faults in recorded data, and of facts that follow from them at once."""
 
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.format import number, percent, size, spoken
+from stallmark.format import listed, number, percent, size, spoken
 from stallmark.report.text import says
 from stallmark.stats.thresholds import BURST
 
@@ -27,6 +27,23 @@ def _(jump_s: float) -> str:
     return (
         f"The server’s clock jumped {number(abs(jump_s))} s {way} while this step was measured: one of the machines "
         "stood still, or its clock was set."
+    )
+
+
+@says(ReadKind.NOT_READ)
+def _(sources: list[str], seconds: float, measured_s: float) -> str:
+    return (
+        f"Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {listed(sources)}. Figures are over "
+        "the time that was seen, and changes within a gap do not show."
+    )
+
+
+@says(ReadKind.DATED_ROUGHLY)
+def _(sources: list[str], seconds: float, measured_s: float) -> str:
+    return (
+        f"The server took long to answer at the ends of the measured interval, and when it counted is not known better "
+        f"than to {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
+        "per I/O are not."
     )
 
 

@@ -3,7 +3,7 @@
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.validity.kinds import Counted, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import Outcome
-from stallmark.format import number, percent
+from stallmark.format import number, percent, spoken
 from stallmark.report.text import clause, says
 
 _COUNTERS = {
@@ -41,9 +41,18 @@ def _(share: float, with_writes: bool) -> str:
     return f"Somebody else used the storage: {percent(share)} of the {what} did not belong to this run."
 
 
+@says(ValidityKind.NOT_CONNECTED)
+def _(users: int, connected_users: float) -> str:
+    return (
+        f"{number(connected_users)} of {users} users were connected on average while this step was measured: a longer "
+        "warm-up lets all of them log in before."
+    )
+
+
 @says(ValidityKind.TRANSACTIONS_FAILED)
-def _(share: float) -> str:
-    return f"{percent(share)} of the transactions failed; the latencies are those of the others only."
+def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
+    words = f" Most often the server said of {spoken(transaction)}: {said.rstrip('.')} ({code})." if said else ""
+    return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
 
 
 @says(ValidityKind.LITTLES_LAW)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import EmulatedArray
-from stallmark.storage.block_device.path import Waits
+from stallmark.storage.block_device.path import ReadTimes
 from stallmark.storage.emulator import ArrayCounters, ArrayModel
 
 RUNTIME = Path("/dev/shm")
@@ -28,7 +28,7 @@ class Facts(BaseModel):
     """The facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
     cut short.
 
-    `counters_before` and `waits_before`: the counts of the array and of its block device when the array
+    `counters_before` and `reads_before`: the counts of the array and of its block device when the array
     was created or last changed.
     """
 
@@ -39,7 +39,7 @@ class Facts(BaseModel):
     model: ArrayModel
     loop: str | None = None
     counters_before: ArrayCounters | None = None
-    waits_before: Waits = Waits(0, 0)
+    reads_before: ReadTimes = ReadTimes(0, 0)
 
 
 class Places:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from stallmark.errors import StallmarkError
 from stallmark.storage.block_device import needs, parts
 from stallmark.storage.block_device.facts import BlockDeviceError, Facts, Places
-from stallmark.storage.block_device.path import measure_path, waits_for
+from stallmark.storage.block_device.path import measure_path, read_times
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
 from stallmark.storage.emulator.counters import all_counters_of, counters_of, since
 from stallmark.storage.emulator.shared import SharedState, engage, exchange
@@ -101,7 +101,7 @@ class BlockDeviceArray:
         facts, device = self.facts, SharedState.open(self._places.state).device(0)
         assert facts.loop and facts.counters_before
         counters = since(facts.counters_before, counters_of(device))
-        reads, ms = (now - then for now, then in zip(waits_for(facts.loop), facts.waits_before, strict=True))
+        reads, ms = (now - then for now, then in zip(read_times(facts.loop), facts.reads_before, strict=True))
         whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
         return Done(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
@@ -197,10 +197,10 @@ class BlockDeviceArray:
             raise self._absent() from None
 
 
-def _from_now(facts: Facts, device: layout.Device) -> Facts:
+def _from_now(facts: Facts, device: layout.EmulatedDevice) -> Facts:
     """Return the facts with all counts so far as those before the present model."""
     assert facts.loop
-    return facts.model_copy(update={"counters_before": all_counters_of(device), "waits_before": waits_for(facts.loop)})
+    return facts.model_copy(update={"counters_before": all_counters_of(device), "reads_before": read_times(facts.loop)})
 
 
 def arrays(home: Path) -> list[BlockDeviceArray]:

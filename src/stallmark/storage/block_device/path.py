@@ -25,20 +25,20 @@ _SERVICE_MS = 1.0
 _STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
 
 
-class Waits(NamedTuple):
+class ReadTimes(NamedTuple):
     """Reads of a block device, cumulative since it appeared. `ms`: the sum of the times they took."""
 
     reads: int
     ms: int
 
 
-def waits_for(block_device: str) -> Waits:
+def read_times(block_device: str) -> ReadTimes:
     """Return the kernel's counts of a block device."""
     counted = read_counters(described(os.stat(block_device).st_rdev))
-    return Waits(counted.reads, counted.read_ms)
+    return ReadTimes(counted.reads, counted.read_ms)
 
 
-def measure_path(device: layout.Device, block_device: str, size: int) -> None:
+def measure_path(device: layout.EmulatedDevice, block_device: str, size: int) -> None:
     """Read at random, one by one, and store in `device` the median time beyond the service time. The counts of these
     reads are reset."""
     device.path_ns = 0

@@ -29,7 +29,7 @@ static char *file_path, *state_path;
 static int file = -1;
 static struct device *device;
 
-static int lab_config(const char *key, const char *value)
+static int array_config(const char *key, const char *value)
 {
 	char **path = strcmp(key, "file") == 0 ? &file_path : strcmp(key, "state") == 0 ? &state_path : NULL;
 	if (!path) {
@@ -46,12 +46,12 @@ static int fail(const char *path, const char *why)
 	return -1;
 }
 
-static int lab_config_complete(void)
+static int array_config_complete(void)
 {
-	return file_path && state_path ? 0 : fail("stallmark lab", "file and state must be given");
+	return file_path && state_path ? 0 : fail("stallmark-array", "file and state must be given");
 }
 
-static int lab_get_ready(void)
+static int array_get_ready(void)
 {
 	struct stat status;
 	file = open(file_path, O_RDWR | O_CLOEXEC);
@@ -73,26 +73,26 @@ static int lab_get_ready(void)
 	return 0;
 }
 
-static void *lab_open(int readonly)
+static void *array_open(int readonly)
 {
 	(void)readonly;
 	return NBDKIT_HANDLE_NOT_NEEDED;
 }
 
-static int64_t lab_get_size(void *handle)
+static int64_t array_get_size(void *handle)
 {
 	struct stat status;
 	(void)handle;
 	return fstat(file, &status) == 0 ? status.st_size : fail(file_path, strerror(errno));
 }
 
-static int lab_yes(void *handle)
+static int array_yes(void *handle)
 {
 	(void)handle;
 	return 1;
 }
 
-static int lab_can_fua(void *handle)
+static int array_can_fua(void *handle)
 {
 	(void)handle;
 	return NBDKIT_FUA_NATIVE;
@@ -106,7 +106,7 @@ static int serve(enum operation operation, bool through, uint64_t arrival, uint6
 	return 0;
 }
 
-static int lab_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
+static int array_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	uint64_t arrival = now(), done = 0;
 	(void)handle, (void)flags;
@@ -122,7 +122,7 @@ static int lab_pread(void *handle, void *buffer, uint32_t count, uint64_t offset
 	return serve(READ, false, arrival, offset, count);
 }
 
-static int lab_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
+static int array_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	uint64_t arrival = now(), done = 0;
 	(void)handle;
@@ -143,7 +143,7 @@ static int lab_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t
 	return serve(WRITE, through, arrival, offset, count);
 }
 
-static int lab_flush(void *handle, uint32_t flags)
+static int array_flush(void *handle, uint32_t flags)
 {
 	uint64_t arrival = now();
 	(void)handle, (void)flags;
@@ -153,21 +153,21 @@ static int lab_flush(void *handle, uint32_t flags)
 }
 
 static struct nbdkit_plugin plugin = {
-	.name = "stallmark-lab",
+	.name = "stallmark-array",
 	.longname = "Stallmark's emulated array",
-	.config = lab_config,
-	.config_complete = lab_config_complete,
-	.get_ready = lab_get_ready,
-	.open = lab_open,
-	.get_size = lab_get_size,
-	.can_write = lab_yes,
-	.can_flush = lab_yes,
-	.is_rotational = lab_yes,
-	.can_multi_conn = lab_yes, /* one file: what was flushed on one connection is flushed on all */
-	.can_fua = lab_can_fua,
-	.pread = lab_pread,
-	.pwrite = lab_pwrite,
-	.flush = lab_flush,
+	.config = array_config,
+	.config_complete = array_config_complete,
+	.get_ready = array_get_ready,
+	.open = array_open,
+	.get_size = array_get_size,
+	.can_write = array_yes,
+	.can_flush = array_yes,
+	.is_rotational = array_yes,
+	.can_multi_conn = array_yes, /* one file: what was flushed on one connection is flushed on all */
+	.can_fua = array_can_fua,
+	.pread = array_pread,
+	.pwrite = array_pwrite,
+	.flush = array_flush,
 	.errno_is_preserved = 0,
 };
 

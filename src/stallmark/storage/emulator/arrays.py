@@ -130,7 +130,7 @@ class EmulatedArrays:
     ) -> None:
         self.close()
 
-    def _device(self, name: str) -> layout.Device:
+    def _device(self, name: str) -> layout.EmulatedDevice:
         if self._state is None:
             raise EmulatedArrayError("The emulated arrays have been closed.")
         if name not in self._names:

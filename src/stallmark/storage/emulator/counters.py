@@ -71,13 +71,13 @@ class ActiveSet:
     run: int  # since the model was engaged, the flash emptied, or, under a collector, the load began
 
 
-def counters_of(device: layout.Device) -> ArrayCounters:
+def counters_of(device: layout.EmulatedDevice) -> ArrayCounters:
     """Return the counters of an array, those of flash only if its present model has flash."""
     everything = all_counters_of(device)
     return replace(everything, flash=None) if device.model.flash.use == layout.NO_FLASH else everything
 
 
-def all_counters_of(device: layout.Device) -> ArrayCounters:
+def all_counters_of(device: layout.EmulatedDevice) -> ArrayCounters:
     """Return the counters of an array, including those of flash that it had under an earlier model."""
     reads, writes, syncs = device.reads, device.writes, device.syncs
     return ArrayCounters(

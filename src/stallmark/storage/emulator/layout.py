@@ -80,7 +80,7 @@ class ActiveSet(Structure):
     )
 
 
-class Device(Structure):
+class EmulatedDevice(Structure):
     _fields_ = (
         ("model", Model),
         ("reads", Tally),
@@ -102,11 +102,11 @@ class Place(Structure):
 
 
 class State(Structure):
-    """The head of the file; as many Device as `devices` says follow it."""
+    """The head of the file; as many EmulatedDevice as `devices` says follow it."""
 
     _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
 
 
 def size_of(devices: int) -> int:
     """Return the bytes of a state file."""
-    return sizeof(State) + devices * sizeof(Device)
+    return sizeof(State) + devices * sizeof(EmulatedDevice)

@@ -61,11 +61,13 @@ class SharedState:
             raise EmulatedArrayError(f"{file} is not a state file of this version: make the array again.")
         return state
 
-    def device(self, number: int) -> layout.Device:
-        return layout.Device.from_buffer(self._shared, sizeof(layout.State) + number * sizeof(layout.Device))
+    def device(self, number: int) -> layout.EmulatedDevice:
+        return layout.EmulatedDevice.from_buffer(
+            self._shared, sizeof(layout.State) + number * sizeof(layout.EmulatedDevice)
+        )
 
 
-def engage(device: layout.Device, model: ArrayModel | None) -> None:
+def engage(device: layout.EmulatedDevice, model: ArrayModel | None) -> None:
     """Give an array a model while it runs; None is the bare device, still counted.
 
     I/O already queued keeps its time, and later I/O queues behind it. Flash keeps its content.
@@ -75,14 +77,14 @@ def engage(device: layout.Device, model: ArrayModel | None) -> None:
         restart_run(device.active, time.monotonic())
 
 
-def exchange(device: layout.Device, model: ArrayModel) -> None:
+def exchange(device: layout.EmulatedDevice, model: ArrayModel) -> None:
     """Give a running array another model with empty flash; its old content is never seen under the new sizes."""
     engage(device, None)
     empty_flash(device)
     engage(device, model)
 
 
-def empty_flash(device: layout.Device) -> None:
+def empty_flash(device: layout.EmulatedDevice) -> None:
     """Empty the flash, and make all extents cold."""
     device.flash.generation = device.flash.generation % 0x7FFE + 1
     device.flash.next_cycle = 0

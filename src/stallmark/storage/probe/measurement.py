@@ -105,10 +105,10 @@ def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices:
     """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
     device = behind(file.path) if devices is None else _in_words(devices)
-    lab = emulated_array_of(device) if devices is None and device else None
-    if lab:
-        device = f"{device}, {array_name(lab)}"
-    emulated = devices is not None or lab is not None
+    array = emulated_array_of(device) if devices is None and device else None
+    if array:
+        device = f"{device}, {array_name(array)}"
+    emulated = devices is not None or array is not None
     return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import stallmark
 from stallmark.record import machine
-from stallmark.record.manifest import AskedStep, Machine, Manifest, ProbePlan, Scenario, Variant
+from stallmark.record.manifest import AskedStep, Manifest, ProbePlan, Scenario, Variant
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
@@ -46,7 +46,7 @@ def record_probe(
         variant=place.variant,
         probe=empty,
         probe_plan=ProbePlan(seconds=seconds, steps=asked),
-        machine=Machine.model_validate(machine.facts()),
+        machine=machine.facts(),
     )
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 

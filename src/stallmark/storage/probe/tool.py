@@ -14,7 +14,7 @@ from stallmark.record.probe import Asked, ProbeStep
 from stallmark.storage.probe import diskspd, fio
 from stallmark.storage.probe.probe_file import ProbeFile
 
-PATIENCE_S = 120.0
+GRACE_S = 120.0
 """Seconds beyond a step's own time after which its last I/Os are taken to hang."""
 _EMULATION = ("LD_PRELOAD", "STALLMARK_EMULATED_ARRAYS")
 
@@ -103,12 +103,12 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
     except OSError as error:
         raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it anew.") from None
     try:
-        said, complaints = process.communicate(timeout=seconds + PATIENCE_S)
+        said, errors = process.communicate(timeout=seconds + GRACE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise StallmarkError(
-            f"The probe's I/O did not end {PATIENCE_S:.0f} s after its time ({asked.pattern.title}, "
+            f"The probe's I/O did not end {GRACE_S:.0f} s after its time ({asked.pattern.title}, "
             f"{asked.outstanding} outstanding): the device hangs; look at it before measuring anything."
         ) from None
     except BaseException:
@@ -116,7 +116,7 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
         process.communicate()
         raise
     if process.returncode:
-        raise StallmarkError(_failed(order[0], complaints + said))
+        raise StallmarkError(_failed(order[0], errors + said))
     return said
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
 from stallmark.engines.postgres.embedded.copies import shares_blocks
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
@@ -17,6 +19,7 @@ class EmbeddedMemory(Memory):
     smallest_bytes = MINIMUM_POOL_BYTES
 
     def __init__(self, engine: "EmbeddedEngine"):
+        self.largest_bytes = psutil.virtual_memory().total
         self._engine = engine
         self._original_bytes = engine.server.buffer_pool_bytes
 

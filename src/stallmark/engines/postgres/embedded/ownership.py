@@ -1,6 +1,5 @@
 """Marks of the folders, sockets and servers that are ours. Nothing else is ever written to, removed or signalled."""
 
-import fcntl
 import json
 import os
 import signal
@@ -17,6 +16,8 @@ WAL_MARKER = "stallmark-wal"  # holds the same number in a database's folder and
 
 def claim(folder: Path) -> int:
     """Make `folder` ours alone; return the descriptor that holds the lock until it is closed."""
+    import fcntl  # not on Windows, where there is no embedded server
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = any(folder.iterdir()) and not (folder / MARKER).exists()
@@ -87,10 +88,10 @@ def end_leftover(data: Path) -> None:
         # The server refuses to start beside a process that now has its old number.
         (data / "postmaster.pid").unlink(missing_ok=True)
         return
-    for how, patience_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
+    for how, within_s in ((signal.SIGINT, 30), (signal.SIGQUIT, 10)):
         process.send_signal(how)
         try:
-            process.wait(patience_s)
+            process.wait(within_s)
             return
         except psutil.TimeoutExpired:
             continue

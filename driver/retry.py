@@ -1,0 +1,89 @@
+"""The retry: a transaction that the server gave up is executed again, and a session that was lost is opened anew."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from stallmark.engines.base import Session
+from stallmark.errors import CallFailed, ErrorClass
+from stallmark.transactions.workload import Outcome, Transaction
+
+MOST_RETRIES = 10
+RETRY_PAUSE_S = 0.002  # at the first retry; doubled, with jitter, so that rivals do not meet again
+# A failover of an availability group or to another node takes 10 to 60 s: these pauses are a minute together.
+MOST_RECONNECTS = 64
+RECONNECT_PAUSE_S = 0.5  # on average half of it at first, four times that later
+RECONNECT_WITHIN_S = 120  # where every attempt waits for a login that does not come
+
+
+class Failure(NamedTuple):
+    """A failed attempt. `given_up`: the transaction was not tried again."""
+
+    transaction: str
+    at: int
+    error: CallFailed
+    given_up: bool
+
+
+class RetryingSession:
+    """A session that tries deadlocked transactions again, and reconnects.
+
+    `stopping` ends every pause. It is set here when the server was away for too long; `lost` then says why.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Session],
+        prepare: Callable[[Session], None],
+        rng: random.Random,
+        stopping: threading.Event,
+        report_failure: Callable[[Failure], None],
+    ):
+        self.session: Session | None = None
+        self.lost: CallFailed | None = None
+        self._connect = connect
+        self._prepare = prepare
+        self._rng = rng
+        self._stopping = stopping
+        self._report_failure = report_failure
+
+    def open(self) -> None:
+        self.session = self._connect()
+        self._prepare(self.session)
+
+    def close(self) -> None:
+        if self.session:
+            self.session.close()
+
+    def execute(self, transaction: Transaction, inputs: tuple) -> tuple[Outcome | None, int]:
+        """Return the outcome, None when the transaction was given up, and the number of retries."""
+        for attempt in range(MOST_RETRIES + 1):
+            try:
+                assert self.session
+                return transaction.execute(self.session, inputs), attempt
+            except CallFailed as error:
+                again = error.kind.retryable and attempt < MOST_RETRIES and not self._stopping.is_set()
+                self._report_failure(Failure(transaction.name, time.monotonic_ns(), error, given_up=not again))
+                if error.kind is ErrorClass.CONNECTION_LOST or (self.session and self.session.is_lost):
+                    self._reconnect(error)
+                if not again:
+                    return None, attempt
+            self._stopping.wait(RETRY_PAUSE_S * 2**attempt * self._rng.random())
+        raise AssertionError("unreachable: the last attempt returns")
+
+    def _reconnect(self, cause: CallFailed) -> None:
+        deadline = time.monotonic() + RECONNECT_WITHIN_S
+        for attempt in range(1, MOST_RECONNECTS + 1):
+            self.close()
+            if self._stopping.wait(RECONNECT_PAUSE_S * min(attempt, 4) * self._rng.random()):
+                return
+            try:
+                return self.open()
+            except CallFailed as error:
+                cause = error
+            if time.monotonic() > deadline:
+                break
+        self.lost = cause
+        self._stopping.set()  # after the transaction that met it is reported

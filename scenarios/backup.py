@@ -1,0 +1,38 @@
+"""The `backup:` section of a scenario: how SQL Server writes and reads the copy that every run starts from.
+
+backup: {folder: 'B:\\backup', files: 4, compression: on, buffers: 50, transfer_size: 4MiB}
+"""
+
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from stallmark.engines.abilities import BackupOptions
+from stallmark.quantities import Size
+from stallmark.scenarios.database import ON, Switch
+from stallmark.scenarios.section import Section
+
+KIB = 1024
+
+
+class BackupChoice(Section):
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    """A folder of the server, by default its backup folder."""
+    files: Annotated[int, Field(ge=1, le=64, strict=True)] = 1
+    """The files that it is striped over."""
+    compression: Switch | None = None
+    """Compress it; by default as the server is configured."""
+    buffers: Annotated[int, Field(ge=1, strict=True)] | None = None
+    """BUFFERCOUNT; by default the server's choice."""
+    transfer_size: Size | None = None
+    """MAXTRANSFERSIZE, 64KiB to 4MiB; by default the server's choice."""
+
+    @field_validator("transfer_size")
+    @classmethod
+    def _possible(cls, size: int | None) -> int | None:
+        if size is not None and (size % (64 * KIB) or not 64 * KIB <= size <= 4096 * KIB):
+            raise ValueError("the server takes multiples of 64KiB up to 4MiB: write such a one")
+        return size
+
+    def options(self) -> BackupOptions:
+        return BackupOptions(self.folder, self.files, ON[self.compression], self.buffers, self.transfer_size)

@@ -1,0 +1,111 @@
+"""The JSON schema of scenario files, for editors and validators, and the reference page that is made of it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from stallmark.quantities import write_duration
+from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario
+
+FILE = "scenario.schema.json"
+"""The schema as a file beside the scenarios: editors find it by the first line of each."""
+
+KINDS: dict[type[BaseModel], str] = {
+    Scenario: "Users who execute transactions",
+    QueryScenario: "Streams of queries",
+    ProbeScenario: "Storage alone",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the schema of all kinds of scenario files (JSON Schema 2020-12)."""
+    references, schema = models_json_schema([(kind, "validation") for kind in KINDS])
+    named = json.dumps([schema["$defs"], *references.values()])
+    definitions = {name: _plain(one) for name, one in schema["$defs"].items() if f'/{name}"' in named}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A scenario of Stallmark",
+        "anyOf": [references[kind, "validation"] for kind in KINDS],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def reference() -> str:
+    """Return the reference of all keys in Markdown: a table for each kind of file, and one for each section in it."""
+    definitions = json_schema()["$defs"]
+    parts = [
+        "# What may a scenario file say?",
+        "A scenario is a YAML file. `stallmark new FILE --from buffer-pool` makes one to change. `stallmark schema` "
+        "prints the JSON schema by which editors complete and check it; this page is made from the same model.",
+    ]
+    told: dict[str, Any] = {}
+    for kind, title in KINDS.items():
+        parts += [f"## {title}", *_table(definitions[kind.__name__], told)]
+        told |= definitions[kind.__name__]["properties"]
+    of_kinds = {kind.__name__ for kind in KINDS}
+    for name, definition in definitions.items():
+        if name not in of_kinds and "properties" in definition:
+            parts += [f"### {_title(name)}", *_table(definition, {})]
+    return "\n\n".join(parts) + "\n"
+
+
+def _plain(schema: Any) -> Any:
+    """Return a schema without the names of Python's fields, its durations written as a scenario has them."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    plain: dict[str, Any] = {
+        key: {name: _plain(one) for name, one in value.items()} if key == "properties" else _plain(value)
+        for key, value in schema.items()
+        if key != "title" and not (key == "default" and value in (None, ""))
+    }
+    if "description" in plain:
+        plain["description"] = " ".join(plain["description"].split())
+    if isinstance(plain.get("default"), float) and "90s" in str(plain):
+        plain["default"] = write_duration(plain["default"])
+    return plain
+
+
+def _table(definition: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a paragraph of the keys that an earlier table has `told`, and a table of the others."""
+    required = definition.get("required", ())
+    if same := [f"`{name}`" for name, one in definition["properties"].items() if told.get(name) == one]:
+        yield f"As above: {', '.join(same)}."
+    rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for name, one in definition["properties"].items():
+        if told.get(name) != one:
+            default = "required" if name in required else _yaml(one["default"]) if "default" in one else ""
+            rows.append(f"| `{name}` | {' or '.join(_values(one))} | {default} | {one.get('description', '')} |")
+    yield "\n".join(rows)
+
+
+def _values(one: Mapping[str, Any]) -> list[str]:
+    """Return how a value is written: its words, an example, or the section that holds its keys."""
+    if "$ref" in one:
+        name = _title(one["$ref"].rpartition("/")[2])
+        return [f"[{name}](#{name.lower()})"]
+    if alternatives := one.get("anyOf") or one.get("oneOf"):
+        return [said for each in alternatives if each.get("type") != "null" for said in _values(each)]
+    if "const" in one:
+        return [_yaml(one["const"])]
+    if "enum" in one:
+        return [_yaml(word) for word in one["enum"]]
+    if "examples" in one:
+        return [_yaml(one["examples"][0])]
+    if one.get("type") == "array":
+        return [f"a list of {' or '.join(_values(one['items']))}"]
+    return [{"integer": "whole number", "number": "number", "boolean": "`true`, `false`", "object": "mapping"}.get(
+        one.get("type", ""), "text"
+    )]  # fmt: skip
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("Choice")
+
+
+def _yaml(value: Any) -> str:
+    return "" if value in ([], {}) else f"`{'true' if value is True else 'false' if value is False else value}`"

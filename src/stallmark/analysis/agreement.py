@@ -1,0 +1,74 @@
+"""The server's counts of I/O against the device's own."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.format import difference
+from stallmark.stats.thresholds import COUNTS_AGREE
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same I/O, as the server and as the device counted it."""
+
+    files: str  # "data", "WAL" or "data + WAL"
+    server: IoSummary
+    device: IoSummary
+
+    def rates(self, of: Callable[[IoSummary], float | None]) -> "Rates":
+        """Return an amount of both per second, as their samples may span different seconds."""
+        server, device = (
+            amount / io.seconds if (amount := of(io)) is not None and io.seconds else None
+            for io in (self.server, self.device)
+        )
+        apart = difference(server, device)
+        return Rates(server, device, apart, apart is None or abs(apart) <= COUNTS_AGREE)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A rate as both counted it. `apart`: the device's against the server's; None where one is not known."""
+
+    server: float | None
+    device: float | None
+    apart: float | None
+    agree: bool
+
+
+def pairs(run: RunSummary, step: StepSummary) -> Iterator[Pair]:
+    """Yield what both counted in a step of `run`; a device with data and WAL is compared with both."""
+    devices, io = run.manifest.devices, step.storage
+    shared = io.wal_device is None and devices.data is not None
+    if shared and io.wal and devices.data == devices.wal and io.data and io.data_device:
+        yield Pair("data + WAL", together(io.data, io.wal), io.data_device)
+        return
+    if io.data and io.data_device:
+        yield Pair("data", io.data, io.data_device)
+    if io.wal and io.wal_device:
+        yield Pair("WAL", io.wal, io.wal_device)
+
+
+def together(data: IoSummary, wal: IoSummary) -> IoSummary:
+    """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
+
+    def mean(*parts: tuple[float | None, int | None]) -> float | None:
+        known = [(value, count) for value, count in parts if value is not None and count]
+        total = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / total if total else None
+
+    return IoSummary(
+        source=data.source,
+        seconds=data.seconds,
+        reads=data.reads + wal.reads,
+        read_bytes=data.read_bytes + wal.read_bytes,
+        read_ms=mean((data.read_ms, data.reads), (wal.read_ms, wal.reads)),
+        read_interval_mean_ms=None if wal.reads else data.read_interval_mean_ms,
+        writes=data.writes + wal.writes,
+        write_bytes=data.write_bytes + wal.write_bytes,
+        write_ms=mean((data.write_ms, data.writes), (wal.write_ms, wal.writes)),
+        write_interval_mean_ms=None,
+        syncs=None if data.syncs is None and wal.syncs is None else (data.syncs or 0) + (wal.syncs or 0),
+        sync_ms=mean((data.sync_ms, data.syncs), (wal.sync_ms, wal.syncs)),
+    )

@@ -1,0 +1,115 @@
+"""When samples were taken, on the driver's clock.
+
+A row of a collector holds the middle of the call that read it (`t`), the call's length and the server's own time. The
+server counted at its own time, which on a busy machine is far from the middle of the call. So samples are dated by the
+server's time, less the offset of its clock from ours. Offset and drift come from the shortest calls of the whole run:
+in those the server's time is known best.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import GAP_S
+
+_TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
+"""Any that holds the server's time will do; those with few rows for a sample first, and all of them together."""
+
+BEST_OF_S = 10.0  # of the calls in so many seconds the shortest is taken
+LINE_FROM_S, LINE_FROM_SAMPLES = 60.0, 5  # a line through fewer would be one through their errors
+
+
+@dataclass(frozen=True)
+class ServerClock:
+    """The server's clock: its time is `offset_s` + (1 + `drift`) × seconds since the run's start. `uncertainty_s`: how
+    far samples are typically dated wrong."""
+
+    offset_s: float
+    drift: float
+    uncertainty_s: float
+    samples: int
+
+    def date(self, t: np.ndarray, took_s: np.ndarray, server: np.ndarray) -> np.ndarray:
+        """Return when samples were taken, in seconds since the run's start: never outside of their calls, whatever
+        the clocks did."""
+        counted = (server - self.offset_s) / (1 + self.drift)
+        return np.where(np.isfinite(counted), np.clip(counted, t - took_s / 2, t + took_s / 2), t)
+
+
+@lru_cache(maxsize=2)
+def server_clock(record: Record) -> ServerClock | None:
+    """Return the server's clock; None where no table holds its time, or how long calls took."""
+    found = [calls for name in _TABLES if (calls := _calls(record, name))]
+    if not found:
+        return None
+    t, took, server = (np.concatenate(column) for column in zip(*found, strict=True))
+    known = np.isfinite(server) & np.isfinite(took)
+    if not known.any():
+        return None
+    t, half, offset = t[known], took[known] / 2, (server - t)[known]
+    shortest = np.lexsort((half, t // BEST_OF_S))
+    _, first = np.unique((t // BEST_OF_S)[shortest], return_index=True)
+    best = shortest[first]
+    t, half, offset = t[best], half[best], offset[best]
+    drift, at_zero = 0.0, float(offset[np.argmin(half)])
+    if len(t) >= LINE_FROM_SAMPLES and np.ptp(t) >= LINE_FROM_S:
+        drift, at_zero = (float(one) for one in np.polyfit(t, offset, 1, w=1 / (half + 1e-3)))
+    errors = np.abs(offset - at_zero - drift * t) + half
+    return ServerClock(at_zero, drift, float(np.median(errors)), len(t))
+
+
+def sample_times(record: Record, table: str) -> np.ndarray | None:
+    """Return when each row of a table was read, in seconds since the run's start; None when there is no such table.
+
+    Where the record does not tell how long calls took, it is the middle of the call.
+    """
+    t = numbers(record, table, "t")
+    took, server = numbers(record, table, "took_s"), numbers(record, table, "server_time")
+    if t is None or took is None or server is None or not len(t):
+        return t
+    clock = server_clock(record)
+    return clock.date(t, np.nan_to_num(took), server) if clock else t
+
+
+def spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return when each sample of a table was taken, and how much later it may have been: its call was not over yet.
+    Nothing where the record does not tell how long calls took."""
+    clock, calls = server_clock(record), _calls(record, table)
+    if clock is None or calls is None:
+        return np.empty(0), np.empty(0)
+    t, took, server = calls
+    at = clock.date(t, took, server)
+    return at, t + took / 2 - at + clock.uncertainty_s
+
+
+def gap_s(record: Record, table: str, t: np.ndarray) -> float:
+    """Return how far apart two samples of a collector must be for others to have been missed between them; `t`: when
+    it sampled."""
+    collector = record.manifest.collectors.get(table)
+    interval_s = collector.interval_s if collector else None
+    if interval_s is None:
+        apart = np.diff(np.unique(t))
+        interval_s = float(np.median(apart)) if len(apart) else 1.0
+    return GAP_S * max(1.0, interval_s)
+
+
+def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
+    """Return a column as float64, NaN for null; None when the table has no such column."""
+    parts = []
+    for batch in record.batches(table, [column]):
+        if not batch.num_columns:
+            return None
+        parts.append(batch.column(0).cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return np.concatenate(parts) if parts else None
+
+
+def _calls(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Return the middle, the length and the server's time of every call that read a table."""
+    t, took, server = (numbers(record, table, name) for name in ("t", "took_s", "server_time"))
+    if t is None or took is None or server is None or not len(t):
+        return None
+    t, first = np.unique(t, return_index=True)
+    return t, took[first], server[first]

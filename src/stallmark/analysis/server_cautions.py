@@ -1,0 +1,84 @@
+"""Cautions that come from the server itself: its files grew, its memory or locks were contended, its log is kept."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from stallmark.analysis.finding import Finding, Kind, caution
+from stallmark.analysis.points import labels, points
+from stallmark.analysis.read.server_summary import ServerState
+from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.record.manifest import Server
+from stallmark.stats.thresholds import NODES_APART
+
+RECOVERY = "database recovery model"
+"""The server's setting, by its name in the manifest."""
+AZURE = "SQL Azure"
+"""The edition of the cloud's servers, as it stands in their version."""
+
+
+class ServerKind(Kind):
+    FILES_GREW = "files_grew_while_measured"
+    GRANTS_PENDING = "queries_waited_for_memory"
+    DEADLOCKS = "deadlocks_while_measured"
+    NODES_UNEVEN = "numa_nodes_uneven"
+    REPLICA_BEHIND = "synchronous_replica_was_not_synchronized"
+    LOG_KEPT = "log_kept_until_backed_up"
+    STATISTICS_UPDATED = "statistics_updated_while_measured"
+
+
+def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    steps = [step for run in runs for step in run.steps]
+    grown = [(step, file) for step in steps for file in step.server.files if file.growths and file.kind != "foreign"]
+    if grown:
+        files = list(dict.fromkeys(file.name for _, file in grown))
+        times = sum(file.growths for _, file in grown)
+        yield caution(
+            ServerKind.FILES_GREW, steps=_names({step.key for step, _ in grown}, steps), files=files, times=times
+        )
+    if found := _where(steps, lambda state: state.grants_pending):
+        yield caution(ServerKind.GRANTS_PENDING, steps=_names(found, steps), most=max(found.values()))
+    if found := _where(steps, lambda state: state.deadlocks):
+        yield caution(ServerKind.DEADLOCKS, steps=_names(found, steps), deadlocks=sum(found.values()))
+    if found := _where(steps, _nodes_apart):
+        yield caution(ServerKind.NODES_UNEVEN, steps=_names(found, steps), share=min(found.values()))
+    if found := _where(steps, _behind):
+        yield caution(ServerKind.REPLICA_BEHIND, steps=_names(found, steps), share=max(found.values()))
+    updated = {step.key: step.server.state.statistics_updated for step in steps if step.server.state}
+    if names := sorted({name for some in updated.values() for name in some}):
+        where = _names({key for key, some in updated.items() if some}, steps)
+        yield caution(ServerKind.STATISTICS_UPDATED, steps=where, statistics=names)
+    kept = [run for run in runs if _keeps_log(run.manifest.server)]
+    if kept:
+        used = [step.server.state.log_used_share for run in kept for step in run.steps if step.server.state]
+        yield caution(
+            ServerKind.LOG_KEPT,
+            recovery=kept[0].manifest.server.settings[RECOVERY],
+            used_share=max((share for share in used if share is not None), default=None),
+        )
+
+
+def _behind(state: ServerState) -> float | None:
+    """Return for how much of the interval a synchronous replica was not synchronized, so that commits did not wait."""
+    return max((1 - one.synchronized_share for one in state.replicas if one.synchronous), default=None)
+
+
+def _keeps_log(server: Server) -> bool:
+    """Tell whether the log is kept until somebody backs it up; Azure does so by itself, every few minutes."""
+    return server.settings.get(RECOVERY, "SIMPLE") != "SIMPLE" and AZURE not in server.version
+
+
+def _where(steps: Sequence[StepSummary], figure: Callable[[ServerState], float | None]) -> dict[str, float]:
+    """Return a figure of the server's state by the key of the step, where it is known and not 0."""
+    return {step.key: value for step in steps if step.server.state and (value := figure(step.server.state))}
+
+
+def _nodes_apart(state: ServerState) -> float | None:
+    """Return the least page life of a NUMA node as a share of the longest; None where they are alike."""
+    lives = state.node_life_s.values()
+    share = min(lives) / max(lives) if lives and max(lives) else 1.0
+    return share if share < NODES_APART else None
+
+
+def _names(keys: Collection[str], among: Sequence[StepSummary]) -> list[str] | None:
+    """Return the names of the steps with these keys; None where these are all."""
+    some = [step for step in among if step.key in keys]
+    return None if len(some) == len(among) else labels(points(some), points(among))

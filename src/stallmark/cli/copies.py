@@ -1,0 +1,43 @@
+"""`stallmark copies`: the backups that runs have left on a SQL Server, and their removal."""
+
+import json
+
+import click
+import humanize
+
+from stallmark.cli.common import Command, escape, json_option, out, server_option, tell
+from stallmark.errors import StallmarkError
+
+
+@click.command(cls=Command)
+@server_option(required=True)
+@click.option("--remove", is_flag=True, help="Remove those of the database that the URL names.")
+@json_option
+def copies(server: str, remove: bool, as_json: bool) -> None:
+    """List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a database.
+
+    The copy of an embedded database lies in its folder, and goes with it.
+    """
+    from stallmark.engines import open_engine
+    from stallmark.engines.mssql.engine import MssqlEngine
+    from stallmark.engines.mssql.kept_copies import kept
+    from stallmark.engines.mssql.kept_copies import remove as remove_file
+
+    engine = open_engine(server)
+    if not isinstance(engine, MssqlEngine):
+        raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
+    found = kept(engine)
+    gone = [copy for copy in found if remove and copy.database == engine.address.database]
+    for copy in gone:
+        remove_file(engine, copy)
+    if as_json:
+        click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in found], indent=2, default=str))
+        return
+    for copy in found:
+        size = humanize.naturalsize(copy.bytes, binary=True)
+        state = ", removed" if copy in gone else ""
+        tell(
+            out, f"[bold]{escape(copy.database)}[/]  {escape(copy.path)}, {size}, {copy.finished:%Y-%m-%d %H:%M}{state}"
+        )
+    if not found:
+        tell(out, "None.")

@@ -1,0 +1,36 @@
+"""`stallmark new`: begin a scenario of one's own."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+
+from stallmark.cli.common import Command, escape, out, tell
+from stallmark.errors import StallmarkError
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--from", "source", default="buffer-pool", show_default=True, help="The scenario to begin with.")
+def new(file: Path, source: str) -> None:
+    """Write a scenario to FILE, to be changed: a copy of one of `stallmark list`."""
+    from ruamel.yaml import YAML
+
+    from stallmark.scenarios.json_schema import FILE
+    from stallmark.scenarios.model import SHIPPED
+    from stallmark.scenarios.read import locate, read_any_scenario
+
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") or "mine"
+    read_any_scenario(source)  # one that is wrong is refused before there is a file
+    given = locate(source).read_text(encoding="utf-8-sig").splitlines()
+    lines = [line for line in given if not line.startswith("# yaml-language-server:")]
+    written = name if isinstance(YAML(typ="safe").load(name), str) else f'"{name}"'  # 2026, true: no text in YAML
+    text = re.sub(r"^name:.*$", f"name: {written}", "\n".join(lines), count=1, flags=re.MULTILINE)
+    try:
+        with file.open("x", encoding="utf-8") as made:
+            made.write(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n")
+    except FileExistsError:
+        raise StallmarkError(f"{file} is there: name another file, or remove it.") from None
+    read_any_scenario(str(file))
+    tell(out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}"))

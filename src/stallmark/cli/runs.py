@@ -1,0 +1,70 @@
+"""`stallmark runs`: what was run, when, and what came of it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.common import Command, err, escape, item, json_option, out, tell
+from stallmark.errors import StallmarkError, in_words
+
+if TYPE_CHECKING:
+    from stallmark.report.history import Past
+
+
+@click.command(cls=Command)
+@click.argument("scenario", required=False)
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path("stallmark-runs"),
+    show_default=True, help="The folder of the experiments.",
+)  # fmt: skip
+@json_option
+def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
+    """List the experiments that were run; with a SCENARIO, its throughput over time."""
+    from stallmark.report.history import result, trend
+    from stallmark.report.table import InTerminal
+
+    past = [one for one in _past(out_dir) if scenario in (None, one.scenario)]
+    if not past:
+        raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}.")
+    if as_json:
+        names = ("folder", "begun", "scenario", "state", "whole", "planned")
+        listed = [{name: getattr(one, name) for name in names} | {"result": result(one)} for one in past]
+        click.echo(json.dumps(listed, indent=2, default=str))
+        return
+    for one in past:
+        of = f" of {one.planned}" if one.planned is not None else ""
+        tell(out, f"[bold]{escape(one.folder.name)}[/]  {one.whole}{of} runs, {one.state}")
+        if said := result(one):
+            item("   ", escape(said))
+    if scenario:
+        out.print()
+        out.print(InTerminal(trend(past)))
+
+
+def _past(out_dir: Path) -> Iterator["Past"]:
+    from stallmark.analysis.experiment import summarise
+    from stallmark.experiment.resume import INTERRUPTED
+    from stallmark.experiment.status import State, status
+    from stallmark.record.reader import find_records
+    from stallmark.report.history import Past
+
+    for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):
+        if folder.name == INTERRUPTED:
+            continue
+        try:
+            records = find_records([folder])
+            summary = None if any(record.is_probe for record in records) else summarise(records)
+        except StallmarkError as error:  # damaged, or of another version: the others are listed all the same
+            tell(err, f"{escape(folder.name)}: {escape(in_words(error))}")
+            continue
+        begun, name = records[0].manifest.started, records[0].manifest.scenario.name
+        try:
+            found = status(folder)
+            yield Past(folder, begun, name, found.state, found.whole, found.planned, summary)
+        except StallmarkError:  # of probes, and of a scenario that this version cannot run, the plan is not known
+            whole = sum(record.incomplete_because is None for record in records)
+            state = State.COMPLETE if whole == len(records) else State.ENDED
+            yield Past(folder, begun, name, state, whole, None, summary)

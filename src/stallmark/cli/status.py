@@ -1,0 +1,64 @@
+"""`stallmark status`: how far an experiment is."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark import format
+from stallmark.cli.common import Command, escape, json_option, out, tell
+
+if TYPE_CHECKING:
+    from stallmark.experiment.status import Status
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="[RUNS/…]", required=False, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the experiment begun last is looked for.",
+)  # fmt: skip
+@json_option
+def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
+    """Say how far an experiment is: from its records, also on another machine that sees their folder."""
+    from stallmark.experiment.status import newest
+    from stallmark.experiment.status import status as read_status
+
+    found = read_status(folder or newest(out_dir))
+    if as_json:
+        click.echo(json.dumps(asdict(found), default=str, allow_nan=False))
+    else:
+        for sentence in _sentences(found):
+            tell(out, escape(sentence))
+
+
+def _sentences(found: "Status"):
+    from stallmark.experiment.status import State
+
+    yield f"{found.title} ({found.folder}), begun {format.minute(found.started)}"
+    because = f": {found.because}" if found.because else ""
+    yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
+    if found.state is State.SILENT and found.silent_s:
+        yield (
+            f"Nothing was written for {format.duration(found.silent_s)}: it was killed, its machine stands still, or "
+            f"cannot reach this folder. If it was killed, stallmark run --resume {found.folder} goes on."
+        )
+    if found.state is State.BETWEEN and found.silent_s:
+        ago = format.duration(found.silent_s)
+        yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
+    if found.state is State.ENDED:
+        yield f"stallmark run --resume {found.folder} makes the others."
+    if now := found.now:
+        of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
+        users = f", {format.users(now.users)}" if now.users is not None else ""
+        yield f"[{now.number}/{found.planned}] {now.variant}: {now.phase}{users}, {format.duration(now.elapsed_s)}{of}"
+        tps = None if now.tps is None else f"{format.number(now.tps)} TPS"
+        read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
+        if lately := ", ".join(filter(None, (tps, read))):
+            yield f"in the last seconds {lately}"
+    if found.left_s is not None:
+        yield f"about {format.duration(found.left_s)} left, going by the runs that are whole"
+    elif found.load_left_s is not None:
+        yield f"{format.duration(found.load_left_s)} of load left, and what prepares and checks each run"

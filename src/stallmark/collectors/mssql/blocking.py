@@ -1,0 +1,129 @@
+"""Users who wait for each other's locks: who blocks whom, and the deadlocks that the server has written down."""
+
+from collections import Counter
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+
+from stallmark.collectors.base import Polled, Row, polled_columns
+from stallmark.collectors.mssql.collector import TEXT, MssqlCollector, statement
+from stallmark.engines.base import Engine
+from stallmark.redact import without_secrets
+
+_BLOCKED = ("blocked", "blocker", "wait_type")
+MOST_GRAPHS = 20
+_PERSONAL = ("hostname", "loginname", "hostpid")
+
+
+class Blocking(MssqlCollector):
+    name = "blocking"
+    title = "Who blocks whom"
+    help = (
+        "Users' sessions that wait for another session, with the procedures that both are in (blocking_session_id of "
+        "sys.dm_exec_requests), sampled at random instants."
+    )
+    interval_s = 2.0
+    polling = True
+    on_azure = True
+    columns = polled_columns(*_BLOCKED)
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._polled = Polled(*_BLOCKED)
+
+    def sample(self, now: float) -> list[Row]:
+        rows = super().sample(now)
+        seen = Counter[tuple[str | None, ...]](
+            tuple(" ".join((row[name] or "").split()) for name in _BLOCKED) for row in rows
+        )
+        return self._polled.add(now, seen)
+
+    def finish(self) -> list[Row]:
+        return self._polled.finish()
+
+
+class Deadlocks(MssqlCollector):
+    name = "deadlocks"
+    title = "Deadlocks"
+    help = (
+        "Deadlocks of users, with their graphs, from the files of the server's own session system_health, read once "
+        "after the load. The server writes them up to two minutes late, so the last ones may be missing; the errors "
+        "1205 that clients met are all counted."
+    )
+    interval_s = 3600.0
+    columns = pa.schema(
+        [
+            ("happened", TEXT),  # UTC
+            ("victim", TEXT),  # the procedure it was in
+            ("others", TEXT),  # those of the others
+            ("isolation", TEXT),  # of the victim
+            ("resources", TEXT),  # "brokerage.trade (ix_trade): S held, X wanted"
+            ("graph", TEXT),  # the file in the record's folder; none beyond the first of them
+        ]
+    )
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._since: str | None = None
+        self._graphs: dict[str, str] = {}
+
+    @property
+    def sql(self) -> str:  # type: ignore[override]
+        return statement(self.name, self.major).format(since=self._since or "9999-12-31")
+
+    def sample(self, now: float) -> list[Row]:
+        if self._since is None:
+            [row] = self.connection.rows("SELECT CONVERT(varchar(23), SYSUTCDATETIME(), 126) AS now")
+            self._since = row["now"]
+        return []
+
+    def finish(self) -> list[Row]:
+        return [row for event in self.connection.rows(self.sql) if (row := self._read(event))]
+
+    def files(self) -> dict[str, str]:
+        return self._graphs
+
+    def _read(self, event: Row) -> Row | None:
+        graph = ElementTree.fromstring(event["event"]).find(".//deadlock")
+        if graph is None or not any("stallmark" in (one.get("clientapp") or "") for one in graph.iter("process")):
+            return None
+        name = None
+        if len(self._graphs) < MOST_GRAPHS:
+            name = f"deadlocks/{len(self._graphs) + 1:02d}.xdl"
+            for process in graph.iter("process"):
+                for personal in _PERSONAL:
+                    process.attrib.pop(personal, None)
+            self._graphs[name] = without_secrets(ElementTree.tostring(graph, encoding="unicode"))
+        return {"happened": event["happened"]} | shape(graph) | {"graph": name}
+
+
+def shape(graph: ElementTree.Element) -> dict[str, Any]:
+    """Return the victim, the others and what they fought for in a deadlock graph."""
+    processes = {one.get("id"): one for one in graph.iter("process")}
+    victims = [one.get("id") for one in graph.iter("victimProcess")]
+    victim = processes.get(victims[0]) if victims else None
+    others = [_procedure(one) for key, one in processes.items() if key not in victims]
+    resources = [_resource(one) for one in graph.find("resource-list") or []]
+    return {
+        "victim": "" if victim is None else _procedure(victim),
+        "others": ", ".join(sorted(set(others))),
+        "isolation": "" if victim is None else (victim.get("isolationlevel") or "").partition(" (")[0],
+        "resources": "; ".join(sorted(resources)),
+    }
+
+
+def _procedure(process: ElementTree.Element) -> str:
+    """Return the procedure that a process was in, "schema.name"; of a batch the server says adhoc."""
+    frame = process.find(".//frame")
+    name = "" if frame is None else frame.get("procname") or ""
+    return ".".join(name.split(".")[-2:])
+
+
+def _resource(resource: ElementTree.Element) -> str:
+    name = ".".join((resource.get("objectname") or resource.tag).split(".")[-2:])
+    index = f" ({resource.get('indexname')})" if resource.get("indexname") else ""
+    held, wanted = (
+        "/".join(sorted({one.get("mode") or "" for one in resource.iter(kind)})) for kind in ("owner", "waiter")
+    )
+    return f"{name}{index}: {held} held, {wanted} wanted"

@@ -1,0 +1,71 @@
+"""The statements of our database's procedures: how often and by which plan each was executed, and what it read."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from stallmark.collectors.base import Row
+from stallmark.collectors.mssql.collector import COUNT, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.engines import sql_file
+from stallmark.errors import StallmarkError
+
+MOST_PLANS = 20
+"""Taken with one sample: each takes the server some milliseconds."""
+
+
+class Statements(MssqlCollector):
+    name = "statements"
+    title = "Statements"
+    help = (
+        "Executions, time and pages of every statement of our database's procedures, per cached plan, with the hash of "
+        "the plan's shape (sys.dm_exec_query_stats). A plan that leaves the cache takes its counts with it. Every plan "
+        "is kept once, beside the record's tables."
+    )
+    interval_s = 15.0
+    on_azure = True
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            ("statement", TEXT),  # procedure and place in its text
+            ("planned", TEXT),  # the same, and the hash of the plan
+            ("procedure", TEXT),
+            ("position", COUNT),  # characters before it
+            ("plan_hash", TEXT),  # SQL Server's query_plan_hash
+            ("plan", TEXT),  # SQL handle and creation time: counts begin anew with each
+            ("text", TEXT),  # its beginning
+            ("executions", COUNT),
+            ("worker_us", COUNT),
+            ("elapsed_us", COUNT),
+            ("physical_reads", COUNT),
+            ("logical_reads", COUNT),
+        ]
+    )
+
+    def __init__(self, *arguments: Any):
+        super().__init__(*arguments)
+        self._plans: dict[str, str | None] = {}  # None: the server had it no more
+
+    def sample(self, now: float) -> list[Row]:
+        rows = [self._named(row) for row in super().sample(now)]
+        new = {row["planned"]: row for row in rows if row["planned"] not in self._plans}
+        for planned, row in list(new.items())[:MOST_PLANS]:
+            self._plans[planned] = self._plan(row)
+        return [{name: row[name] for name in self.columns.names} for row in rows]
+
+    def files(self) -> dict[str, str]:
+        return {f"plans/{planned}.sqlplan": plan for planned, plan in self._plans.items() if plan}
+
+    def _named(self, row: Row) -> Row:
+        position = row["begins"] // 2  # two bytes each
+        name = f"{row['procedure']}-{position}"
+        planned = f"{name}-{row['plan_hash'].removeprefix('0x').lower()}"
+        text = " ".join(row["text"].split())
+        return row | {"statement": name, "planned": planned, "position": position, "text": text}
+
+    def _plan(self, row: Row) -> str | None:
+        text = sql_file.read(__package__, "statements.plan")
+        try:
+            found = self.connection.rows(text.format(handle=row["plan_handle"], begin=row["begins"], end=row["ends"]))
+        except StallmarkError:  # no reason to lose the counts
+            return None
+        return found[0]["query_plan"] if found else None

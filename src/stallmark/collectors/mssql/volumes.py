@@ -1,0 +1,106 @@
+"""Windows' own counters of the volumes under the server's files, live, where the driver runs beside the server."""
+
+import csv
+import platform
+import shutil
+import subprocess
+import threading
+from collections import deque
+
+import pyarrow as pa
+
+from stallmark.collectors.base import Row
+from stallmark.collectors.mssql.collector import TEXT, MssqlCollector
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.processes import kill
+
+_COUNTERS = {
+    "queue": r"\LogicalDisk({volume})\Current Disk Queue Length",
+    "read_ms": r"\LogicalDisk({volume})\Avg. Disk sec/Read",
+    "write_ms": r"\LogicalDisk({volume})\Avg. Disk sec/Write",
+    "reads_per_s": r"\LogicalDisk({volume})\Disk Reads/sec",
+    "writes_per_s": r"\LogicalDisk({volume})\Disk Writes/sec",
+}
+_ELSEWHERE = "attach a Perfmon log of the server instead (`stallmark attach`)"
+
+
+class Volumes(MssqlCollector):
+    name = "volumes"
+    title = "Volumes (Perfmon)"
+    help = (
+        "Queue length, latency and rate of the volumes under the files of our database and of tempdb, as Windows "
+        "counts them (LogicalDisk, by typeperf), second by second: means over a second, which say nothing of single "
+        "I/Os. Where the driver runs on the server's Windows."
+    )
+    interval_s = 5.0
+    columns = pa.schema([("volume", TEXT), *((name, pa.float64()) for name in _COUNTERS)])
+
+    def __init__(self, engine: Engine):
+        super().__init__(engine)
+        self._process: subprocess.Popen[str] | None = None
+        self._lines: deque[str] = deque()
+        self._volumes: list[str] = []
+
+    def unavailable(self) -> str | None:
+        if why := self.not_here():
+            return why
+        try:
+            machines = {row[0] for row in self.engine.query(self.sql)}
+        except CallFailed as failure:
+            return self._refused(failure)
+        if {str(machine).casefold() for machine in machines} != {platform.node().casefold()}:
+            return f"The server runs on another machine than the driver: {_ELSEWHERE}."
+        if not shutil.which("typeperf"):
+            return f"typeperf, which belongs to Windows, is not found: {_ELSEWHERE}."
+        return None
+
+    def open(self) -> None:
+        super().open()
+        points = sorted({row["mount_point"] for row in self.connection.rows(self.sql)})
+        self._volumes = [point.rstrip("\\") for point in points]
+        wanted = [path.format(volume=volume) for volume in self._volumes for path in _COUNTERS.values()]
+        self._process = subprocess.Popen(
+            ["typeperf", *wanted, "-si", "1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        threading.Thread(target=self._read, args=(self._process,), name="typeperf", daemon=True).start()
+
+    def sample(self, now: float) -> list[Row]:
+        if self._process is None or self._process.poll() is not None:
+            said = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
+            raise StallmarkError(f"typeperf has ended ({said}): {_ELSEWHERE}")
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        return [row for line in csv.reader(lines) for row in self._rows(line)]
+
+    def close(self) -> None:
+        super().close()
+        if self._process is not None:
+            kill(self._process)
+            self._process = None
+
+    def _rows(self, line: list[str]) -> list[Row]:
+        """Return the rows of a line of typeperf: a time, then the counters as they were asked for. Its header has names
+        for values, and is none; a value that could not be taken is a blank."""
+        values = [_number(text) for text in line[1:]]
+        each = len(_COUNTERS)
+        if len(values) != each * len(self._volumes) or not any(value is not None for value in values):
+            return []
+        found = []
+        for at, volume in enumerate(self._volumes):
+            row: Row = dict(zip(_COUNTERS, values[at * each : (at + 1) * each], strict=True))
+            for name in ("read_ms", "write_ms"):
+                row[name] = None if row[name] is None else row[name] * 1000
+            found.append({"volume": volume} | row)
+        return found
+
+    def _read(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout
+        for line in process.stdout:
+            self._lines.append(line)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,12 @@
+-- The same from 2019 on: with what spilled to tempdb, and with the actual rows of the plan's last execution where
+-- LAST_QUERY_PLAN_STATS is on.
+SELECT TOP (1)
+       stats.last_rows, stats.last_logical_reads, stats.last_physical_reads, stats.last_worker_time, stats.last_dop,
+       stats.last_grant_kb, stats.last_spills,
+       CAST(COALESCE(actual.query_plan, compiled.query_plan) AS nvarchar(max)) AS query_plan
+  FROM sys.dm_exec_connections AS connection
+  JOIN sys.dm_exec_query_stats AS stats ON stats.sql_handle = connection.most_recent_sql_handle
+ OUTER APPLY sys.dm_exec_query_plan(stats.plan_handle) AS compiled
+ OUTER APPLY sys.dm_exec_query_plan_stats(stats.plan_handle) AS actual
+ WHERE connection.session_id = {session} AND connection.parent_connection_id IS NULL
+ ORDER BY stats.last_execution_time DESC

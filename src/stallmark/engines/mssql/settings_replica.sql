@@ -1,0 +1,11 @@
+-- The database's replica here, if it is in an availability group: one row. A commit waits for each synchronous secondary.
+SELECT g.role_desc AS role, r.availability_mode_desc AS commit_mode,
+       (SELECT COUNT(*)
+          FROM sys.dm_hadr_database_replica_states AS o
+          JOIN sys.availability_replicas AS a ON a.replica_id = o.replica_id
+         WHERE o.group_database_id = d.group_database_id AND o.is_local = 0 AND a.availability_mode = 1
+       ) AS synchronous_secondaries
+  FROM sys.dm_hadr_database_replica_states AS d
+  JOIN sys.dm_hadr_availability_replica_states AS g ON g.replica_id = d.replica_id
+  JOIN sys.availability_replicas AS r ON r.replica_id = d.replica_id
+ WHERE d.database_id = DB_ID() AND d.is_local = 1

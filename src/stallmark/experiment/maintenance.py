@@ -1,0 +1,64 @@
+"""Maintenance beside the users of a run: the same statement over and over, from when measuring begins until the end."""
+
+import threading
+from collections.abc import Callable
+
+from stallmark.engines.abilities import required
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed
+from stallmark.record.schema import MAINTENANCE
+from stallmark.record.writer import RecordWriter
+from stallmark.scenarios.variant import During
+
+FAREWELL_S = 30.0
+
+
+class MaintenanceBeside:
+    """One thread and one connection. A statement that fails ends it, and is a note of the run."""
+
+    def __init__(self, during: During, engine: Engine, writer: RecordWriter, clock: Callable[[], float]):
+        self._kind, self._writer, self._clock = during.kind, writer, clock
+        writer.add_table("maintenance", MAINTENANCE)
+        self._work = required(engine.maintenance[during.kind]).open(during.what)
+        self._stopping = threading.Event()
+        self._rows: list[dict[str, object]] = []
+        self._failed = ""
+        self._thread = threading.Thread(target=self._main, name="maintenance", daemon=True)
+
+    def begin(self) -> None:
+        """Begin, once; later calls do nothing."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Give up what is under way, and write down what was done."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._work.cancel()
+            self._thread.join(FAREWELL_S)
+        self._work.close()
+        self._writer.append("maintenance", self._rows)
+
+    def notes(self) -> list[str]:
+        return [f"The {self._kind} beside the users failed: {self._failed.rstrip('.')}."] if self._failed else []
+
+    def _main(self) -> None:
+        while not self._stopping.is_set():
+            started, error = self._clock(), None
+            try:
+                self._work.execute()
+            except CallFailed as failure:
+                error = f"{failure.message} ({failure.code})"
+            cut = self._stopping.is_set() and error is not None
+            self._rows.append(
+                {
+                    "kind": self._kind,
+                    "started_s": started,
+                    "seconds": self._clock() - started,
+                    "finished": error is None,
+                    "error": None if cut else error,
+                }
+            )
+            if error and not cut:
+                self._failed = error
+                return

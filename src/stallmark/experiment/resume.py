@@ -1,0 +1,140 @@
+"""An experiment that ended early, read from its records: which runs are whole, and what is left to run."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+
+import stallmark
+from stallmark.engines.base import Engine
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest_file import FILE, write_manifest
+from stallmark.record.reader import Record, find_records, recorded_seconds
+from stallmark.scenarios.model import ProbeScenario, QueryScenario, Scenario, model_for
+
+INTERRUPTED = "interrupted"
+"""The folder in an experiment's own that keeps its incomplete runs, out of sight of reports."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An experiment begun earlier. `records` are its whole runs, by their number from 1."""
+
+    folder: Path
+    scenario: Scenario | QueryScenario
+    last: Manifest
+    records: dict[int, Record]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Begun":
+        """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
+        records = find_records(with_records(folder) or [folder])
+        refuse_run(folder)
+        last = records[-1].manifest
+        if len({record.manifest.experiment for record in records}) > 1:
+            raise StallmarkError(f"{folder} holds runs of several experiments: name the folder of one.")
+        scenario = scenario_of(folder, last)
+        whole = {
+            record.manifest.sequence: record
+            for record in records
+            if record.folder.parent == folder
+            and record.incomplete_because is None
+            and record.manifest.sequence is not None
+        }
+        if len(whole) == len(scenario.run_order()):
+            raise StallmarkError(f"{folder} is complete: all its {len(whole)} runs were made.")
+        return cls(folder, scenario, last, whole)
+
+    def refuse_another_server(self, engine: Engine) -> None:
+        """Refuse a server, or a Stallmark, of another version than the runs that are there were made with."""
+        here, there = engine.identity(), self.last.server
+        if (here.product, here.version_text) != (there.product, there.version):
+            raise StallmarkError(
+                f"{self.folder} was begun on {there.product} {there.version}, and this is {here.product} "
+                f"{here.version_text}: runs on both would not compare. Name the server it was begun on."
+            )
+        if self.last.stallmark != stallmark.__version__:
+            raise StallmarkError(
+                f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "
+                "go on with that one, or run the experiment anew."
+            )
+
+    def gap_s(self) -> float:
+        """Return the seconds since the last whole run ended; since the experiment began where there is none."""
+        ended = [
+            datetime.fromisoformat(record.manifest.started) + timedelta(seconds=recorded_seconds(record))
+            for record in self.records.values()
+        ]
+        since = max(ended, default=datetime.fromisoformat(self.last.started))
+        return max(0.0, (datetime.now(UTC) - since).total_seconds())
+
+    def make_room(self, number: int) -> None:
+        """Set an incomplete run of this number aside, and take back that the experiment had ended."""
+        for record in [Record(path.parent) for path in self.folder.glob(f"*/{FILE}")]:
+            made = record.manifest
+            if made.sequence == number:
+                kept = self.folder / INTERRUPTED
+                kept.mkdir(exist_ok=True)
+                earlier = sum(1 for _ in kept.glob(f"{record.folder.name}-*"))
+                shutil.move(record.folder, kept / f"{record.folder.name}-{earlier + 1}")
+            elif made.ended:
+                write_manifest(record.folder, made.changed(ended=None))
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold an experiment's folder: two that add runs to it would set each other's aside. Raise StallmarkError where
+    another process holds it."""
+    if sys.platform == "win32":  # a folder cannot be locked there
+        yield
+        return
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # of a file system without locks
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StallmarkError(
+                    f"Another Stallmark is making the runs of {folder}: wait for it or stop it."
+                ) from None
+        yield
+    finally:
+        os.close(held)
+        with suppress(OSError):  # it holds runs, as it should
+            folder.rmdir()
+
+
+def with_records(folder: Path) -> list[Path]:
+    """Return the experiment's folder, and that of its incomplete runs, as far as they hold records."""
+    return [place for place in (folder, folder / INTERRUPTED) if any(place.glob(f"*/{FILE}"))]
+
+
+def refuse_run(folder: Path) -> None:
+    """Refuse the folder of a single run, of which the others are not known."""
+    if (folder / FILE).exists():
+        raise StallmarkError(f"{folder} is a run of an experiment: name the folder above it.")
+
+
+def scenario_of(folder: Path, manifest: Manifest) -> Scenario | QueryScenario:
+    """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for a probe."""
+    said = manifest.scenario.facts()
+    model = model_for(said)
+    if manifest.kind == "probe" or model is ProbeScenario:
+        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it anew.")
+    try:
+        return model.model_validate(said)  # type: ignore[return-value]
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise StallmarkError(
+            f"The scenario in {folder} cannot be run any more ({'.'.join(map(str, first['loc']))}: {first['msg']})."
+        ) from None

@@ -1,0 +1,161 @@
+"""How far an experiment is, read from its records alone: on any machine that sees their folder, while it runs."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+
+from stallmark.analysis.experiment import summarise_run
+from stallmark.errors import StallmarkError
+from stallmark.experiment.resume import refuse_run, scenario_of, with_records
+from stallmark.record.manifest import Manifest
+from stallmark.record.reader import Record, find_records
+from stallmark.scenarios.model import QueryScenario, Scenario
+
+SILENT_S = 60
+"""A run that lives writes its record every second; longer pauses are a busy disk's, or a slow network folder's."""
+LATELY_S = 10
+"""The seconds over which "now" is taken."""
+
+
+class State(StrEnum):
+    RUNNING = "running"
+    BETWEEN = "between runs"  # the next one is being prepared, or nobody is there to make it
+    SILENT = "silent"  # its record has not grown for SILENT_S
+    COMPLETE = "complete"
+    ENDED = "ended early"
+
+
+@dataclass(frozen=True)
+class Now:
+    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None where nothing
+    was measured."""
+
+    number: int
+    variant: str
+    phase: str
+    users: int | None
+    elapsed_s: float
+    ends_s: float | None
+    tps: float | None
+    read_ms: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """`left_s` is the time that is left, from how long whole runs took with all that belongs to them; `load_left_s` the
+    load alone, which is known before any run is whole. None where it is not known."""
+
+    folder: Path
+    title: str
+    started: str
+    planned: int
+    whole: int
+    state: State
+    because: str | None = None
+    silent_s: float | None = None
+    now: Now | None = None
+    left_s: float | None = None
+    load_left_s: float | None = None
+
+
+def newest(out: Path) -> Path:
+    """Return the folder of the experiment begun last in `out`; raise StallmarkError where there is none."""
+    folders = {path.parent.parent for path in out.glob("*/*/manifest.json") if path.parent.parent != out}
+    if not folders:
+        raise StallmarkError(f"{out} holds no experiment: name the folder of one, or of all with --out.")
+    return max(folders, key=lambda folder: folder.name)
+
+
+def status(folder: Path) -> Status:
+    """Return how far the experiment in `folder` is."""
+    records = find_records(with_records(folder)[:1] or [folder])
+    last = records[-1]
+    scenario = scenario_of(folder, last.manifest)
+    refuse_run(folder)
+    planned = len(scenario.run_order())
+    whole = [record.manifest for record in records if record.incomplete_because is None]
+    state, because, silent_s = _state(records, planned, len(whole))
+    now = _now(last) if last.manifest.status == "running" else None
+    live = state in (State.RUNNING, State.BETWEEN)
+    load_left_s = _load_left_s(scenario, planned - len(whole), now) if live else None
+    return Status(
+        folder=folder,
+        title=last.manifest.scenario.title or last.manifest.scenario.name,
+        started=records[0].manifest.started,
+        planned=planned,
+        whole=len(whole),
+        state=state,
+        because=because,
+        silent_s=silent_s,
+        now=now,
+        left_s=_left_s([record.manifest for record in records], planned, load_left_s or 0.0) if live else None,
+        load_left_s=load_left_s,
+    )
+
+
+def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, str | None, float | None]:
+    last = records[-1]
+    if last.manifest.status == "running":
+        silent_s = max(0.0, time.time() - max(path.stat().st_mtime for path in last.folder.iterdir()))
+        return State.SILENT if silent_s > SILENT_S else State.RUNNING, None, silent_s
+    if whole == planned:
+        return State.COMPLETE, None, None
+    if last.manifest.ended:
+        return State.ENDED, last.manifest.ended.because, None
+    if last.incomplete_because:
+        return State.ENDED, last.incomplete_because, None
+    return State.BETWEEN, None, max(0.0, time.time() - (last.folder / "manifest.json").stat().st_mtime)
+
+
+def _now(record: Record) -> Now:
+    made = record.manifest
+    elapsed_s = (datetime.now(UTC) - datetime.fromisoformat(made.started)).total_seconds()
+    series = summarise_run(record, "now").series
+    step = next((step for step in made.steps if elapsed_s < step.end_s), made.steps[-1] if made.steps else None)
+    if step is None:
+        phase = "queries"
+    elif elapsed_s >= step.end_s:
+        phase = "ending"
+    else:
+        phase = "measuring" if elapsed_s >= step.measure_s else "warming up"
+    return Now(
+        number=made.sequence or 1,
+        variant=made.variant.name,
+        phase=phase,
+        users=step.users if step else None,
+        elapsed_s=elapsed_s,
+        ends_s=made.steps[-1].end_s if made.steps else None,
+        tps=_lately(series.tps),
+        read_ms=_lately(series.read_ms),
+    )
+
+
+def _lately(line: np.ndarray) -> float | None:
+    recent = line[-LATELY_S - 1 : -1]  # the last second may not be whole
+    return float(np.nanmean(recent)) if recent.size and not np.isnan(recent).all() else None
+
+
+def _left_s(made: Sequence[Manifest], planned: int, at_least_s: float) -> float | None:
+    """Return the time left: each run took from its start to that of the next, what came between included."""
+    starts = [datetime.fromisoformat(one.started) for one in made]
+    took = [
+        (after - before).total_seconds()
+        for before, after, one in zip(starts, starts[1:], made[1:], strict=False)
+        if one.resumed_after_s is None
+    ]
+    if not took:
+        return None
+    ends_in = sum(took) / len(took) * (planned - len(made) + 1)
+    return max(at_least_s, ends_in - (datetime.now(UTC) - starts[-1]).total_seconds())
+
+
+def _load_left_s(scenario: Scenario | QueryScenario, runs: int, now: Now | None) -> float | None:
+    if isinstance(scenario, QueryScenario):
+        return None
+    done_s = min(now.elapsed_s, scenario.timeline().end_s) if now else 0.0
+    return max(0.0, scenario.timeline().end_s * runs - done_s)

@@ -1,0 +1,55 @@
+"""The experiments of a folder: what was run, when, and what came of it; and one scenario over time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stallmark import format
+from stallmark.analysis.compare.settings import same_load
+from stallmark.analysis.points import labels, points
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
+
+
+@dataclass(frozen=True)
+class Past:
+    """An experiment of the past. `whole` of `planned` runs were made; None where a folder holds no such plan."""
+
+    folder: Path
+    begun: str
+    scenario: str
+    state: str
+    whole: int
+    planned: int | None
+    summary: ExperimentSummary | None
+
+
+def result(one: Past) -> str:
+    """Return what came of it in a sentence: the verdict, or the first finding; empty where there is neither."""
+    if one.summary is None:
+        return ""
+    if one.summary.comparison and one.summary.comparison.pairs:
+        return sentence(one.summary.comparison.pairs[0].finding)
+    return sentence(one.summary.findings[0]) if one.summary.findings else ""
+
+
+def trend(past: Sequence[Past]) -> Table:
+    """Return a row for each experiment of one scenario and a column for each of its variants and steps: transactions
+    per second. Rows whose settings are not those of the last one are marked."""
+    some = [one for one in past if one.summary and one.summary.steps]
+    found = [points(one.summary.steps) for one in some if one.summary]
+    last = some[-1].summary if some else None
+    names = [dict(zip(labels(each, each), each, strict=True)) for each in found]
+    columns = list(dict.fromkeys(name for each in names for name in each))
+    rows: list[Sequence[str | Cell]] = [
+        [
+            format.minute(one.begun),
+            *(format.number(each[column].tps if column in each else None) for column in columns),
+            Cell("" if one.summary and same_load(one.summary, last) else "other settings", "apart"),
+        ]
+        for one, each in zip(some, names, strict=True)
+    ]
+    return Table(
+        ["begun (UTC)", *(f"{column}\nTPS" for column in columns), ""], rows, words=frozenset({0, len(columns) + 1})
+    )

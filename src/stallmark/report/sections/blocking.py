@@ -1,0 +1,39 @@
+"""The tables of users who blocked one another: who blocked whom, and the deadlocks."""
+
+from collections.abc import Sequence
+
+from stallmark import format
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.table import Cell, Table
+
+
+def blocked(experiment: ExperimentSummary) -> Table | None:
+    """Return who blocked whom in every step; None where nobody was seen blocked."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [emulated_label(step, labels), one.blocked, one.blocker, one.wait_type, format.number(one.sessions)]
+        for step in experiment.steps
+        for one in step.waits.blocked
+    ]
+    if not rows:
+        return None
+    note = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
+    return Table(["step", "blocked in", "by one in", "wait", "sessions"], rows, frozenset({0, 1, 2, 3}), [note])
+
+
+def deadlocks(experiment: ExperimentSummary) -> Table | None:
+    """Return the deadlocks of every run by their shape; None without any."""
+    rows: list[Sequence[str | Cell]] = [
+        [run.title, format.count(one.times), one.victim, one.others, one.isolation, one.resources, one.graph or ""]
+        for run in experiment.runs
+        for one in run.deadlocks
+    ]
+    if not rows:
+        return None
+    note = (
+        "As the server’s session system_health wrote them down, warm-up included; the victims were tried again. A "
+        "graph is a file in the run’s folder, which Management Studio draws."
+    )
+    header = ["run", "times", "victim in", "others in", "victim’s isolation", "locks", "graph of the first"]
+    return Table(header, rows, frozenset({0, 2, 3, 4, 5, 6}), [note])

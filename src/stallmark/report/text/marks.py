@@ -1,0 +1,31 @@
+"""The word for each mark of a step, for tables; its sentence stands below them."""
+
+from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.finding import Finding, Kind, Severity
+from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.steady.steadiness import SteadyKind
+from stallmark.analysis.validity.kinds import GateKind, ValidityKind
+from stallmark.report.text import device
+
+_WORDS: dict[Kind, str] = {
+    ValidityKind.RUN_INCOMPLETE: "incomplete",
+    ValidityKind.ENDED_EARLY: "cut short",
+    ValidityKind.DRIVER_OVERHEAD: "driver-bound",
+    ValidityKind.EXECUTOR_CPU: "driver-bound",
+    ValidityKind.LATE_STARTS: "driver-bound",
+    ReadKind.ERROR_BURST: "bursts of errors",
+    ReadKind.NOT_READ: "gaps",
+    ReadKind.DATED_ROUGHLY: "gaps",
+    SteadyKind.TREND: "never steady",
+    SteadyKind.LEVEL_CHANGED: "never steady",
+    SteadyKind.STEADY_LATE: "steady late",
+}
+
+
+def word(finding: Finding) -> str:
+    """Return the word for a mark; "invalid" for one that forbids a comparison and has no word of its own."""
+    if isinstance(finding.kind, DeviceKind):
+        return device.mark(finding)
+    if isinstance(finding.kind, GateKind) and finding.severity is not Severity.INVALID:
+        return str(finding.kind)
+    return _WORDS.get(finding.kind, "invalid")

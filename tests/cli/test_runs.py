@@ -1,0 +1,67 @@
+"""The list of what was run, and one scenario over time."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+from support.manifests import changed
+from support.synthetic import make_experiment
+
+from stallmark.cli.main import main
+
+
+def listed(*arguments: str):
+    done = CliRunner().invoke(main, ["runs", *arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sweeps of the buffer pool, the second with other users, and a ramp that was cut."""
+    out = tmp_path_factory.mktemp("runs")
+    for folder in make_experiment(out / "20260101-sweep", measured_s=5):
+        changed(folder, scenario={"name": "sweep", "users": [30]})
+    for folder in make_experiment(out / "20260102-sweep", measured_s=5):
+        changed(folder, scenario={"name": "sweep", "users": [60]})
+    for folder in make_experiment(out / "20260103-ramp", kind="user-ramp", measured_s=5):
+        changed(folder, scenario={"name": "ramp"}, status="incomplete", incomplete_because="the server was gone")
+    return out
+
+
+def test_every_experiment_with_its_state_and_its_result(out: Path):
+    found = json.loads(listed("--out", str(out), "--json"))
+    assert [(Path(one["folder"]).name, one["scenario"], one["state"]) for one in found] == [
+        ("20260101-sweep", "sweep", "complete"), ("20260102-sweep", "sweep", "complete"),
+        ("20260103-ramp", "ramp", "ended early"),
+    ]  # fmt: skip
+    assert all(one["result"] for one in found[:2])
+    assert [one["whole"] for one in found] == [5, 5, 0]
+    assert "20260103-ramp" in listed("--out", str(out))
+
+
+def test_one_scenario_over_time_marks_what_was_run_otherwise(out: Path, monkeypatch):
+    monkeypatch.setattr("stallmark.cli.runs.out", Console(width=140))
+    text = listed("sweep", "--out", str(out))
+    assert "ramp" not in text
+    first, last = [line for line in text.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)]
+    assert "other settings" in first and "other settings" not in last
+    assert len(last.split()) == 2 + 5  # date and minute, a figure for each variant
+
+
+def test_a_folder_without_experiments_is_refused(tmp_path: Path):
+    assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path)]).exit_code == 3
+    assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path / "none")]).exit_code == 2
+
+
+def test_a_damaged_experiment_does_not_hide_the_others(tmp_path: Path):
+    for name in ("a", "b", "c"):
+        make_experiment(tmp_path / name, measured_s=5)
+    next((tmp_path / "a").glob("*/manifest.json")).write_text("{")
+    next((tmp_path / "b").glob("*/transactions.parquet")).write_text("no table")
+    found = CliRunner().invoke(main, ["runs", "--out", str(tmp_path), "--json"])
+    assert [Path(one["folder"]).name for one in json.loads(found.stdout)] == ["c"]
+    assert found.stderr.count("is damaged") == 2

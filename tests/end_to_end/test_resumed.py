@@ -1,0 +1,50 @@
+"""An experiment that was killed goes on: whole runs stay, the others are made, and the gap is in the record."""
+
+import json
+
+from support.tool import Tool
+from support.waiting import eventually
+
+from stallmark.experiment.status import State, status
+from stallmark.record.reader import Record, find_records
+
+
+def test_an_experiment_that_was_killed_goes_on(tool: Tool):
+    told = tool.folder / "told"
+    at_end = {"command": ["sh", "-c", 'echo "$1" > "$0"', str(told), "{state} {folder}"]}
+    variants = [{"name": name} for name in ("one", "two", "three")]
+    changes = {"measure": "4s", "think_time": {"mean": "20ms"}, "variants": variants, "at_end": at_end}
+    command = tool.start("run", tool.scenario(**changes))
+    command.wait_for("one: checking consistency: done")
+
+    def second() -> bool:
+        found = list(tool.newest().glob("02-*/manifest.json"))
+        return bool(found) and Record(found[0].parent).table("transactions").num_rows > 0
+
+    eventually(second, "a second run with transactions")
+    found = status(tool.newest())
+    assert (found.state, found.planned, found.whole) == (State.RUNNING, 3, 1)
+    assert found.now and found.now.variant == "two" and found.left_s is not None
+    command.process.kill()
+    tool.nothing_left()
+    folder = tool.newest()
+    first = next(folder.glob("01-*/manifest.json"))
+    as_it_was = first.read_bytes()
+
+    code, said = tool.run("run", "--resume", str(folder))
+    assert code == 0, said
+    code, said = tool.run("status", "--json")
+    assert code == 0 and json.loads(said)["state"] == "complete", said
+    assert told.read_text().split() == ["complete", str(folder)]
+    made = [record.manifest for record in find_records([folder])]
+    assert [(one.sequence, one.variant.name, one.status) for one in made] == [
+        (1, "one", "complete"), (2, "two", "complete"), (3, "three", "complete"),
+    ]  # fmt: skip
+    assert first.read_bytes() == as_it_was
+    assert [one.resumed_after_s is not None for one in made] == [False, True, False]
+    assert len({one.workload.seed for one in made}) == len({one.experiment for one in made}) == 1
+    [interrupted] = folder.glob("interrupted/02-*")
+    assert Record(interrupted).table("transactions").num_rows
+
+    code, said = tool.run("run", "--resume", str(folder))
+    assert code == 3 and "complete" in said

@@ -1,0 +1,35 @@
+"""Device and file system of an embedded server's folders, as it is said before a load."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+
+from stallmark.experiment.location import locations
+from stallmark.storage import block_devices
+
+
+def engine_in(**folders: Path):
+    return SimpleNamespace(directories=lambda: folders)
+
+
+def test_it_names_the_folder_its_device_and_its_file_system(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("stallmark.experiment.location.device_behind", lambda folder: SimpleNamespace(name="sdx"))
+    mounted = max((p for p in psutil.disk_partitions(all=True) if tmp_path.is_relative_to(p.mountpoint)),
+                  key=lambda p: len(p.mountpoint))  # fmt: skip
+    data, wal = locations(engine_in(data=tmp_path, wal=tmp_path / "wal"))
+    assert data.startswith(f"data: {tmp_path},") and f"on sdx ({mounted.fstype})" in data and "direct I/O" in data
+    assert f"on sdx ({mounted.fstype})" in wal and "direct" not in wal
+
+
+def test_without_a_device_it_says_why(tmp_path: Path, monkeypatch):
+    def none(folder: Path):
+        raise block_devices.InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
+
+    monkeypatch.setattr("stallmark.experiment.location.device_behind", none)
+    [data] = locations(engine_in(data=tmp_path))
+    assert "in memory (tmpfs)" in data
+
+
+def test_a_server_by_url_has_no_folders_here():
+    assert list(locations(engine_in())) == []

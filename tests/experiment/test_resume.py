@@ -1,0 +1,127 @@
+"""Resuming an experiment that ended early: what is read of it, and what is refused."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.manifests import a_manifest
+
+import stallmark
+from stallmark.errors import StallmarkError
+from stallmark.experiment.resume import INTERRUPTED, Begun, alone
+from stallmark.record.manifest_file import read_manifest
+from stallmark.record.reader import Record, find_records
+from stallmark.record.writer import RecordWriter, note_end
+from stallmark.scenarios.read import read_any_scenario, shipped
+
+SERVER = {"product": "PostgreSQL", "version": "18.4"}
+
+
+def runs(folder: Path, read, *reasons: str | None, variants: int = 4, **fields) -> Path:
+    """An experiment that was to have `variants` runs; a reason makes one incomplete, "" leaves it as if killed."""
+    named = ", ".join(f"{{name: v{number}}}" for number in range(1, variants + 1))
+    scenario = read(sets=("emulated_array=null", f"variants=[{named}]"))
+    for number, reason in enumerate(reasons, 1):
+        writer = RecordWriter(
+            folder / f"{number:02d}-v{number}",
+            a_manifest(
+                scenario=scenario.model_dump(mode="json"), variant={"name": f"v{number}"}, sequence=number,
+                experiment=folder.name, server=SERVER, stallmark=stallmark.__version__, **fields,
+            ),
+        )  # fmt: skip
+        if reason != "":
+            writer.close(reason)
+    return folder
+
+
+def test_whole_runs_are_kept_and_the_scenario_is_that_of_the_record(read, tmp_path):
+    begun = Begun.read(runs(tmp_path / "x", read, None, "the server was gone"))
+    assert set(begun.records) == {1}
+    assert [variant.name for variant in begun.scenario.variants] == ["v1", "v2", "v3", "v4"]
+    assert begun.scenario == type(begun.scenario).model_validate(begun.scenario.model_dump(mode="json"))
+
+
+def test_a_run_that_was_killed_is_not_whole(read, tmp_path):
+    assert set(Begun.read(runs(tmp_path / "x", read, None, None, "")).records) == {1, 2}
+
+
+def test_an_incomplete_run_is_set_aside_and_the_end_taken_back(read, tmp_path):
+    folder = runs(tmp_path / "x", read, None, "the server was gone")
+    note_end(folder / "01-v1", "v2", "the hook failed")
+    begun = Begun.read(folder)
+    begun.make_room(2)
+    assert read_manifest(folder / "01-v1").ended is None
+    assert [record.folder.name for record in find_records([folder])] == ["01-v1"]
+    assert Record(folder / INTERRUPTED / "02-v2-1").incomplete_because
+    again = RecordWriter(folder / "02-v2", begun.last.changed(sequence=2))
+    again.close("it was gone again")
+    begun.make_room(2)
+    assert {path.name for path in (folder / INTERRUPTED).iterdir()} == {"02-v2-1", "02-v2-2"}
+
+
+def test_it_goes_on_even_where_no_run_was_whole(read, tmp_path):
+    folder = runs(tmp_path / "x", read, "the server was gone")
+    Begun.read(folder).make_room(1)
+    assert Begun.read(folder).records == {}
+
+
+@pytest.mark.parametrize("what", ["complete", "a run", "a probe", "nothing"])
+def test_what_cannot_go_on_is_refused(read, tmp_path, what):
+    folder = tmp_path / "x"
+    if what == "complete":
+        runs(folder, read, None, None, variants=2)
+    elif what == "a run":
+        folder = runs(folder, read, None) / "01-v1"
+    elif what == "a probe":
+        scenario = read_any_scenario("saturation").model_dump(mode="json")
+        RecordWriter(folder / "01-a", a_manifest(scenario=scenario, experiment="x", sequence=1)).close("cut")
+    else:
+        folder.mkdir()
+    with pytest.raises(StallmarkError):
+        Begun.read(folder)
+
+
+@pytest.mark.parametrize(
+    ("version", "product", "made_with", "refused"),
+    [
+        ("18.4", "PostgreSQL", stallmark.__version__, False),
+        ("18.5", "PostgreSQL", stallmark.__version__, True),
+        ("18.4", "Another", stallmark.__version__, True),
+        ("18.4", "PostgreSQL", "0.0.9", True),
+    ],
+)
+def test_another_server_or_another_stallmark_is_refused(read, tmp_path, version, product, made_with, refused):
+    begun = Begun.read(runs(tmp_path / "x", read, None))
+    begun = replace(begun, last=begun.last.changed(stallmark=made_with))
+    engine = SimpleNamespace(identity=lambda: SimpleNamespace(product=product, version_text=version))
+    if refused:
+        with pytest.raises(StallmarkError):
+            begun.refuse_another_server(engine)  # type: ignore[arg-type]
+    else:
+        begun.refuse_another_server(engine)  # type: ignore[arg-type]
+
+
+def test_the_gap_begins_where_the_last_whole_run_ended(read, tmp_path):
+    began = datetime.now(UTC) - timedelta(hours=3)
+    begun = Begun.read(runs(tmp_path / "x", read, None, "cut", started=began.isoformat()))
+    assert begun.gap_s() == pytest.approx(3 * 3600, abs=60)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_scenario_in_a_record_is_the_scenario_that_was_run(name: str):
+    given = read_any_scenario(name)
+    recorded = a_manifest(scenario=given.model_dump(mode="json"))
+    read = type(recorded).model_validate_json(recorded.model_dump_json())
+    assert type(given).model_validate(read.scenario.facts()) == given
+
+
+def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
+    folder = tmp_path / "x"
+    with alone(folder), pytest.raises(StallmarkError), alone(folder):
+        pass
+    assert not folder.exists()  # no run was made
+    with alone(folder):
+        (folder / "01-v1").mkdir()
+    assert folder.exists()

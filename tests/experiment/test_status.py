@@ -1,0 +1,112 @@
+"""How far an experiment is, by its records alone."""
+
+import os
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from support.manifests import a_manifest, changed
+
+from stallmark.errors import StallmarkError
+from stallmark.experiment.resume import Begun
+from stallmark.experiment.status import SILENT_S, State, newest, status
+from stallmark.record.writer import RecordWriter, note_end
+
+RUN_S = 100  # from the start of one run to that of the next
+LOAD_S = 11
+
+
+def runs(folder: Path, read, *reasons: str | None, began_s_ago: float = 0, planned: int = 4) -> Path:
+    """An experiment that was to have four runs, RUN_S apart, the last of which began `began_s_ago`: see test_resume."""
+    variants = ", ".join(f"{{name: v{number}}}" for number in range(1, planned + 1))
+    scenario = read(sets=("emulated_array=null", f"variants=[{variants}]"))
+    first = datetime.now(UTC) - timedelta(seconds=began_s_ago + RUN_S * (len(reasons) - 1))
+    for number, reason in enumerate(reasons, 1):
+        writer = RecordWriter(
+            folder / f"{number:02d}-v{number}",
+            a_manifest(
+                scenario=scenario.model_dump(mode="json"), variant={"name": f"v{number}"}, sequence=number,
+                experiment=folder.name, started=(first + timedelta(seconds=RUN_S * (number - 1))).isoformat(),
+                steps=[{"name": "4 users", "users": 4, "begin_s": 0, "measure_s": 1, "end_s": LOAD_S}],
+            ),
+        )  # fmt: skip
+        if reason != "":
+            writer.close(reason)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("reasons", "state", "whole"),
+    [
+        ((None, ""), State.RUNNING, 1),
+        ((None,), State.BETWEEN, 1),
+        ((None,) * 4, State.COMPLETE, 4),
+        ((None, "the server was gone"), State.ENDED, 1),
+    ],
+)
+def test_state(read, tmp_path, reasons, state, whole):
+    found = status(runs(tmp_path / "x", read, *reasons))
+    assert (found.state, found.whole, found.planned) == (state, whole, 4)
+    assert (found.now is not None) == (state is State.RUNNING)
+    assert (found.left_s is not None) == (state is State.RUNNING)
+
+
+def test_a_run_whose_record_does_not_grow_is_silent_and_has_no_time_left(read, tmp_path):
+    folder = runs(tmp_path / "x", read, None, "")
+    long_ago = time.time() - SILENT_S - 60
+    for path in (folder / "02-v2").iterdir():
+        os.utime(path, (long_ago, long_ago))
+    found = status(folder)
+    assert found.state is State.SILENT and found.silent_s == pytest.approx(SILENT_S + 60, abs=30)
+    assert found.left_s is None and found.load_left_s is None
+
+
+def test_why_it_ended_is_said_where_no_run_followed(read, tmp_path):
+    folder = runs(tmp_path / "x", read, None, None)
+    note_end(folder / "02-v2", "v3", "the hook failed")
+    assert (status(folder).state, status(folder).because) == (State.ENDED, "the hook failed")
+
+
+@pytest.mark.parametrize(("began_s_ago", "phase"), [(0.4, "warming up"), (5, "measuring"), (60, "ending")])
+def test_the_phase_is_that_of_the_step(read, tmp_path, began_s_ago, phase):
+    now = status(runs(tmp_path / "x", read, "", began_s_ago=began_s_ago)).now
+    assert now and (now.phase, now.users, now.number, now.variant) == (phase, 4, 1, "v1")
+    assert now.tps is None and now.read_ms is None  # nothing was measured yet
+
+
+def test_the_time_left_goes_by_whole_runs_and_before_there_are_any_by_the_load(read, tmp_path):
+    found = status(runs(tmp_path / "a", read, None, None, "", began_s_ago=40))
+    assert found.left_s == pytest.approx(2 * RUN_S - 40, abs=20)
+    first = status(runs(tmp_path / "b", read, "", began_s_ago=5))
+    assert first.left_s is None and first.load_left_s == pytest.approx(4 * read().timeline().end_s - 5, abs=5)
+
+
+def test_a_pause_before_a_resumed_run_is_no_running_time(read, tmp_path):
+    folder = runs(tmp_path / "x", read, None, None, "")
+    changed(folder / "02-v2", resumed_after_s=50.0)
+    began = datetime.now(UTC) - timedelta(hours=5)
+    changed(folder / "01-v1", started=began.isoformat())
+    found = status(folder)
+    assert found.left_s == pytest.approx(2 * RUN_S, abs=20)
+
+
+def test_the_newest_experiment_is_found(read, tmp_path):
+    for name in ("20260102-a", "20260103-b", "20260101-c"):
+        runs(tmp_path / name, read, None)
+    assert newest(tmp_path).name == "20260103-b"
+    with pytest.raises(StallmarkError):
+        newest(tmp_path / "nothing")
+
+
+def test_no_less_time_is_left_than_the_load_takes(read, tmp_path):
+    found = status(runs(tmp_path / "x", read, None, None, None, began_s_ago=5000))
+    assert found.left_s == found.load_left_s == read().timeline().end_s
+
+
+def test_a_single_run_is_no_experiment_and_of_runs_set_aside_alone_the_state_is_known(read, tmp_path):
+    folder = runs(tmp_path / "x", read, "the server was gone")
+    with pytest.raises(StallmarkError):
+        status(folder / "01-v1")
+    Begun.read(folder).make_room(1)
+    assert (status(folder).state, status(folder).whole) == (State.ENDED, 0)

@@ -1,0 +1,89 @@
+"""The JSON schema of scenario files, and what is made of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from ruamel.yaml import YAML
+
+from stallmark.cli.main import main
+from stallmark.scenarios.json_schema import FILE, json_schema, reference
+from stallmark.scenarios.model import SHIPPED, Scenario
+from stallmark.scenarios.read import read_any_scenario, shipped
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_files_made_of_it_are_current():
+    """`stallmark schema > scenarios/scenario.schema.json`, and `--markdown` for docs/scenario-reference.md."""
+    assert json.loads((SHIPPED / FILE).read_text()) == json_schema()
+    assert (DOCS / "scenario-reference.md").read_text() == reference()
+
+
+def test_every_key_is_described():
+    properties = [
+        (section, name, one)
+        for section, definition in json_schema()["$defs"].items()
+        for name, one in definition.get("properties", {}).items()
+    ]
+    assert len(properties) > 100
+    assert [(section, name) for section, name, one in properties if not one.get("description")] == []
+    assert all(f"`{name}`" in reference() for _, name, _ in properties)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_the_shipped_ones_pass_it_and_name_it(name: str):
+    text = (SHIPPED / f"{name}.yaml").read_text()
+    assert text.startswith(f"# yaml-language-server: $schema={FILE}\n")
+    jsonschema.validate(YAML(typ="safe").load(text), json_schema())
+
+
+FIVE: dict[str, Any] = {
+    "name": "five", "workload": {"name": "bank", "scale": {"branches": 1}}, "users": 2, "measure": "1s",
+    "variants": [{"name": "a"}],
+}  # fmt: skip
+
+
+def test_five_keys_are_enough():
+    jsonschema.validate(FIVE, json_schema())
+    scenario = Scenario.model_validate(FIVE)
+    assert scenario.reset == "restore" and scenario.timeline().steps[0].measure_s == 30
+
+
+@pytest.mark.parametrize(
+    "change", [{"userz": 3}, {"order": "random"}, {"users": "many"}, {"measure": 5}, {"variants": []}, {"probe": "now"}]
+)
+def test_what_the_model_refuses_the_schema_refuses(change: dict[str, Any]):
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(FIVE | change, json_schema())
+
+
+def test_a_new_scenario_is_a_copy_that_names_the_schema_and_replaces_nothing(tmp_path: Path):
+    file = tmp_path / "My sweep.yaml"
+    assert CliRunner().invoke(main, ["new", str(file), "--from", "user-ramp"]).exit_code == 0
+    made, given = read_any_scenario(str(file)), read_any_scenario("user-ramp")
+    assert made.name == "my-sweep" and made.model_copy(update={"name": "user-ramp"}) == given
+    named = file.read_text().splitlines()[0].partition("$schema=")[2]
+    assert json.loads(Path(named).read_text()) == json_schema()
+    before = file.read_text()
+    assert CliRunner().invoke(main, ["new", str(file)]).exit_code == 3 and file.read_text() == before
+    assert CliRunner().invoke(main, ["new", str(tmp_path / "b.yaml"), "--from", "nosuch"]).exit_code == 3
+    assert not (tmp_path / "b.yaml").exists()
+
+
+@pytest.mark.parametrize("name", ["2026", "true", "null", "1e3", "2026-01-31", "0x1f"])
+def test_a_new_scenario_may_have_a_name_that_yaml_reads_as_something_else(tmp_path: Path, name: str):
+    file = tmp_path / f"{name}.yaml"
+    assert CliRunner().invoke(main, ["new", str(file)]).exit_code == 0
+    assert read_any_scenario(str(file)).name == name
+
+
+def test_a_new_scenario_is_made_of_a_file_with_a_byte_order_mark_and_of_a_wrong_one_not_at_all(tmp_path: Path):
+    for name, content in (("bom", b"\xef\xbb\xbf" + json.dumps(FIVE).encode()), ("wrong", b"name: a"), ("no", b"\xff")):
+        (tmp_path / name).write_bytes(content)
+        made = tmp_path / f"{name}.yaml"
+        code = CliRunner().invoke(main, ["new", str(made), "--from", str(tmp_path / name)]).exit_code
+        assert (code, made.exists()) == ((0, True) if name == "bom" else (3, False))
