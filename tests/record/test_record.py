@@ -2,7 +2,9 @@
 
 import os
 import shutil
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.errors import StallmarkError
+from stallmark.record import writer
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS, TABLES
 from stallmark.record.writer import RecordWriter
@@ -232,3 +235,14 @@ def test_a_stream_that_cannot_be_read_whole_is_kept(tmp_path):
     record = Record(writer.folder)
     assert "2 rows were written, 1 can be read" in str(record.incomplete_because)
     assert stream.exists() and read_back(record, "errors") == [error_row(1)]
+
+
+def test_an_experiment_never_takes_the_folder_of_another(tmp_path):
+    """In one second, or after the clock was set back."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "datetime", SimpleNamespace(now=lambda zone: datetime(2026, 11, 23, 12, tzinfo=zone)))
+        made = []
+        for _ in range(3):
+            made.append(writer.experiment_folder(tmp_path, "mini"))
+            made[-1].mkdir()
+    assert [folder.name for folder in made] == [f"20261123-120000-mini{nth}" for nth in ("", "-2", "-3")]

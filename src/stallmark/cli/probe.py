@@ -1,7 +1,6 @@
 """The command `stallmark probe`."""
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +59,7 @@ def probe(
     from stallmark.experiment.probe_run import shown_file, told
     from stallmark.record.manifest import Scenario, Variant
     from stallmark.record.probe import Asked
+    from stallmark.record.writer import experiment_folder
     from stallmark.storage.probe import find_patterns, steps_of
     from stallmark.storage.probe.existing import existing_file
     from stallmark.storage.probe.measurement import now, refuse_memory
@@ -76,12 +76,11 @@ def probe(
     if not is_folder:
         patterns = _only_reads(place, patterns, named=bool(names))
     steps: tuple[Asked, ...] = steps_of(patterns, depths)
-    name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-probe"
     opened = shown_file(show, str(place), place, size_bytes) if is_folder else existing_file(place, size_bytes, i_know)
-    folder = out_dir / name
+    folder = experiment_folder(out_dir, "probe")
     try:
         with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
-            made = ProbePlace(name, 1, Scenario(name="probe"), Variant(name=file.place))
+            made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
             record_probe(folder, made, file, steps, seconds, now(), None, told(show, seconds))
     finally:
         if (folder / "manifest.json").exists():

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -14,7 +13,7 @@ from stallmark.experiment.progress import Show
 from stallmark.format import number, size
 from stallmark.record.manifest import Scenario, Variant
 from stallmark.record.probe import ProbeStep
-from stallmark.record.writer import folder_of
+from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import Progress, now, refuse_memory
@@ -35,8 +34,8 @@ class RawRunner:
         self._scenario = scenario
         self._home = home
         self._show = show
-        self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
-        self.folder = out / self._experiment
+        self.folder = experiment_folder(out, scenario.name)
+        self._experiment = self.folder.name
 
     def run(self) -> None:
         """Probe every variant. Raise StallmarkError for what cannot be measured; records made until then are whole."""

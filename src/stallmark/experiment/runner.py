@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record
-from stallmark.record.writer import folder_of, note_end
+from stallmark.record.writer import experiment_folder, folder_of, note_end
 from stallmark.scenarios.model import QueryScenario, Scenario, Variant
 from stallmark.transactions import find_workload
 
@@ -75,8 +74,8 @@ class Runner:
         if begun:
             self._experiment, self.folder = begun.last.experiment, begun.folder
         else:
-            self._experiment = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{scenario.name}"
-            self.folder = out / self._experiment
+            self.folder = experiment_folder(out, scenario.name)
+            self._experiment = self.folder.name
 
     def run(self) -> Finished:
         finished = None

@@ -9,6 +9,8 @@ loses at most the last batch.
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,15 @@ class RecordWriter:
 def note_end(folder: Path, before: str, because: str) -> None:
     """Record in an experiment's last run that no other followed, though variant `before` was to, and why."""
     write_manifest(folder, read_manifest(folder).changed(ended=Ended(before=before, because=because)))
+
+
+def experiment_folder(out: Path, name: str) -> Path:
+    """Return the folder in `out` for the runs of an experiment that begins now. It does not exist yet, even where the
+    clock was set back or another experiment began in the same second."""
+    begun = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{name}"
+    return next(
+        folder for number in count(1) if not (folder := out / (begun if number == 1 else f"{begun}-{number}")).exists()
+    )
 
 
 def folder_of(experiment: Path, number: int, variant: str) -> Path:
