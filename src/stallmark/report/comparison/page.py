@@ -35,6 +35,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
     return page(
         "comparison.html",
         figures,
+        _key(found),
         experiment=experiment,
         comparison=found,
         headline=_headline(experiment, found),
@@ -69,4 +70,4 @@ def _headline(experiment: ExperimentSummary, found: ComparisonSummary) -> list[s
 
 def _key(found: ComparisonSummary) -> list[KeyItem]:
     seen = looks([side.name for side in found.sides])
-    return [KeyItem(side.name, seen[side.name].colour, None, "bar", emulated=side.emulated) for side in found.sides]
+    return [KeyItem(side.name, seen[side.name].colour, None, "bar") for side in found.sides]

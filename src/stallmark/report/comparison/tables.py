@@ -11,7 +11,6 @@ from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.checks import CHECKS
-from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -99,7 +98,6 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
     for started, run, step in steps:
         side = side_of[run]
         name = f"{side.name} (again)" if run in again else side.name
-        name += f" ({EMULATED})" if side.emulated else ""
         users = [str(step.users)] if several else []
         began = started.replace("T", " ")[:19]
         rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])

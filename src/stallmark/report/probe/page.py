@@ -21,6 +21,7 @@ def render_probes(experiment: ProbeExperiment) -> str:
     return page(
         "probe_report.html",
         [figure for group in groups.values() for figure in group],
+        probe_charts.key(experiment),
         experiment=experiment,
         headline=_headline(experiment),
         banner=_banner(experiment),

@@ -17,7 +17,6 @@ from stallmark.report.figures import Figure, highest, note, places, stacked, val
 from stallmark.report.labels import Panel, panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
 from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
-from stallmark.report.text.device import EMULATED
 
 RESPONSE = (
     ("read_ms", "read time", "read time, ms per read of a data file"),
@@ -98,7 +97,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         "shaded and drawn thin, and is in none of the figures above. " + density,
         chart=made,
         header=["run", unit, "users", *(name for _, name, _ in drawn)],
-        rows=list(_rows(panel, runs, divisor)),
+        rows=list(_rows(runs, divisor)),
         key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
         wide=True,
     )
@@ -161,13 +160,12 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
     made.update_layout(shapes=shapes)
 
 
-def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
+def _rows(runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
     names = [name for name, _, _ in lines(runs)]
     for run in runs:
-        title = f"{run.title} ({EMULATED})" if panel.emulated else run.title
         since = (run.series.second - measuring_began(run)) / divisor
         for row in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
-            yield [title, *map(format.number, row)]
+            yield [run.title, *map(format.number, row)]
 
 
 def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
