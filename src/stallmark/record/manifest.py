@@ -382,8 +382,8 @@ class Unheard(ManifestPart):
 
 
 class LeftWaiting(ManifestPart):
-    """Transactions that waited when the run ended: `arrivals` that were due and not yet started, and `deferred` transactions of the
-    background sessions that were not due yet, or not begun."""
+    """Transactions that waited when the run ended: `arrivals` were due and not yet started, `deferred` ones of the
+    background sessions were not due yet, or not begun."""
 
     arrivals: int = 0
     deferred: int = 0
