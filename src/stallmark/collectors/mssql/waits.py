@@ -164,7 +164,7 @@ class UserWaits(MssqlCollector):
     interval_s = 0.5
     polling = True
     on_azure = True
-    columns = polled_columns(*WAITS)
+    columns = polled_columns(WAITS)
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
