@@ -77,6 +77,9 @@ def render(experiment: ExperimentSummary) -> str:
         [figure for group in groups.values() for figure in group],
         query_charts.key(experiment) if experiment.queries else variant_key(experiment),
         experiment=experiment,
+        answer=answer_of(experiment),
+        picture=picture_of(experiment),
+        questions=experiment.questions,
         headline=headline(experiment),
         banner=banner(experiment),
         groups=groups,
@@ -140,14 +143,17 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "doubtful": doubtful(experiment),
         "transactions": transactions,
         "validity": validity,
-        "picture": picture_of(experiment),
         "thresholds": thresholds(experiment),
         "foreign": foreign,
     }
 
 
 def _of_queries(experiment: ExperimentSummary) -> dict[str, Any]:
-    return {"query_tables": query_tables, "variants": query_charts.key(experiment)}
+    return {
+        "query_tables": query_tables,
+        "explained": explained(summary_rows(experiment)),
+        "variants": query_charts.key(experiment),
+    }
 
 
 def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
@@ -158,6 +164,11 @@ def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "active": active_figures(experiment),
         "waits": [waits] if waits else [],
     }
+
+
+def answer_of(experiment: ExperimentSummary) -> str:
+    """Return the answer in a sentence."""
+    return sentence(experiment.answer) if experiment.answer else "No finding: the record does not support one."
 
 
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:

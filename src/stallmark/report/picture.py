@@ -93,11 +93,14 @@ def picture_of(experiment: ExperimentSummary) -> Picture | None:
     if best:
         variants = dict.fromkeys(point.first.variant for point in found)
         found = [max((p for p in found if p.first.variant == name), key=lambda p: p.tps) for name in variants]
-    seen, doubts = looks([step.variant for step in experiment.steps]), doubtful(experiment)
-    primary = primary_of(experiment)
-    rows = [
-        _row(p, name, seen[p.first.variant].colour, doubts) for p, name in zip(found, labels(found, found), strict=True)
-    ]
+    named = zip(labels(found, found), (point.first.variant for point in found), found, strict=True)
+    return picture_from(experiment, list(named), best)
+
+
+def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, Point]], best: bool = False) -> Picture:
+    """Return the picture of points, each with its name and with that of the side or variant whose colour it has."""
+    seen, doubts, primary = looks([side for _, side, _ in named]), doubtful(experiment), primary_of(experiment)
+    rows = [_row(point, name, seen[side].colour, doubts) for name, side, point in named]
     return Picture(rows, f"{plural(primary) if primary else 'Transactions'} per second", best)
 
 

@@ -16,10 +16,26 @@ from stallmark.stats.thresholds import CONFIDENCE
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
 
-def checks(pair: PairComparison) -> Table:
+def held(pair: PairComparison) -> str:
+    """Return how many checks hold, in a line."""
+    return f"{sum(one.passed is True for one in pair.checks)} of {len(pair.checks)} hold."
+
+
+def brief(found: ComparisonSummary) -> str:
+    """Return how many checks of all pairs hold, in a line."""
+    passed = [one.passed is True for pair in found.pairs for one in pair.checks]
+    return f"{sum(passed)} of {len(passed)} checks hold; every run"
+
+
+def checks(pair: PairComparison, holding: bool = True) -> Table:
+    """Return the checks of a pair, those that hold only with `holding`."""
     return Table(
         header=["check", "what must hold", "", "found"],
-        rows=[[*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)] for one in pair.checks],
+        rows=[
+            [*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)]
+            for one in pair.checks
+            if holding or not one.passed
+        ],
         words=frozenset({0, 1, 2, 3}),
         notes=[sentence(one.reason) for one in pair.failed if one.reason],
     )

@@ -52,12 +52,12 @@
   // Lines over time: a row for each moment of a run, a column for each plot.
   const ofLines = (figure) => {
     const rows = new Map();
-    for (const { name, x, y, yaxis = "y" } of figure.data) {
+    for (const { name, x, y, customdata = y, yaxis = "y" } of figure.data) {
       const at = (Number(yaxis.slice(1)) || 1) - 1;
       x.forEach((moment, i) => {
         const key = JSON.stringify([name, moment]);
         if (!rows.has(key)) rows.set(key, [name, `${moment}`, ...figure.columns.map(() => "")]);
-        if (y[i] !== null) rows.get(key)[at + 2] = `${y[i]}`;
+        if (y[i] !== null) rows.get(key)[at + 2] = `${customdata[i]}`;
       });
     }
     return [["run", "since measuring began", ...figure.columns], ...rows.values()];
