@@ -14,7 +14,6 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
 
-
 SMALL_BYTES = 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
 
