@@ -6,138 +6,183 @@ fall in (`second`). The manifest gives that start in UTC.
 
 import pyarrow as pa
 
+_UNITS = {
+    "us": "microseconds",
+    "ms": "milliseconds",
+    "s": "seconds",
+    "second": "whole seconds",
+    "seconds": "seconds",
+    "bytes": "bytes",
+    "kib": "KiB",
+    "percent": "percent",
+    "t": "seconds",
+    "time": "seconds since 1970",
+    "iops": "per second",
+}
+"""By the ending of a column's name; a column without one is a count, a name or a text."""
+
+
+def unit_of(field: pa.Field) -> str | None:
+    """Return the unit of a column, which its name ends with; None for counts and texts."""
+    if pa.types.is_string(field.type):
+        return None
+    return "per second" if field.name.endswith("_per_s") else _UNITS.get(field.name.rpartition("_")[2])
+
+
+def column(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
+    return pa.field(name, kind, metadata={"meaning": meaning})
+
+
+def with_units(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the unit of each column in its metadata, as a record's files have it."""
+    return pa.schema([_with_unit(field) for field in schema])
+
+
+def _with_unit(field: pa.Field) -> pa.Field:
+    unit = unit_of(field)
+    return field.with_metadata({**(field.metadata or {}), "unit": unit}) if unit else field
+
+
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 16, 1 << 26  # a day's table does not fit in memory
 
 TRANSACTIONS = pa.schema(
     [
-        ("second", pa.int32()),  # in which they ended
-        ("transaction", pa.string()),
-        ("committed", pa.int32()),
-        ("rolled_back", pa.int32()),  # intended, part of the workload
-        ("failed", pa.int32()),  # given up after the bounded retries
-        ("retries", pa.int32()),
-        ("latency_us", pa.int64()),  # sum over committed and rolled back, scheduled to ended, retries included
-        ("service_us", pa.int64()),  # sum, started to ended
-        ("latency_gaps", pa.list_(pa.int16())),  # histogram of µs: buckets in use, and counts (record/histogram.py)
-        ("latency_counts", pa.list_(pa.int32())),
-        ("service_gaps", pa.list_(pa.int16())),
-        ("service_counts", pa.list_(pa.int32())),
+        column("second", pa.int32(), "in which they ended"),
+        column("transaction", pa.string(), "its type"),
+        column("committed", pa.int32(), "transactions that committed"),
+        column("rolled_back", pa.int32(), "intended, part of the workload"),
+        column("failed", pa.int32(), "given up after the bounded retries"),
+        column("retries", pa.int32(), "calls made again after an error of the moment"),
+        column("latency_us", pa.int64(), "sum over committed and rolled back, scheduled to ended, retries included"),
+        column("service_us", pa.int64(), "sum, started to ended"),
+        column("latency_gaps", pa.list_(pa.int16()), "histogram of µs: steps from one used bucket to the next"),
+        column("latency_counts", pa.list_(pa.int32()), "its counts, bucket by bucket"),
+        column("service_gaps", pa.list_(pa.int16()), "the same of the service time"),
+        column("service_counts", pa.list_(pa.int32()), "its counts"),
     ]
 )
 USERS = pa.schema(
     [
-        ("second", pa.int32()),
-        ("machine", pa.int16()),  # as in the manifest's load_machines; 0: the one that Stallmark ran on
-        ("executor", pa.int16()),  # no number is on two machines
-        ("running", pa.float32()),  # users alive, averaged over the second
-        ("busy_us", pa.int64()),  # sum of time inside calls
-        ("think_us", pa.int64()),  # sum of intended think and pacing time that passed
-        ("lag_us", pa.int64()),  # sum of started − scheduled where a user was free to start: the driver's delay
-        ("lag_max_us", pa.int64()),
-        ("cpu_us", pa.int64()),  # CPU time of the executor process
+        column("second", pa.int32(), "of the run"),
+        column("machine", pa.int16(), "as in the manifest's load_machines; 0: the one that Stallmark ran on"),
+        column("executor", pa.int16(), "no number is on two machines"),
+        column("running", pa.float32(), "users alive, averaged over the second"),
+        column("busy_us", pa.int64(), "sum of time inside calls"),
+        column("think_us", pa.int64(), "sum of intended think and pacing time that passed"),
+        column("lag_us", pa.int64(), "sum of started − scheduled where a user was free to start: the driver's delay"),
+        column("lag_max_us", pa.int64(), "the longest of them"),
+        column("cpu_us", pa.int64(), "CPU time of the executor process"),
     ]
 )
 DEFERRED_QUEUE = pa.schema(
     [
-        ("second", pa.int32()),
-        ("machine", pa.int16()),
-        ("executor", pa.int16()),
-        ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
-        ("late_us", pa.int64()),  # sum of started − due
-        ("late_max_us", pa.int64()),
-        ("waiting", pa.int32()),  # most that were due at once and not yet taken by a background session
+        column("second", pa.int32(), "of the run"),
+        column("machine", pa.int16(), "as in `users`"),
+        column("executor", pa.int16(), "as in `users`"),
+        column("taken", pa.int32(), "transactions that no virtual user starts, ended in this second"),
+        column("late_us", pa.int64(), "sum of started − due"),
+        column("late_max_us", pa.int64(), "the longest of them"),
+        column("waiting", pa.int32(), "most that were due at once and not yet taken by a background session"),
     ]
 )
 ERRORS = pa.schema(
     [
-        ("second", pa.int32()),
-        ("transaction", pa.string()),
-        ("error_class", pa.string()),  # ErrorClass
-        ("code", pa.string()),
-        ("attempts", pa.int32()),  # failed calls of this class and code
-        ("given_up", pa.int32()),  # of these, transactions that were not tried again
-        ("message", pa.string()),  # the first in this second
+        column("second", pa.int32(), "of the run"),
+        column("transaction", pa.string(), "its type"),
+        column("error_class", pa.string(), "deadlock, timeout, connection and the like"),
+        column("code", pa.string(), "the server's number or SQLSTATE"),
+        column("attempts", pa.int32(), "failed calls of this class and code"),
+        column("given_up", pa.int32(), "of these, transactions that were not tried again"),
+        column("message", pa.string(), "the first in this second"),
     ]
 )
 TRANSACTION_IO = pa.schema(
     [
-        ("second", pa.int32()),  # in which they ended
-        ("transaction", pa.string()),
-        ("sampled", pa.int32()),  # of those not given up, how many were sampled; the other columns are their sums
-        ("reads", pa.int64()),  # I/Os of the operating system: one may bring several blocks
-        ("read_bytes", pa.int64()),
-        ("hits", pa.int64()),  # blocks that were in the pool
-        ("read_us", pa.int64()),  # time in these reads; null where the server does not take it
-        ("writes", pa.int64()),  # pages written out to make room, without the log
+        column("second", pa.int32(), "in which they ended"),
+        column("transaction", pa.string(), "its type"),
+        column("sampled", pa.int32(), "of those not given up, how many were sampled; the other columns are their sums"),
+        column("reads", pa.int64(), "I/Os of the operating system: one may bring several blocks"),
+        column("read_bytes", pa.int64(), "brought by these reads"),
+        column("hits", pa.int64(), "blocks that were in the pool"),
+        column("read_us", pa.int64(), "time in these reads; null where the server does not take it"),
+        column("writes", pa.int64(), "pages written out to make room, without the log"),
     ]
 )
 QUERIES = pa.schema(
     [
-        ("phase", pa.string()),  # "power", "throughput" or "each"
-        ("stream", pa.int16()),  # 0 in a power run; in a throughput run from 1, the refresh stream comes last
-        ("position", pa.int16()),  # within the stream, from 1
-        ("query", pa.string()),  # "Q9", "RF1"
-        ("dop", pa.int16()),  # asked for; null: as the server is set
-        ("started_s", pa.float64()),
-        ("seconds", pa.float64()),  # sent to answered whole
-        ("rows", pa.int64()),
-        ("logical_reads", pa.int64()),  # pages, in the pool or not
-        ("physical_reads", pa.int64()),  # pages
-        ("read_bytes", pa.int64()),
-        ("spill_bytes", pa.int64()),  # written to temporary files
-        ("grant_kib", pa.int64()),  # memory the server set aside
-        ("cpu_ms", pa.float64()),
-        ("actual_dop", pa.int16()),
-        ("wait_ms", pa.string()),  # JSON: milliseconds by the server's name of the wait, summed over its workers
-        ("plan_hash", pa.string()),  # with the query the name of a file in `plans`
-        ("error_class", pa.string()),  # ErrorClass; null: it ended well
-        ("error", pa.string()),
+        column("phase", pa.string(), "'power', 'throughput' or 'each'"),
+        column("stream", pa.int16(), "0 in a power run; in a throughput run from 1, the refresh stream comes last"),
+        column("position", pa.int16(), "within the stream, from 1"),
+        column("query", pa.string(), "'Q9', 'RF1'"),
+        column("dop", pa.int16(), "asked for; null: as the server is set"),
+        column("started_s", pa.float64(), "of the run"),
+        column("seconds", pa.float64(), "sent to answered whole"),
+        column("rows", pa.int64(), "of the answer"),
+        column("logical_reads", pa.int64(), "pages, in the pool or not"),
+        column("physical_reads", pa.int64(), "pages"),
+        column("read_bytes", pa.int64(), "from storage"),
+        column("spill_bytes", pa.int64(), "written to temporary files"),
+        column("grant_kib", pa.int64(), "memory the server set aside"),
+        column("cpu_ms", pa.float64(), "of all its workers"),
+        column("actual_dop", pa.int16(), "as executed"),
+        column("wait_ms", pa.string(), "JSON: milliseconds by the server's name of the wait, summed over its workers"),
+        column("plan_hash", pa.string(), "with the query the name of a file in `plans`"),
+        column("error_class", pa.string(), "null: it ended well"),
+        column("error", pa.string(), "the server's words"),
     ]
 )
 """The queries of query runs; a value that the server does not report is null."""
 MAINTENANCE = pa.schema(
     [
-        ("kind", pa.string()),  # backup, check or rebuild
-        ("started_s", pa.float64()),
-        ("seconds", pa.float64()),
-        ("finished", pa.bool_()),  # false: it was given up at the end, or failed
-        ("error", pa.string()),
+        column("kind", pa.string(), "backup, check or rebuild"),
+        column("started_s", pa.float64(), "of the run"),
+        column("seconds", pa.float64(), "how long it took"),
+        column("finished", pa.bool_(), "false: it was given up at the end, or failed"),
+        column("error", pa.string(), "the server's words"),
     ]
 )
 """Maintenance beside the users, one row for each time; the table is there where a variant asks for it."""
 PROBE_STEPS = pa.schema(
     [
-        ("pattern", pa.string()),  # "8k-random-read"
-        ("operation", pa.string()),  # read or write
-        ("order", pa.string()),  # random or sequential
-        ("block_bytes", pa.int64()),
-        ("outstanding", pa.int32()),
-        ("seconds", pa.float64()),
-        ("ios", pa.int64()),
-        ("bytes", pa.int64()),
-        ("mean_ms", pa.float64()),  # from issuing an I/O to its end
+        column("pattern", pa.string(), "'8k-random-read'"),
+        column("operation", pa.string(), "read or write"),
+        column("order", pa.string(), "random or sequential"),
+        column("block_bytes", pa.int64(), "of one I/O"),
+        column("outstanding", pa.int32(), "I/Os under way at once"),
+        column("seconds", pa.float64(), "how long it took"),
+        column("ios", pa.int64(), "I/Os done"),
+        column("bytes", pa.int64(), "moved"),
+        column("mean_ms", pa.float64(), "from issuing an I/O to its end"),
     ]
 )
 PROBE_HISTOGRAM = pa.schema(
     [
-        ("pattern", pa.string()),
-        ("outstanding", pa.int32()),
-        ("ms", pa.float64()),  # two significant digits
-        ("ios", pa.int64()),
+        column("pattern", pa.string(), "as in `probe_steps`"),
+        column("outstanding", pa.int32(), "I/Os under way at once"),
+        column("ms", pa.float64(), "two significant digits"),
+        column("ios", pa.int64(), "I/Os done"),
     ]
 )
 PROBE_WINDOWS = pa.schema(
     [
-        ("pattern", pa.string()),
-        ("outstanding", pa.int32()),
-        ("t", pa.float64()),  # end of the window, in seconds since the step began
-        ("iops", pa.float64()),
+        column("pattern", pa.string(), "as in `probe_steps`"),
+        column("outstanding", pa.int32(), "I/Os under way at once"),
+        column("t", pa.float64(), "end of the window, in seconds since the step began"),
+        column("iops", pa.float64(), "I/Os per second in the window"),
     ]
 )
-SAMPLED = [("t", pa.float64()), ("took_s", pa.float32())]
-"""The first columns of every collector's table: the middle of the call that read a row, and the call's length."""
+SAMPLED = [
+    column("t", pa.float64(), "middle of the call that read the row"),
+    column("took_s", pa.float32(), "length of that call"),
+]
+"""The first columns of every collector's table."""
 COLLECTOR_COST = pa.schema(
-    [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
+    [
+        column("t", pa.float64(), "when it sampled"),
+        column("collector", pa.string(), "its name"),
+        column("wall_us", pa.int64(), "how long a sample took"),
+        column("cpu_us", pa.int64(), "of it, on a CPU of the driver's machine"),
+    ]
 )
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
