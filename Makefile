@@ -29,8 +29,8 @@ lint: $(VENV)/installed-dev
 # The documentation as a site in build/site, and its reference pages made anew.
 docs: $(VENV)/installed-dev
 	$(BIN)/stallmark schema --markdown > docs/scenario-reference.md
-	$(BIN)/python -m stallmark.collectors.reference > docs/data-format.md
-	$(BIN)/mkdocs build --strict
+	$(BIN)/stallmark schema --record --markdown > docs/data-format.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 
 $(VENV)/installed: requirements.lock pyproject.toml | python
