@@ -22,14 +22,9 @@ class Failure:
     """A collector measured nothing from `since` to `until` (seconds since the run's start; None: the end)."""
 
     collector: str
-    title: str
     since: float
     reason: str
     until: float | None = None
-
-    def __str__(self) -> str:
-        until = "to the end" if self.until is None else f"to {self.until:.0f} s"
-        return f"{self.title}: nothing measured from {self.since:.0f} s {until}, because {self.reason}."
 
 
 class Ticks:
@@ -214,7 +209,7 @@ class _Lane:
 
     def _fail(self, since: float, error: Exception) -> None:
         if self._failure is None:
-            self._failure = Failure(self._collector.name, self._collector.title, since, _reason(error))
+            self._failure = Failure(self._collector.name, since, _reason(error))
             self._sampler.failures.append(self._failure)
 
     def _close(self) -> None:

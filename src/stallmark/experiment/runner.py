@@ -108,7 +108,7 @@ class Runner:
             self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
-        loaded = self._prepare_database()
+        loaded = self._prepare_database(said)
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
@@ -173,7 +173,8 @@ class Runner:
             return QueryRun(self._scenario, variant, self._engine, **common)
         return Run(self._scenario, variant, self._engine, web_port=self._web_port, expected=self._expected, **common)
 
-    def _prepare_database(self) -> Entry:
+    def _prepare_database(self, said: list[str]) -> Entry:
+        """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
         with show_build(self._show, f"Loading {choice}") as progress:
             workers = os.cpu_count() or 1
@@ -189,6 +190,7 @@ class Runner:
             )
         if built.caution:
             self._show.say(built.caution)
+            said.append(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)

@@ -47,6 +47,14 @@ class Record:
             return pa.concat_tables(parts) if parts else _empty(name)
         return _empty(name)
 
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table that the record has."""
+        if (path := self.folder / f"{name}.parquet").exists():
+            with _readable(path):
+                return self._layout(path)[0]
+        parts = read_stream(self.folder / f"{name}.arrows")
+        return next((part.schema for part in parts), _empty(name).schema)
+
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield some columns of a table, a batch of rows at a time.
 

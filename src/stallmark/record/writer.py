@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from stallmark.record.manifest import Ended, Manifest
 from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.reader import read_stream
-from stallmark.record.schema import TABLES, with_units
+from stallmark.record.schema import TABLES
 
 
 class RecordWriter:
@@ -39,7 +39,6 @@ class RecordWriter:
         self.save_manifest()
 
     def add_table(self, name: str, schema: pa.Schema) -> None:
-        schema = with_units(schema)
         sink = pa.OSFile(str(self.folder / f"{name}.arrows"), "wb")
         self._streams[name] = sink, pa.ipc.new_stream(sink, schema)
         self._schemas[name] = schema

@@ -154,9 +154,10 @@ def test_settings_come_as_they_are_and_what_cannot_be_read_is_said(engine, scrip
     script.sql("sys.master_files", Rows(kinds, [("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, 0)]))
     script.sql("dm_os_sys_info", Error(300, "VIEW SERVER STATE permission was denied.", severity=14))
     found = engine.settings()
-    assert found["database recovery model"] == "SIMPLE" and found["database compatibility level"] == "160"
-    assert found["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
-    assert "permission was denied" in found["not readable: settings_server"]
+    told = found.configuration
+    assert told["database recovery model"] == "SIMPLE" and told["database compatibility level"] == "160"
+    assert found.placement["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
+    assert "permission was denied" in found.unreadable["settings_server"]
 
 
 def test_statistics_are_made_of_the_columns_that_no_index_has_counted(engine, server, script):

@@ -48,7 +48,7 @@ class UserWaits(PostgresCollector):
     )
     interval_s = 0.1
     polling = True
-    columns = polled_columns(*WAITS)
+    columns = polled_columns(WAITS)
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
@@ -97,7 +97,7 @@ class RowLocks(PostgresCollector):
     )
     interval_s = 0.1
     polling = True
-    columns = polled_columns("relation")  # "brokerage.last_trade"
+    columns = polled_columns({"relation": "the table, with its schema; null: nobody waited"})
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
