@@ -37,7 +37,7 @@ SLOW = (
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 LONG = (
-    "end_to_end/test_readme", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
     "test_browser", "test_build", "test_selftest", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
