@@ -97,6 +97,13 @@ def of_others(engine: Engine, workload: Workload) -> str | None:
     return others[0] if others else None
 
 
+def expected_bytes(engine: Engine, workload: Workload, scale: Scale) -> int:
+    """Estimate what the tables and their keys will take once they are loaded."""
+    loader = loader_for(workload.name)
+    rows = LoadPlan(loader.groups(loader.scale(scale))).rows
+    return size.estimate(workload.metadata, rows, engine.dialect).data_bytes
+
+
 def build(
     engine: Engine,
     workload: Workload,

@@ -21,7 +21,8 @@ class Estimate:
     """Disk space of a database, in bytes."""
 
     heap_bytes: int  # the rows alone
-    loaded_bytes: int  # with keys, and the log of the load
+    data_bytes: int  # with keys
+    loaded_bytes: int  # with the log of the load as well
     build_bytes: int  # at the peak of its build: with the sorts of keys, too
 
 
@@ -68,7 +69,7 @@ def estimate(metadata: sa.MetaData, rows: Mapping[str, int], dialect: str, *, wo
     keys = sum(index_bytes(table, count, dialect) for table, count in tables)
     sorts = sorted((sort_bytes(table, count, dialect) for table, count in tables), reverse=True)
     loaded = heaps + keys + min(heaps, LOG_BYTES)
-    return Estimate(heaps, loaded, loaded + sum(sorts[:workers]))
+    return Estimate(heaps, heaps + keys, loaded, loaded + sum(sorts[:workers]))
 
 
 def _indexes(table: sa.Table) -> list[sa.Index]:

@@ -32,11 +32,12 @@ SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_
 SLOW = (
     "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
     "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
+    "test_query_run.py", "test_brokerage_conditions", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 LONG = (
-    "end_to_end/test_readme", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
     "test_browser", "test_build", "test_selftest", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
@@ -76,6 +77,12 @@ def starts_a_server(item: pytest.Item) -> bool:
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)
+
+
+@pytest.fixture(autouse=True)
+def _no_server_without_the_mark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.node.get_closest_marker("server"):
+        monkeypatch.setattr(EmbeddedServer, "start", lambda *_: pytest.fail("mark this test `server`: it starts one"))
 
 
 @pytest.fixture

@@ -217,6 +217,19 @@ def test_what_the_readme_runs_on_sql_server_fits_the_container_that_it_makes(nam
     assert len(pools) == 1 or max(pools) > data_bytes
 
 
+def test_a_share_that_is_surely_too_small_is_refused_before_anything_is_loaded(read):
+    """A branch of the bank, with its 100,000 accounts, is about 17 MiB."""
+    engine = having(smallest_bytes=MssqlMemory.smallest_bytes, largest_bytes=None)
+    with pytest.raises(
+        StallmarkError, match=r"a buffer pool of 50 % \(at most 10 MiB\) is below the minimum of 128 MiB"
+    ):
+        refuse_pool_sizes(read(sets=of_pools("50 %")), engine)
+    engine.memory.smallest_bytes = 8 * MIB
+    refuse_pool_sizes(read(sets=of_pools("50 %")), engine)
+    with pytest.raises(StallmarkError, match=r"50 % \(5 MiB\)"):  # now that it is known
+        refuse_pool_sizes(read(sets=of_pools("50 %")), engine, 9 * MIB)
+
+
 def test_a_pool_that_the_machine_cannot_hold_is_refused_in_whichever_variant_it_is(read, tmp_path):
     engine = having(smallest_bytes=8 * MIB, largest_bytes=1024 * MIB)
 
@@ -226,7 +239,7 @@ def test_a_pool_that_the_machine_cannot_hold_is_refused_in_whichever_variant_it_
     refuse_pool_sizes(sized("64MiB", "1GiB"), engine)
     with pytest.raises(StallmarkError, match=r"Variant 'v1'.*9,216,000 MiB"):
         refuse_pool_sizes(sized("64MiB", "9000GiB"), engine)
-    refuse_pool_sizes(sized("64MiB", "120 %"), engine)  # the size of the data is not known yet
+    refuse_pool_sizes(sized("64MiB", "1000 %"), engine)  # the size of the data is not known yet
     refuse_pool_sizes(sized("64MiB", "50 %"), engine, 2048 * MIB)
     with pytest.raises(StallmarkError, match="Variant 'v1'"):
         refuse_pool_sizes(sized("64MiB", "50 %"), engine, 2050 * MIB)

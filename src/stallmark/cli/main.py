@@ -14,6 +14,7 @@ from stallmark.cli.common import FAILED, UNEXPECTED, Group, err, escape, system_
 from stallmark.cli.compare import compare
 from stallmark.cli.copies import copies
 from stallmark.cli.doctor import doctor
+from stallmark.cli.export import export
 from stallmark.cli.list_scenarios import list_scenarios
 from stallmark.cli.live import live
 from stallmark.cli.new import new
@@ -33,7 +34,7 @@ from stallmark.experiment.stopping import Stopped, listen
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, build, check),
     "Measure": (run, status, live, probe, attach),
-    "Judge": (report, compare, plan, whatif, runs),
+    "Judge": (report, compare, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }
 

@@ -23,7 +23,7 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
-from stallmark.errors import CallFailed, StallmarkError, in_words
+from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, ask
 from stallmark.format import duration
@@ -121,7 +121,7 @@ def run(
         if page:
             page.close(state == "complete", because)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(because)}{'' if because.endswith('?') else '.'}")
+        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         _say_how_to_resume(runner.folder, target)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:

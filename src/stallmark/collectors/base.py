@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from stallmark.engines.base import Engine
+from stallmark.record.schema import column
 
 Row = dict[str, Any]
 
@@ -93,13 +94,21 @@ class ServerConnection(ABC):
         """Close the connection, if there is one, and forget it."""
 
 
-WAITS = ("wait_class", "event")
+EPOCH = column("epoch", pa.string(), "changes where the counters began anew; no difference is taken across a change")
+SERVER_TIME = column("server_time", pa.float64(), "the server's clock, since 1970", "s")
+WAITS = {"wait_class": "io, wal, lock, cpu, client and so on", "event": "the server's name of the wait"}
 
 
-def polled_columns(*names: str) -> pa.Schema:
-    """Return the columns of a table of `Polled` rows."""
-    texts = [(name, pa.string()) for name in names]
-    return pa.schema([("second", pa.int32()), *texts, ("samples", pa.int32()), ("polls", pa.int32())])
+def polled_columns(texts: Mapping[str, str]) -> pa.Schema:
+    """Return the columns of a table of `Polled` rows: these texts, by name and meaning, and how often they were met."""
+    return pa.schema(
+        [
+            column("second", pa.int32(), "the whole second of the polls", "s"),
+            *(column(name, pa.string(), meaning) for name, meaning in texts.items()),
+            column("samples", pa.int32(), "users met so, over all polls of the second", "users"),
+            column("polls", pa.int32(), "polls in the second; samples / polls is a mean number of users", "polls"),
+        ]
+    )
 
 
 class Polled:

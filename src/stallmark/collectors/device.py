@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Collector, Row
+from stallmark.collectors.base import EPOCH, Collector, Row
 from stallmark.engines.base import Engine
+from stallmark.record.schema import column
 from stallmark.storage.block_device import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.emulator import EXTENT_BYTES, ActiveSet, ArrayCounters, EmulatedArrays, FlashCounters, layout
@@ -37,37 +38,37 @@ class DeviceIO(Collector):
     )
     columns = pa.schema(
         [
-            ("entity", pa.string()),  # "data: vda"; "data" when emulated
-            ("role", pa.string()),  # data, wal, data+wal, underlying
-            ("emulated", pa.bool_()),
-            ("epoch", pa.string()),
-            ("reads", pa.int64()),
-            ("read_bytes", pa.int64()),
-            ("read_ms", pa.float64()),
-            ("writes", pa.int64()),
-            ("write_bytes", pa.int64()),
-            ("write_ms", pa.float64()),
-            ("syncs", pa.int64()),
-            ("sync_ms", pa.float64()),
-            ("busy_ms", pa.float64()),
-            ("queue_ms", pa.float64()),
-            ("late", pa.int64()),
-            ("spindle_reads", pa.int64()),
-            ("spindle_writes", pa.int64()),
-            ("flash_reads", pa.int64()),
-            ("flash_read_ms", pa.float64()),
-            ("flash_writes", pa.int64()),
-            ("flash_busy_ms", pa.float64()),
-            ("flash_used_bytes", pa.int64()),  # a gauge, as the active sets are
-            ("cache_hits", pa.int64()),
-            ("cache_misses", pa.int64()),
-            ("cache_evictions", pa.int64()),
-            ("tier_bytes_up", pa.int64()),
-            ("tier_bytes_down", pa.int64()),
-            ("active_extents", pa.int64()),
-            ("active_extents_60s", pa.int64()),
-            ("active_extents_run", pa.int64()),
-            ("extent_bytes", pa.int64()),
+            column("entity", pa.string(), '"data: vda"; "data" when emulated'),
+            column("role", pa.string(), "data, wal, data+wal or underlying"),
+            column("emulated", pa.bool_(), "true: an emulated array"),
+            EPOCH,
+            column("reads", pa.int64(), "reads so far", "I/Os"),
+            column("read_bytes", pa.int64(), "bytes read so far"),
+            column("read_ms", pa.float64(), "what these reads took, summed"),
+            column("writes", pa.int64(), "writes so far", "I/Os"),
+            column("write_bytes", pa.int64(), "bytes written so far"),
+            column("write_ms", pa.float64(), "what these writes took, summed"),
+            column("syncs", pa.int64(), "flushes so far; null where the kernel does not count them", "syncs"),
+            column("sync_ms", pa.float64(), "what these flushes took, summed"),
+            column("busy_ms", pa.float64(), "time with any I/O under way; emulated: service summed over spindles"),
+            column("queue_ms", pa.float64(), "I/Os under way, integrated over time", "ms × I/Os"),
+            column("late", pa.int64(), "emulated: for which the real device was slower", "I/Os"),
+            column("spindle_reads", pa.int64(), "emulated: that reached the spindles, migration included", "I/Os"),
+            column("spindle_writes", pa.int64(), "emulated: that reached the spindles, migration included", "I/Os"),
+            column("flash_reads", pa.int64(), "emulated: callers' reads served by flash", "I/Os"),
+            column("flash_read_ms", pa.float64(), "emulated: what these reads took, summed"),
+            column("flash_writes", pa.int64(), "emulated: what a cache was filled with, or a tier got", "I/Os"),
+            column("flash_busy_ms", pa.float64(), "emulated: time that flash was busy"),
+            column("flash_used_bytes", pa.int64(), "emulated: flash in use now"),
+            column("cache_hits", pa.int64(), "emulated: found in the flash cache", "reads"),
+            column("cache_misses", pa.int64(), "emulated: not found in the flash cache", "reads"),
+            column("cache_evictions", pa.int64(), "emulated: evicted, of 8 KiB each", "blocks"),
+            column("tier_bytes_up", pa.int64(), "emulated: moved to flash so far", "bytes"),
+            column("tier_bytes_down", pa.int64(), "emulated: moved to disks so far", "bytes"),
+            column("active_extents", pa.int64(), "emulated: different ones in use since the last sample", "extents"),
+            column("active_extents_60s", pa.int64(), "emulated: in the last full minute", "extents"),
+            column("active_extents_run", pa.int64(), "emulated: since the load began", "extents"),
+            column("extent_bytes", pa.int64(), "emulated: size of an extent"),
         ]
     )
 

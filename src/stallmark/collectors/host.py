@@ -4,6 +4,7 @@ import psutil
 import pyarrow as pa
 
 from stallmark.collectors.base import Collector, Row
+from stallmark.record.schema import column
 
 
 class Host(Collector):
@@ -16,13 +17,13 @@ class Host(Collector):
     )
     columns = pa.schema(
         [
-            ("user_s", pa.float64()),
-            ("system_s", pa.float64()),
-            ("iowait_s", pa.float64()),
-            ("idle_s", pa.float64()),
-            ("steal_s", pa.float64()),
-            ("cores", pa.int32()),
-            ("available_bytes", pa.int64()),
+            column("user_s", pa.float64(), "CPU time of programs since the start of the machine"),
+            column("system_s", pa.float64(), "CPU time of the kernel, interrupts included"),
+            column("iowait_s", pa.float64(), "idle while I/O was under way; Linux only"),
+            column("idle_s", pa.float64(), "idle time"),
+            column("steal_s", pa.float64(), "taken by the hypervisor; Linux only"),
+            column("cores", pa.int32(), "of the machine", "cores"),
+            column("available_bytes", pa.int64(), "memory available now"),
         ]
     )
 

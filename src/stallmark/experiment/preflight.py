@@ -11,9 +11,11 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.loaders.ledger import Entry
-from stallmark.loaders.load import of_others
+from stallmark.loaders.load import expected_bytes, of_others
 from stallmark.scenarios.model import AnyScenario, QueryScenario, Scenario
 from stallmark.transactions import find_workload
+
+_AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
 
 _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` or `max worker threads` (sp_configure)"}
 
@@ -66,27 +68,34 @@ def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | N
 
 
 def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
-    """Refuse buffer pools below what the server needs, and above the memory of its machine. Shares of the data are
-    checked only once `loaded_bytes` is known."""
+    """Refuse buffer pools below what the server needs, and above the memory of its machine. While `loaded_bytes` is not
+    known, a share of the data is refused where it will surely be too small."""
     smallest_bytes = engine.memory.smallest_bytes if engine.memory else 0
     largest_bytes = engine.memory.largest_bytes if engine.memory else None
     for variant in scenario.variants:
         pool = scenario.pool_of(variant)
-        if pool is None or (pool.share is not None and loaded_bytes is None):
+        if pool is None:
             continue
-        if (size := pool.resolve(loaded_bytes or 0)) < smallest_bytes:
+        is_estimated = pool.share is not None and loaded_bytes is None
+        data_bytes = round(_AT_MOST * _expected_bytes(scenario, engine)) if is_estimated else loaded_bytes or 0
+        if (size := pool.resolve(data_bytes)) < smallest_bytes:
             least = smallest_bytes // 1024**2
             sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
             raise StallmarkError(
-                f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2} MiB) is below the minimum "
-                f"of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger scale.{sized}"
+                f"Variant {variant.name!r}: a buffer pool of {pool} ({'at most ' * is_estimated}{size // 1024**2} MiB) "
+                f"is below the minimum of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger "
+                f"scale.{sized}"
             )
-        if largest_bytes is not None and size > largest_bytes:
+        if largest_bytes is not None and size > largest_bytes and not is_estimated:
             raise StallmarkError(
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2:,} MiB) is more than the "
                 f"{largest_bytes // 1024**2:,} MiB of memory that the server's machine has: lower buffer_pool, or "
                 "choose a smaller scale."
             )
+
+
+def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
+    return expected_bytes(engine, find_workload(scenario.workload.name), scenario.workload.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:

@@ -12,7 +12,7 @@ from stallmark import format
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.errors import NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
@@ -83,7 +83,7 @@ class Runner:
         except NotGivenBack as left:
             if finished is None or not finished.incomplete_because:
                 raise
-            because = f"{finished.incomplete_because}. {str(left).rstrip('.')}"
+            because = f"{finished.incomplete_because}. {as_reason(left)}"
             finished = replace(finished, incomplete_because=because)
         return finished
 
@@ -106,7 +106,7 @@ class Runner:
             self._show.say(sentence)
         self._engine.checkpoint()  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
-        loaded = self._prepare_database()
+        loaded = self._prepare_database(said)
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
@@ -134,7 +134,7 @@ class Runner:
                 except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
                     if last == self.folder:  # there is no record yet that could say so
                         raise
-                    because = str(failed).rstrip(".")
+                    because = as_reason(failed)
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
                         note_end(last, planned.variant.name, because)
                     if isinstance(failed, Stopped):
@@ -172,7 +172,8 @@ class Runner:
             return QueryRun(self._scenario, variant, self._engine, **common)
         return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
 
-    def _prepare_database(self) -> Entry:
+    def _prepare_database(self, said: list[str]) -> Entry:
+        """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.workload, self._scenario.reset == "restore"
         with show_build(self._show, f"Loading {choice}") as progress:
             workers = os.cpu_count() or 1
@@ -188,6 +189,7 @@ class Runner:
             )
         if built.caution:
             self._show.say(built.caution)
+            said.append(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)

@@ -65,7 +65,7 @@ class Run(AnyRun):
                     ends.callback(beside.finish)  # first: users still ran during their last queries
 
         def notes() -> list[str]:
-            return [note for one in (drive, beside, maintenance) if one for note in one.notes()]
+            return beside.notes() if beside else []
 
         def check() -> None:
             if beside:
@@ -116,4 +116,4 @@ def _finish(drive: Drive, writer: RecordWriter) -> None:
     try:
         drive.finish()
     finally:
-        writer.update(unheard=drive.unheard(), load_machines=drive.load_machines)
+        writer.update(unheard=drive.unheard(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines)

@@ -77,8 +77,8 @@ def columns(name: str, histogram: Histogram) -> dict[str, Any]:
     }
 
 
-def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
-    """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
+def spread(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the buckets in use of all histograms in two columns of a record: row, bucket and count of each.
 
     Raise ValueError when one is damaged.
     """
@@ -91,4 +91,13 @@ def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
     places -= np.repeat(before, lengths)
     if len(places) and not 0 <= places.min() <= places.max() < BUCKETS:
         raise ValueError("a latency histogram is damaged: it has a bucket beyond 1 hour")
-    return np.bincount(places, counts.flatten().to_numpy(), minlength=BUCKETS).astype(np.int64)
+    return np.repeat(np.arange(len(lengths)), lengths), places, counts.flatten().to_numpy()
+
+
+def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
+    """Return the counts of all BUCKETS, summed over the histograms in two columns of a record.
+
+    Raise ValueError when one is damaged.
+    """
+    _, places, counted = spread(gaps, counts)
+    return np.bincount(places, counted, minlength=BUCKETS).astype(np.int64)

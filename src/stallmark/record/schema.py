@@ -1,144 +1,193 @@
-"""The tables of a run record: their columns, with units.
+"""The tables of a run record: their columns, each with its unit and its meaning in the field's metadata.
 
 All times in tables are seconds since the start of the run on the monotonic clock (`t`, float) or the whole second they
 fall in (`second`). The manifest gives that start in UTC.
 """
 
+from typing import Final
+
 import pyarrow as pa
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 1 << 16, 1 << 26  # a day's table does not fit in memory
 
+UNIT: Final = b"unit"
+MEANING: Final = b"meaning"
+_UNITS = {"us": "µs", "ms": "ms", "s": "s", "bytes": "bytes", "kib": "KiB", "percent": "%"}
+
+
+def column(name: str, kind: pa.DataType, meaning: str, unit: str | None = None) -> pa.Field:
+    """Return a column. Without `unit` it has the one that its name ends with: `read_ms` is in ms; others have none."""
+    unit = _UNITS.get(name.rpartition("_")[2], "") if unit is None else unit
+    return pa.field(name, kind, metadata={UNIT: unit, MEANING: meaning})
+
+
+def unit_of(field: pa.Field) -> str:
+    """Return the unit of a column; empty for text, and in a record that was made before columns had one."""
+    return (field.metadata or {}).get(UNIT, b"").decode()
+
+
+def meaning_of(field: pa.Field) -> str:
+    return (field.metadata or {}).get(MEANING, b"").decode()
+
+
+SECOND = column("second", pa.int32(), "in which it ended", "s")
+_DUE = column("second", pa.int32(), "the whole second", "s")
+_MACHINE = column("machine", pa.int16(), "number in the manifest's load_machines; 0: the one that Stallmark ran on")
+_EXECUTOR = column("executor", pa.int16(), "number of the executor; no number is on two machines")
 TRANSACTIONS = pa.schema(
     [
-        ("second", pa.int32()),  # in which they ended
-        ("transaction", pa.string()),
-        ("committed", pa.int32()),
-        ("rolled_back", pa.int32()),  # intended, part of the workload
-        ("failed", pa.int32()),  # given up after the bounded retries
-        ("retries", pa.int32()),
-        ("latency_us", pa.int64()),  # sum over committed and rolled back, scheduled to ended, retries included
-        ("service_us", pa.int64()),  # sum, started to ended
-        ("latency_gaps", pa.list_(pa.int16())),  # histogram of µs: buckets in use, and counts (record/histogram.py)
-        ("latency_counts", pa.list_(pa.int32())),
-        ("service_gaps", pa.list_(pa.int16())),
-        ("service_counts", pa.list_(pa.int32())),
+        SECOND,
+        column("transaction", pa.string(), "type of transaction"),
+        column("committed", pa.int32(), "committed", "transactions"),
+        column("rolled_back", pa.int32(), "rolled back as intended, part of the workload", "transactions"),
+        column("failed", pa.int32(), "given up after the bounded retries", "transactions"),
+        column("retries", pa.int32(), "attempts after the first", "attempts"),
+        column("latency_us", pa.int64(), "scheduled to ended, retries included, summed over committed and rolled back"),
+        column("service_us", pa.int64(), "started to ended, summed over committed and rolled back"),
+        column("latency_gaps", pa.list_(pa.int16()), "histogram of latency in µs: distances of its buckets", "buckets"),
+        column("latency_counts", pa.list_(pa.int32()), "histogram of latency: count of each bucket", "transactions"),
+        column("service_gaps", pa.list_(pa.int16()), "histogram of service time in µs: distances", "buckets"),
+        column("service_counts", pa.list_(pa.int32()), "histogram of service time: counts", "transactions"),
     ]
 )
 USERS = pa.schema(
     [
-        ("second", pa.int32()),
-        ("machine", pa.int16()),  # as in the manifest's load_machines; 0: the one that Stallmark ran on
-        ("executor", pa.int16()),  # no number is on two machines
-        ("running", pa.float32()),  # users alive, averaged over the second
-        ("busy_us", pa.int64()),  # sum of time inside calls
-        ("think_us", pa.int64()),  # sum of intended think and pacing time that passed
-        ("lag_us", pa.int64()),  # sum of started − scheduled where a user was free to start: the driver's delay
-        ("lag_max_us", pa.int64()),
-        ("cpu_us", pa.int64()),  # CPU time of the executor process
+        _DUE,
+        _MACHINE,
+        _EXECUTOR,
+        column("running", pa.float32(), "virtual users alive, averaged over the second", "users"),
+        column("busy_us", pa.int64(), "time inside calls, summed over users"),
+        column("think_us", pa.int64(), "intended think and pacing time that passed, summed over users"),
+        column("lag_us", pa.int64(), "started − scheduled where a user was free to start, summed: the driver's delay"),
+        column("lag_max_us", pa.int64(), "largest of these delays"),
+        column("cpu_us", pa.int64(), "CPU time of the executor process"),
     ]
 )
 DEFERRED_QUEUE = pa.schema(
     [
-        ("second", pa.int32()),
-        ("machine", pa.int16()),
-        ("executor", pa.int16()),
-        ("taken", pa.int32()),  # transactions that no virtual user starts, ended in this second
-        ("late_us", pa.int64()),  # sum of started − due
-        ("late_max_us", pa.int64()),
-        ("waiting", pa.int32()),  # most that were due at once and not yet taken by a background session
+        _DUE,
+        _MACHINE,
+        _EXECUTOR,
+        column("taken", pa.int32(), "ended in this second, of those that no virtual user starts", "transactions"),
+        column("late_us", pa.int64(), "started − due, summed"),
+        column("late_max_us", pa.int64(), "largest of these delays"),
+        column("waiting", pa.int32(), "most that were due at once and not yet taken", "transactions"),
     ]
 )
 ERRORS = pa.schema(
     [
-        ("second", pa.int32()),
-        ("transaction", pa.string()),
-        ("error_class", pa.string()),  # ErrorClass
-        ("code", pa.string()),
-        ("attempts", pa.int32()),  # failed calls of this class and code
-        ("given_up", pa.int32()),  # of these, transactions that were not tried again
-        ("message", pa.string()),  # the first in this second
+        _DUE,
+        column("transaction", pa.string(), "type of transaction"),
+        column("error_class", pa.string(), "deadlock, timeout, connection lost and so on, the same on both engines"),
+        column("code", pa.string(), "the server's own code"),
+        column("attempts", pa.int32(), "failed calls of this class and code", "calls"),
+        column("given_up", pa.int32(), "of these, transactions that were not tried again", "transactions"),
+        column("message", pa.string(), "the server's message, the first in this second"),
     ]
 )
 TRANSACTION_IO = pa.schema(
     [
-        ("second", pa.int32()),  # in which they ended
-        ("transaction", pa.string()),
-        ("sampled", pa.int32()),  # of those not given up, how many were sampled; the other columns are their sums
-        ("reads", pa.int64()),  # I/Os of the operating system: one may bring several blocks
-        ("read_bytes", pa.int64()),
-        ("hits", pa.int64()),  # blocks that were in the pool
-        ("read_us", pa.int64()),  # time in these reads; null where the server does not take it
-        ("writes", pa.int64()),  # pages written out to make room, without the log
+        SECOND,
+        column("transaction", pa.string(), "type of transaction"),
+        column(
+            "sampled", pa.int32(), "sampled, of those not given up; the other columns are their sums", "transactions"
+        ),
+        column("reads", pa.int64(), "reads of the operating system: one may bring several blocks", "I/Os"),
+        column("read_bytes", pa.int64(), "bytes of these reads"),
+        column("hits", pa.int64(), "blocks that were in the pool", "blocks"),
+        column("read_us", pa.int64(), "time in these reads; null where the server does not take it"),
+        column("writes", pa.int64(), "written out to make room, without the log", "pages"),
     ]
 )
 QUERIES = pa.schema(
     [
-        ("phase", pa.string()),  # "power", "throughput" or "each"
-        ("stream", pa.int16()),  # 0 in a power run; in a throughput run from 1, the refresh stream comes last
-        ("position", pa.int16()),  # within the stream, from 1
-        ("query", pa.string()),  # "Q9", "RF1"
-        ("dop", pa.int16()),  # asked for; null: as the server is set
-        ("started_s", pa.float64()),
-        ("seconds", pa.float64()),  # sent to answered whole
-        ("rows", pa.int64()),
-        ("logical_reads", pa.int64()),  # pages, in the pool or not
-        ("physical_reads", pa.int64()),  # pages
-        ("read_bytes", pa.int64()),
-        ("spill_bytes", pa.int64()),  # written to temporary files
-        ("grant_kib", pa.int64()),  # memory the server set aside
-        ("cpu_ms", pa.float64()),
-        ("actual_dop", pa.int16()),
-        ("wait_ms", pa.string()),  # JSON: milliseconds by the server's name of the wait, summed over its workers
-        ("plan_hash", pa.string()),  # with the query the name of a file in `plans`
-        ("error_class", pa.string()),  # ErrorClass; null: it ended well
-        ("error", pa.string()),
+        column("phase", pa.string(), "power, throughput or each"),
+        column("stream", pa.int16(), "0 in a power run; else from 1, the refresh stream comes last"),
+        column("position", pa.int16(), "within the stream, from 1"),
+        column("query", pa.string(), "Q1 to Q22, RF1, RF2"),
+        column("dop", pa.int16(), "degree of parallelism asked for; null: as the server is set", "workers"),
+        column("started_s", pa.float64(), "when it was sent, since the run's start"),
+        column("seconds", pa.float64(), "sent to answered whole", "s"),
+        column("rows", pa.int64(), "rows of the answer", "rows"),
+        column("logical_reads", pa.int64(), "pages read, in the pool or not", "pages"),
+        column("physical_reads", pa.int64(), "pages read from storage", "pages"),
+        column("read_bytes", pa.int64(), "bytes read from storage"),
+        column("spill_bytes", pa.int64(), "written to temporary files"),
+        column("grant_kib", pa.int64(), "memory the server set aside"),
+        column("cpu_ms", pa.float64(), "CPU time over all workers"),
+        column("actual_dop", pa.int16(), "workers it had", "workers"),
+        column("wait_ms", pa.string(), "JSON: milliseconds by the server's name of the wait, summed over its workers"),
+        column("plan_hash", pa.string(), "with the query the name of a file in `plans`"),
+        column("error_class", pa.string(), "as in `errors`; null: it ended well"),
+        column("error", pa.string(), "the server's message; null: it ended well"),
     ]
 )
 """The queries of query runs; a value that the server does not report is null."""
 MAINTENANCE = pa.schema(
     [
-        ("kind", pa.string()),  # backup, check or rebuild
-        ("started_s", pa.float64()),
-        ("seconds", pa.float64()),
-        ("finished", pa.bool_()),  # false: it was given up at the end, or failed
-        ("error", pa.string()),
+        column("kind", pa.string(), "backup, check or rebuild"),
+        column("started_s", pa.float64(), "when it began, since the run's start"),
+        column("seconds", pa.float64(), "how long it took", "s"),
+        column("finished", pa.bool_(), "false: it was given up at the end, or failed"),
+        column("error", pa.string(), "the server's message; null: none"),
     ]
 )
 """Maintenance beside the users, one row for each time; the table is there where a variant asks for it."""
+_PATTERN = column("pattern", pa.string(), 'as the scenario names it: "8k-random-read"')
+_OUTSTANDING = column("outstanding", pa.int32(), "under way at once", "I/Os")
 PROBE_STEPS = pa.schema(
     [
-        ("pattern", pa.string()),  # "8k-random-read"
-        ("operation", pa.string()),  # read or write
-        ("order", pa.string()),  # random or sequential
-        ("block_bytes", pa.int64()),
-        ("outstanding", pa.int32()),
-        ("seconds", pa.float64()),
-        ("ios", pa.int64()),
-        ("bytes", pa.int64()),
-        ("mean_ms", pa.float64()),  # from issuing an I/O to its end
+        _PATTERN,
+        column("operation", pa.string(), "read or write"),
+        column("order", pa.string(), "random or sequential"),
+        column("block_bytes", pa.int64(), "size of an I/O"),
+        _OUTSTANDING,
+        column("seconds", pa.float64(), "length of the step", "s"),
+        column("ios", pa.int64(), "ended in it", "I/Os"),
+        column("bytes", pa.int64(), "read or written in it", "bytes"),
+        column("mean_ms", pa.float64(), "from issuing an I/O to its end, mean"),
     ]
 )
 PROBE_HISTOGRAM = pa.schema(
     [
-        ("pattern", pa.string()),
-        ("outstanding", pa.int32()),
-        ("ms", pa.float64()),  # two significant digits
-        ("ios", pa.int64()),
+        _PATTERN,
+        _OUTSTANDING,
+        column("ms", pa.float64(), "time of an I/O, two significant digits", "ms"),
+        column("ios", pa.int64(), "that took this long", "I/Os"),
     ]
 )
 PROBE_WINDOWS = pa.schema(
     [
-        ("pattern", pa.string()),
-        ("outstanding", pa.int32()),
-        ("t", pa.float64()),  # end of the window, in seconds since the step began
-        ("iops", pa.float64()),
+        _PATTERN,
+        _OUTSTANDING,
+        column("t", pa.float64(), "end of the window, since the step began", "s"),
+        column("iops", pa.float64(), "ended in the window", "I/Os per second"),
     ]
 )
-SAMPLED = [("t", pa.float64()), ("took_s", pa.float32())]
-"""The first columns of every collector's table: the middle of the call that read a row, and the call's length."""
+SAMPLED = [
+    column("t", pa.float64(), "middle of the call that read the row, since the run's start", "s"),
+    column("took_s", pa.float32(), "length of that call"),
+]
+"""The first columns of every collector's table."""
 COLLECTOR_COST = pa.schema(
-    [("t", pa.float64()), ("collector", pa.string()), ("wall_us", pa.int64()), ("cpu_us", pa.int64())]
+    [
+        column("t", pa.float64(), "end of the interval that the costs are of, since the run's start", "s"),
+        column("collector", pa.string(), "name of the collector's table"),
+        column("wall_us", pa.int64(), "time that sampling took"),
+        column("cpu_us", pa.int64(), "CPU time of the driver that sampling took"),
+    ]
 )
+EXTERNAL = pa.schema(
+    [
+        column("t", pa.float64(), "end of the sample's interval, since the run's start", "s"),
+        column("source", pa.string(), "the host it was measured on, or the name it was attached under"),
+        column("counter", pa.string(), "as the file names it"),
+        column("instance", pa.string(), "disk, CPU or the like; empty where the counter has none"),
+        column("unit", pa.string(), "of `value`, as the file has it; empty where it does not say"),
+        column("value", pa.float64(), "in the unit of its row"),
+    ]
+)
+"""Measurements attached from a file, each file as a table `external_…`."""
 TABLES: dict[str, pa.Schema] = {
     "transactions": TRANSACTIONS,
     "users": USERS,

@@ -9,9 +9,14 @@ import pyarrow as pa
 from stallmark.collectors.base import Polled, Row, polled_columns
 from stallmark.collectors.mssql.collector import TEXT, MssqlCollector, statement
 from stallmark.engines.base import Engine
+from stallmark.record.schema import column
 from stallmark.redact import without_secrets
 
-_BLOCKED = ("blocked", "blocker", "wait_type")
+_BLOCKED = {
+    "blocked": "procedure of the session that waits",
+    "blocker": "procedure of the session that it waits for",
+    "wait_type": "the server's name of the wait",
+}
 MOST_GRAPHS = 20
 _PERSONAL = ("hostname", "loginname", "hostpid")
 
@@ -26,7 +31,7 @@ class Blocking(MssqlCollector):
     interval_s = 2.0
     polling = True
     on_azure = True
-    columns = polled_columns(*_BLOCKED)
+    columns = polled_columns(_BLOCKED)
 
     def __init__(self, engine: Engine):
         super().__init__(engine)
@@ -54,12 +59,12 @@ class Deadlocks(MssqlCollector):
     interval_s = 3600.0
     columns = pa.schema(
         [
-            ("happened", TEXT),  # UTC
-            ("victim", TEXT),  # the procedure it was in
-            ("others", TEXT),  # those of the others
-            ("isolation", TEXT),  # of the victim
-            ("resources", TEXT),  # "brokerage.trade (ix_trade): S held, X wanted"
-            ("graph", TEXT),  # the file in the record's folder; none beyond the first of them
+            column("happened", TEXT, "when, UTC"),
+            column("victim", TEXT, "the procedure that the victim was in"),
+            column("others", TEXT, "the procedures that the others were in"),
+            column("isolation", TEXT, "isolation level of the victim"),
+            column("resources", TEXT, '"brokerage.trade (ix_trade): S held, X wanted"'),
+            column("graph", TEXT, "file in the record's folder; null beyond the first of them"),
         ]
     )
 

@@ -4,10 +4,11 @@ from functools import cache, cached_property
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import CLOCK, COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector, statement
+from stallmark.collectors.base import SERVER_TIME, Row
+from stallmark.collectors.mssql.collector import COUNT, MS, SERVER_CLOCK, TEXT, MssqlCollector, statement
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines.mssql.server import AZURE
+from stallmark.record.schema import column
 
 
 class ServerIO(MssqlCollector):
@@ -21,19 +22,19 @@ class ServerIO(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("entity", TEXT),  # "database/logical name"
-            ("kind", TEXT),  # data, wal, temp, foreign
-            ("reads", COUNT),
-            ("read_bytes", COUNT),
-            ("read_stall_ms", MS),
-            ("writes", COUNT),
-            ("write_bytes", COUNT),
-            ("write_stall_ms", MS),
-            ("queued_read_stall_ms", MS),
-            ("queued_write_stall_ms", MS),
-            ("size_bytes", COUNT),
-            ("path", TEXT),
-            ("handle", TEXT),  # the same as in `pending_io`
+            column("entity", TEXT, '"database/logical name" of the file'),
+            column("kind", TEXT, "data, wal, temp or foreign (of another database)"),
+            column("reads", COUNT, "reads so far", "I/Os"),
+            column("read_bytes", COUNT, "bytes read so far"),
+            column("read_stall_ms", MS, "what these reads took, summed"),
+            column("writes", COUNT, "writes so far", "I/Os"),
+            column("write_bytes", COUNT, "bytes written so far"),
+            column("write_stall_ms", MS, "what these writes took, summed"),
+            column("queued_read_stall_ms", MS, "of the read stall, what the resource governor added"),
+            column("queued_write_stall_ms", MS, "of the write stall, what the resource governor added"),
+            column("size_bytes", COUNT, "size of the file on disk"),
+            column("path", TEXT, "path of the file on the server; null where it is hidden"),
+            column("handle", TEXT, "handle of the file, the same as in `pending_io`"),
         ]
     )
 
@@ -53,13 +54,13 @@ def _kind(wait_type: str) -> Row:
 
 
 _OF_WAIT_TYPE = (
-    ("wait_type", TEXT),
-    ("waits", COUNT),
-    ("wait_ms", MS),
-    ("signal_ms", MS),
-    ("max_ms", MS),
-    ("wait_class", TEXT),
-    ("benign", pa.bool_()),
+    column("wait_type", TEXT, "the server's name of the wait"),
+    column("waits", COUNT, "waits so far", "waits"),
+    column("wait_ms", MS, "time of these waits, signal included, summed"),
+    column("signal_ms", MS, "of it, waiting for a CPU after the wait was over"),
+    column("max_ms", MS, "longest of these waits"),
+    column("wait_class", TEXT, "class that Stallmark counts it to: io, wal, lock, cpu and so on"),
+    column("benign", pa.bool_(), "true: nobody is held up by it"),
 )
 
 
@@ -91,7 +92,13 @@ class SessionWaits(_WaitTypes):
     )
     interval_s = 30.0
     on_azure = True
-    columns = pa.schema([*SERVER_CLOCK, ("session", TEXT), *_OF_WAIT_TYPE])  # "57 since 2026-03-01T10:00:00.123"
+    columns = pa.schema(
+        [
+            *SERVER_CLOCK,
+            column("session", TEXT, '"57 since 2026-03-01T10:00:00.123": number and login time'),
+            *_OF_WAIT_TYPE,
+        ]
+    )
 
 
 _NAMED, _PHYSICAL = (
@@ -116,11 +123,11 @@ class Performance(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("object", TEXT),  # "Buffer Manager", without the instance's name
-            ("counter", TEXT),
-            ("instance", TEXT),  # a database or _Total
-            ("type", pa.int32()),
-            ("value", COUNT),
+            column("object", TEXT, '"Buffer Manager", without the instance\'s name'),
+            column("counter", TEXT, "name of the counter"),
+            column("instance", TEXT, "a database, or _Total"),
+            column("type", pa.int32(), "cntr_type, which says how to read `value`"),
+            column("value", COUNT, "raw", "as `type` says"),
         ]
     )
 
@@ -166,15 +173,15 @@ class Procedures(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("procedure", TEXT),
-            ("plan", TEXT),  # SQL handle, plan handle, cached time
-            ("executions", COUNT),
-            ("worker_us", COUNT),
-            ("elapsed_us", COUNT),
-            ("physical_reads", COUNT),
-            ("logical_reads", COUNT),
-            ("logical_writes", COUNT),
-            ("spills", COUNT),  # pages; from 2019 on
+            column("procedure", TEXT, "name of the procedure"),
+            column("plan", TEXT, "cached plan; counts begin anew with each"),
+            column("executions", COUNT, "so far", "executions"),
+            column("worker_us", COUNT, "CPU time so far"),
+            column("elapsed_us", COUNT, "time from begin to end so far"),
+            column("physical_reads", COUNT, "read for it so far, read-ahead left out", "pages"),
+            column("logical_reads", COUNT, "read in the pool so far", "pages"),
+            column("logical_writes", COUNT, "changed in the pool so far", "pages"),
+            column("spills", COUNT, "spilled so far; null before SQL Server 2019", "pages"),
         ]
     )
 
@@ -192,16 +199,16 @@ class RowLocks(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("entity", TEXT),  # "brokerage.last_trade/pk_last_trade"
-            ("relation", TEXT),
-            ("row_lock_waits", COUNT),
-            ("row_lock_wait_ms", COUNT),
-            ("page_lock_waits", COUNT),
-            ("page_lock_wait_ms", COUNT),
-            ("page_latch_waits", COUNT),
-            ("page_latch_wait_ms", COUNT),
-            ("page_io_latch_waits", COUNT),  # reads from disk that somebody waited for
-            ("page_io_latch_wait_ms", COUNT),
+            column("entity", TEXT, '"brokerage.last_trade/pk_last_trade": table and index'),
+            column("relation", TEXT, "the table"),
+            column("row_lock_waits", COUNT, "waits for row locks so far", "waits"),
+            column("row_lock_wait_ms", COUNT, "what these waits took, summed"),
+            column("page_lock_waits", COUNT, "waits for page locks so far", "waits"),
+            column("page_lock_wait_ms", COUNT, "what these waits took, summed"),
+            column("page_latch_waits", COUNT, "waits for latches on pages in memory so far", "waits"),
+            column("page_latch_wait_ms", COUNT, "what these waits took, summed"),
+            column("page_io_latch_waits", COUNT, "waits for pages to be read from storage so far", "waits"),
+            column("page_io_latch_wait_ms", COUNT, "what these waits took, summed"),
         ]
     )
 
@@ -216,7 +223,13 @@ class LogSpace(MssqlCollector):
     interval_s = 5.0
     on_azure = True
     columns = pa.schema(
-        [CLOCK, ("size_bytes", COUNT), ("used_bytes", COUNT), ("since_backup_bytes", COUNT), ("reuse_wait", TEXT)]
+        [
+            SERVER_TIME,
+            column("size_bytes", COUNT, "size of the log"),
+            column("used_bytes", COUNT, "of it in use"),
+            column("since_backup_bytes", COUNT, "log since the last log backup"),
+            column("reuse_wait", TEXT, "what keeps the log from being reused"),
+        ]
     )
 
 
@@ -229,7 +242,14 @@ class StatisticsUpdates(MssqlCollector):
     )
     interval_s = 10.0
     on_azure = True
-    columns = pa.schema([CLOCK, ("table", TEXT), ("statistic", TEXT), ("age_s", pa.float64())])
+    columns = pa.schema(
+        [
+            SERVER_TIME,
+            column("table", TEXT, "the table"),
+            column("statistic", TEXT, "name of the statistic"),
+            column("age_s", pa.float64(), "how long ago it was counted anew"),
+        ]
+    )
 
 
 class Replicas(MssqlCollector):
@@ -243,12 +263,12 @@ class Replicas(MssqlCollector):
     interval_s = 5.0
     columns = pa.schema(
         [
-            CLOCK,
-            ("replica", TEXT),  # "replica 1": the names of servers are not recorded
-            ("commit_mode", TEXT),  # SYNCHRONOUS_COMMIT, ASYNCHRONOUS_COMMIT
-            ("state", TEXT),  # SYNCHRONIZED, SYNCHRONIZING, NOT SYNCHRONIZING …
-            ("send_queue_bytes", COUNT),
-            ("redo_queue_bytes", COUNT),
+            SERVER_TIME,
+            column("replica", TEXT, '"replica 1": the names of servers are not recorded'),
+            column("commit_mode", TEXT, "SYNCHRONOUS_COMMIT or ASYNCHRONOUS_COMMIT"),
+            column("state", TEXT, "SYNCHRONIZED, SYNCHRONIZING, NOT SYNCHRONIZING and so on"),
+            column("send_queue_bytes", COUNT, "log not yet sent to it"),
+            column("redo_queue_bytes", COUNT, "log that it has and has not redone"),
         ]
     )
 
@@ -270,13 +290,13 @@ class TempDb(MssqlCollector):
     interval_s = 5.0
     columns = pa.schema(
         [
-            CLOCK,
-            ("file", pa.int32()),
-            ("size_bytes", COUNT),
-            ("free_bytes", COUNT),
-            ("version_store_bytes", COUNT),
-            ("user_objects_bytes", COUNT),
-            ("internal_objects_bytes", COUNT),
-            ("mixed_extents_bytes", COUNT),
+            SERVER_TIME,
+            column("file", pa.int32(), "number of the data file"),
+            column("size_bytes", COUNT, "size of the file"),
+            column("free_bytes", COUNT, "unallocated"),
+            column("version_store_bytes", COUNT, "row versions"),
+            column("user_objects_bytes", COUNT, "users' temporary tables"),
+            column("internal_objects_bytes", COUNT, "sorts, hashes and spools"),
+            column("mixed_extents_bytes", COUNT, "mixed extents"),
         ]
     )

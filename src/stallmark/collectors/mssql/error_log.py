@@ -12,6 +12,7 @@ import pyarrow as pa
 from stallmark.collectors.base import Row
 from stallmark.collectors.mssql.collector import FINER_PERMISSIONS, TEXT, MssqlCollector
 from stallmark.engines.base import Engine
+from stallmark.record.schema import column
 
 LONG_READ_S = 1.0
 
@@ -38,7 +39,13 @@ class ErrorLog(MssqlCollector):
     )
     interval_s = 60.0  # the server reads the whole file each time
     polling = True
-    columns = pa.schema([("log_time", TEXT), ("number", pa.int32()), ("text", TEXT)])
+    columns = pa.schema(
+        [
+            column("log_time", TEXT, "the server's own time of the line"),
+            column("number", pa.int32(), "823, 824, 825 or 833"),
+            column("text", TEXT, "the line"),
+        ]
+    )
 
     def __init__(self, engine: Engine):
         super().__init__(engine)

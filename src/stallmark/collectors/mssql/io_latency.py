@@ -16,6 +16,7 @@ from stallmark.collectors.mssql.collector import COUNT, SERVER_CLOCK, TEXT, Mssq
 from stallmark.engines import sql_file
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.record.schema import column
 
 SESSIONS = {
     "stallmark_reads": ("read", "io_latency.reads"),
@@ -43,11 +44,16 @@ class LogLatency(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("operation", TEXT),  # read, log write
-            ("duration", COUNT),  # as the server says it; none in the only row of an empty histogram
-            ("ios", COUNT),
-            ("slots", COUNT),  # how many durations there is room for
-            ("dropped", COUNT),  # events that found no buffer
+            column("operation", TEXT, "read or log write"),
+            column(
+                "duration",
+                COUNT,
+                "of an I/O; null in the only row of an empty histogram",
+                "as the server says it: ms by use",
+            ),
+            column("ios", COUNT, "that took this long, so far", "I/Os"),
+            column("slots", COUNT, "durations that there is room for", "durations"),
+            column("dropped", COUNT, "events that found no buffer", "events"),
         ]
     )
 

@@ -8,9 +8,10 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import CLOCK, COUNT, TEXT, MssqlCollector
+from stallmark.collectors.base import SERVER_TIME, Row
+from stallmark.collectors.mssql.collector import COUNT, TEXT, MssqlCollector
 from stallmark.engines.base import Engine
+from stallmark.record.schema import column
 
 LARGEST_POOL_BYTES = 32 << 30  # four million pages; a sample walks through them all
 LARGE_POOL_BYTES = 8 << 30  # a walk through it takes seconds
@@ -30,12 +31,12 @@ class PendingIO(MssqlCollector):
     on_azure = True
     columns = pa.schema(
         [
-            CLOCK,
-            ("handle", TEXT),
-            ("type", TEXT),
-            ("with_system", pa.bool_()),
-            ("requests", pa.int32()),
-            ("longest_ms", COUNT),
+            SERVER_TIME,
+            column("handle", TEXT, "handle of the file, the same as in `server_io`"),
+            column("type", TEXT, "disk or network"),
+            column("with_system", pa.bool_(), "true: the operating system has not answered yet"),
+            column("requests", pa.int32(), "under way at the instant", "I/Os"),
+            column("longest_ms", COUNT, "longest of them so far"),
         ]
     )
 
@@ -56,13 +57,13 @@ class Schedulers(MssqlCollector):
     on_azure = True
     columns = pa.schema(
         [
-            CLOCK,
-            ("schedulers", pa.int32()),
-            ("tasks", COUNT),
-            ("runnable", COUNT),
-            ("most_runnable", COUNT),  # on one scheduler
-            ("waiting_for_worker", COUNT),
-            ("pending_disk_ios", COUNT),
+            SERVER_TIME,
+            column("schedulers", pa.int32(), "that users run on", "schedulers"),
+            column("tasks", COUNT, "on them", "tasks"),
+            column("runnable", COUNT, "waiting for a CPU", "tasks"),
+            column("most_runnable", COUNT, "waiting for a CPU, on one scheduler", "tasks"),
+            column("waiting_for_worker", COUNT, "waiting for a worker", "tasks"),
+            column("pending_disk_ios", COUNT, "not yet completed", "I/Os"),
         ]
     )
 
@@ -79,12 +80,12 @@ class Cpu(MssqlCollector):
     polling = True
     columns = pa.schema(
         [
-            CLOCK,
-            ("record", COUNT),
-            ("age_s", pa.float64()),
-            ("process_percent", pa.int32()),
-            ("idle_percent", pa.int32()),
-            ("memory_percent", pa.int32()),  # of what the server wants, in memory
+            SERVER_TIME,
+            column("record", COUNT, "number of the server's note"),
+            column("age_s", pa.float64(), "how long ago the note was made"),
+            column("process_percent", pa.int32(), "of the machine's CPU, used by the server"),
+            column("idle_percent", pa.int32(), "of the machine's CPU, idle; null where it is not known"),
+            column("memory_percent", pa.int32(), "of the memory that the server wants, in memory"),
         ]
     )
 
@@ -120,15 +121,15 @@ class BufferPool(MssqlCollector):
     on_azure = True
     columns = pa.schema(
         [
-            CLOCK,
-            ("database", TEXT),
-            ("file", pa.int32()),
-            ("page_type", TEXT),
-            ("pages", COUNT),
-            ("dirty", COUNT),
-            ("in_extension", COUNT),
-            ("read", COUNT),  # of the pages, those whose read was timed
-            ("read_us", COUNT),  # sum over these
+            SERVER_TIME,
+            column("database", TEXT, "name of the database"),
+            column("file", pa.int32(), "number of its file"),
+            column("page_type", TEXT, "kind of page"),
+            column("pages", COUNT, "in the pool", "pages"),
+            column("dirty", COUNT, "changed and not yet written", "pages"),
+            column("in_extension", COUNT, "in the buffer pool extension", "pages"),
+            column("read", COUNT, "whose read was timed", "pages"),
+            column("read_us", COUNT, "what the reads of these took, summed"),
         ]
     )
 

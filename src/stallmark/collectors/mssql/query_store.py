@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from stallmark.collectors.mssql.collector import COUNT, FINER_PERMISSIONS, SERVER_CLOCK, TEXT, MssqlCollector
+from stallmark.record.schema import column
 
 _OPTIONS = """\
 SELECT options.actual_state_desc, options.query_capture_mode_desc, options.wait_stats_capture_mode_desc
@@ -23,14 +24,14 @@ class QueryStore(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("procedure", TEXT),
-            ("plan", TEXT),  # plan, interval and kind of end: counts begin anew with each
-            ("executions", COUNT),  # of statements
-            ("worker_us", pa.float64()),
-            ("elapsed_us", pa.float64()),
-            ("physical_reads", pa.float64()),  # pages
-            ("logical_reads", pa.float64()),
-            ("logical_writes", pa.float64()),
+            column("procedure", TEXT, "name of the procedure"),
+            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
+            column("executions", COUNT, "of statements, in the interval so far", "executions"),
+            column("worker_us", pa.float64(), "CPU time so far"),
+            column("elapsed_us", pa.float64(), "time from begin to end so far"),
+            column("physical_reads", pa.float64(), "read for it so far, read-ahead left out", "pages"),
+            column("logical_reads", pa.float64(), "read in the pool so far", "pages"),
+            column("logical_writes", pa.float64(), "changed in the pool so far", "pages"),
         ]
     )
 
@@ -73,9 +74,9 @@ class QueryStoreWaits(QueryStore):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("wait", TEXT),  # "bank.transfer: Buffer IO"
-            ("plan", TEXT),
-            ("wait_ms", COUNT),
+            column("wait", TEXT, "Query Store's category of the wait"),
+            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
+            column("wait_ms", COUNT, "time of these waits, summed"),
         ]
     )
 

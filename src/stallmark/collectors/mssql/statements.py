@@ -8,6 +8,7 @@ from stallmark.collectors.base import Row
 from stallmark.collectors.mssql.collector import COUNT, SERVER_CLOCK, TEXT, MssqlCollector
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
+from stallmark.record.schema import column
 
 MOST_PLANS = 20
 """Taken with one sample: each takes the server some milliseconds."""
@@ -26,18 +27,18 @@ class Statements(MssqlCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("statement", TEXT),  # procedure and place in its text
-            ("planned", TEXT),  # the same, and the hash of the plan
-            ("procedure", TEXT),
-            ("position", COUNT),  # characters before it
-            ("plan_hash", TEXT),  # SQL Server's query_plan_hash
-            ("plan", TEXT),  # SQL handle and creation time: counts begin anew with each
-            ("text", TEXT),  # its beginning
-            ("executions", COUNT),
-            ("worker_us", COUNT),
-            ("elapsed_us", COUNT),
-            ("physical_reads", COUNT),
-            ("logical_reads", COUNT),
+            column("statement", TEXT, "procedure and place in its text"),
+            column("planned", TEXT, "the same, and the hash of the plan"),
+            column("procedure", TEXT, "name of the procedure"),
+            column("position", COUNT, "before it in the procedure's text", "characters"),
+            column("plan_hash", TEXT, "SQL Server's query_plan_hash"),
+            column("plan", TEXT, "SQL handle and creation time; counts begin anew with each"),
+            column("text", TEXT, "its beginning"),
+            column("executions", COUNT, "so far", "executions"),
+            column("worker_us", COUNT, "CPU time so far"),
+            column("elapsed_us", COUNT, "time from begin to end so far"),
+            column("physical_reads", COUNT, "read for it so far, read-ahead left out", "pages"),
+            column("logical_reads", COUNT, "read in the pool so far", "pages"),
         ]
     )
 

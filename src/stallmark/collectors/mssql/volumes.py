@@ -14,6 +14,7 @@ from stallmark.collectors.mssql.collector import TEXT, MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.processes import kill
+from stallmark.record.schema import column
 
 _COUNTERS = {
     "queue": r"\LogicalDisk({volume})\Current Disk Queue Length",
@@ -34,7 +35,16 @@ class Volumes(MssqlCollector):
         "I/Os. Where the driver runs on the server's Windows."
     )
     interval_s = 5.0
-    columns = pa.schema([("volume", TEXT), *((name, pa.float64()) for name in _COUNTERS)])
+    columns = pa.schema(
+        [
+            column("volume", TEXT, "mount point"),
+            column("queue", pa.float64(), "under way", "I/Os"),
+            column("read_ms", pa.float64(), "of a read, mean over the second"),
+            column("write_ms", pa.float64(), "of a write, mean over the second"),
+            column("reads_per_s", pa.float64(), "reads", "I/Os per second"),
+            column("writes_per_s", pa.float64(), "writes", "I/Os per second"),
+        ]
+    )
 
     def __init__(self, engine: Engine):
         super().__init__(engine)

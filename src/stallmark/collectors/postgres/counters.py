@@ -6,11 +6,12 @@ last second of work of a busy session. Sums over longer intervals are exact.
 
 import pyarrow as pa
 
-from stallmark.collectors.base import Row
+from stallmark.collectors.base import EPOCH, SERVER_TIME, Row
 from stallmark.collectors.postgres.collector import PostgresCollector
+from stallmark.record.schema import column
 
 TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()
-SERVER_CLOCK = [("server_time", pa.float64()), ("epoch", TEXT)]
+SERVER_CLOCK = [SERVER_TIME, EPOCH]
 
 FILE_TIMING = {"track_io_timing": "reads and writes"}
 WAL_TIMING = {"track_wal_io_timing": "writes and syncs of WAL"}
@@ -28,21 +29,21 @@ class ServerIO(PostgresCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("entity", TEXT),  # "client backend/relation/normal"
-            ("kind", TEXT),  # data, wal, temp
-            ("reads", COUNT),
-            ("read_bytes", COUNT),
-            ("read_stall_ms", MS),
-            ("writes", COUNT),
-            ("write_bytes", COUNT),
-            ("write_stall_ms", MS),
-            ("extends", COUNT),
-            ("extend_bytes", COUNT),
-            ("extend_stall_ms", MS),
-            ("syncs", COUNT),
-            ("sync_stall_ms", MS),
-            ("hits", COUNT),
-            ("evictions", COUNT),
+            column("entity", TEXT, '"client backend/relation/normal": process, object and context'),
+            column("kind", TEXT, "data, wal or temp"),
+            column("reads", COUNT, "reads so far", "I/Os"),
+            column("read_bytes", COUNT, "bytes read so far"),
+            column("read_stall_ms", MS, "what these reads took, summed"),
+            column("writes", COUNT, "writes so far", "I/Os"),
+            column("write_bytes", COUNT, "bytes written so far"),
+            column("write_stall_ms", MS, "what these writes took, summed"),
+            column("extends", COUNT, "extensions of files so far", "I/Os"),
+            column("extend_bytes", COUNT, "bytes that files were extended by"),
+            column("extend_stall_ms", MS, "what these extensions took, summed"),
+            column("syncs", COUNT, "syncs so far", "syncs"),
+            column("sync_stall_ms", MS, "what these syncs took, summed"),
+            column("hits", COUNT, "found in the pool so far", "blocks"),
+            column("evictions", COUNT, "evicted from the pool so far", "blocks"),
         ]
     )
     _counts = ("reads", "writes", "extends", "syncs", "hits", "evictions")
@@ -74,14 +75,14 @@ class Wal(PostgresCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("records", COUNT),
-            ("full_page_images", COUNT),
-            ("bytes", COUNT),
-            ("buffers_full", COUNT),
-            ("writes", COUNT),
-            ("syncs", COUNT),
-            ("write_ms", MS),
-            ("sync_ms", MS),
+            column("records", COUNT, "records of WAL so far", "records"),
+            column("full_page_images", COUNT, "full-page images so far", "pages"),
+            column("bytes", COUNT, "bytes of WAL so far", "bytes"),
+            column("buffers_full", COUNT, "times that WAL was written because its buffers were full", "times"),
+            column("writes", COUNT, "writes of WAL so far; null from PostgreSQL 18 on", "I/Os"),
+            column("syncs", COUNT, "syncs of WAL so far; null from PostgreSQL 18 on", "syncs"),
+            column("write_ms", MS, "what these writes took, summed"),
+            column("sync_ms", MS, "what these syncs took, summed"),
         ]
     )
 
@@ -97,15 +98,15 @@ class UserIO(PostgresCollector):
     needs = "does not count I/O per session"
     columns = pa.schema(
         [
-            ("epoch", TEXT),
-            ("pid", pa.int32()),
-            ("reads", COUNT),
-            ("read_bytes", COUNT),
-            ("read_stall_ms", MS),
-            ("writes", COUNT),
-            ("write_bytes", COUNT),
-            ("write_stall_ms", MS),
-            ("hits", COUNT),
+            EPOCH,
+            column("pid", pa.int32(), "the session's process"),
+            column("reads", COUNT, "reads so far", "I/Os"),
+            column("read_bytes", COUNT, "bytes read so far"),
+            column("read_stall_ms", MS, "what these reads took, summed"),
+            column("writes", COUNT, "writes so far", "I/Os"),
+            column("write_bytes", COUNT, "bytes written so far"),
+            column("write_stall_ms", MS, "what these writes took, summed"),
+            column("hits", COUNT, "found in the pool so far", "blocks"),
         ]
     )
 
@@ -123,14 +124,14 @@ class Database(PostgresCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("database", TEXT),
-            ("own", pa.bool_()),
-            ("commits", COUNT),
-            ("rollbacks", COUNT),
-            ("blocks_read", COUNT),
-            ("blocks_hit", COUNT),
-            ("deadlocks", COUNT),
-            ("temp_bytes", COUNT),
+            column("database", TEXT, "name of the database"),
+            column("own", pa.bool_(), "true: the one under load"),
+            column("commits", COUNT, "committed so far", "transactions"),
+            column("rollbacks", COUNT, "rolled back so far", "transactions"),
+            column("blocks_read", COUNT, "read so far", "blocks"),
+            column("blocks_hit", COUNT, "found in the pool so far", "blocks"),
+            column("deadlocks", COUNT, "deadlocks so far", "deadlocks"),
+            column("temp_bytes", COUNT, "written to temporary files so far"),
         ]
     )
 
@@ -146,12 +147,12 @@ class Checkpoints(PostgresCollector):
     columns = pa.schema(
         [
             *SERVER_CLOCK,
-            ("timed", COUNT),
-            ("requested", COUNT),
-            ("done", COUNT),
-            ("write_ms", MS),
-            ("sync_ms", MS),
-            ("buffers_written", COUNT),
+            column("timed", COUNT, "checkpoints by timeout so far", "checkpoints"),
+            column("requested", COUNT, "checkpoints by request so far, also by the size of the WAL", "checkpoints"),
+            column("done", COUNT, "those that did something; null before PostgreSQL 18", "checkpoints"),
+            column("write_ms", MS, "time of writing files, summed"),
+            column("sync_ms", MS, "time of syncing files, summed"),
+            column("buffers_written", COUNT, "written by checkpoints so far", "blocks"),
         ]
     )
 
@@ -166,11 +167,11 @@ class Relations(PostgresCollector):
     interval_s = 5.0
     columns = pa.schema(
         [
-            ("epoch", TEXT),
-            ("relation", TEXT),
-            ("heap_reads", COUNT),
-            ("heap_hits", COUNT),
-            ("index_reads", COUNT),
-            ("index_hits", COUNT),
+            EPOCH,
+            column("relation", TEXT, "table, with its schema"),
+            column("heap_reads", COUNT, "of the table read so far, TOAST included", "blocks"),
+            column("heap_hits", COUNT, "of the table found in the pool so far", "blocks"),
+            column("index_reads", COUNT, "of its indexes read so far", "blocks"),
+            column("index_hits", COUNT, "of its indexes found in the pool so far", "blocks"),
         ]
     )

@@ -22,17 +22,7 @@ from stallmark.record.attach.measurements import Measurements, Wanted
 from stallmark.record.manifest import External
 from stallmark.record.manifest_file import write_manifest
 from stallmark.record.reader import Record, recorded_seconds
-
-SCHEMA = pa.schema(
-    [
-        ("t", pa.float64()),  # seconds since the run started, at the end of the sample's interval
-        ("source", pa.string()),  # the host it was measured on, or the name it was attached under
-        ("counter", pa.string()),
-        ("instance", pa.string()),
-        ("unit", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
+from stallmark.record.schema import EXTERNAL
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
             notes=tuple(measured.notes),
         )
         rows["source"] = [host or name for host in rows["source"]]
-        _write(record, name, entry, pa.table(rows, schema=SCHEMA))
+        _write(record, name, entry, pa.table(rows, schema=EXTERNAL))
         result.append(Attached(record.folder.name, entry))
     return result
 
@@ -119,7 +109,7 @@ def _share(measured: Measurements, aligned: Aligned, run: Span) -> tuple[dict[st
         return None
     margin = MARGIN_S + aligned.interval_s
     near = (aligned.utc >= run.begin - margin) & (aligned.utc <= run.end + margin)
-    rows: dict[str, Any] = {field.name: [] for field in SCHEMA}
+    rows: dict[str, Any] = {field.name: [] for field in EXTERNAL}
     for series in measured.series:
         keep = near[series.at]
         if not inside[series.at].any():

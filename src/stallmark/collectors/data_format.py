@@ -1,0 +1,119 @@
+"""The format of a run record, for people and programs that read one: every table and column, with unit and meaning.
+
+It is made of the schemas that records are written by, so that it cannot differ from them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from stallmark.collectors import ON_REQUEST, REGISTRY
+from stallmark.collectors.base import Collector
+from stallmark.collectors.mssql.volumes import Volumes
+from stallmark.record.manifest import Manifest
+from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, SAMPLED, TABLES, meaning_of, unit_of
+
+_DRIVER = {
+    "transactions": "Transactions that ended in a second, by type.",
+    "users": "What the executors of the driver did in a second.",
+    "deferred_queue": "Transactions that no virtual user starts, of workloads that have some.",
+    "errors": "Failed calls in a second, by type of transaction, class and code.",
+    "transaction_io": "I/O of sampled transactions, where the server counts it by session.",
+    "collector_cost": "What sampling itself took.",
+    "queries": "Queries of decision support, a row each.",
+}
+_PROBE = {
+    "probe_steps": "A probe of raw storage: a row for each pattern and number of I/Os under way.",
+    "probe_histogram": "Its I/Os by how long they took.",
+    "probe_windows": "Its rate over time.",
+}
+_OTHERS = {
+    "maintenance": (MAINTENANCE, "Backups, checks and rebuilds beside the users, a row each."),
+    "external_…": (EXTERNAL, "What `stallmark attach` has added, a table for each file."),
+}
+_ON_WINDOWS: Mapping[str, Sequence[type[Collector]]] = {"mssql": (Volumes,)}
+"""Collectors that the registry has on Windows alone; the format is the same everywhere."""
+_TYPES = {"double": "float64", "float": "float32"}
+
+_INTRODUCTION = """\
+# What is in a run record?
+
+This page is printed by `stallmark schema --record --markdown`. A run leaves a folder of its own:
+
+| file | content |
+|---|---|
+| `manifest.json` | everything that decides the figures, and no secret (its JSON schema: `stallmark schema --record`) |
+| `<table>.parquet` | one table each |
+| `<table>.arrows` | the same while the run lasts, or after it was killed: an Arrow stream; its last batch may be cut |
+| `plans/`, `deadlocks/` | query plans and deadlock graphs, where the server gave some |
+
+A column's unit and meaning stand in the metadata of its Parquet field, as `unit` and `meaning`. Records from before
+these were written have none and are read all the same. Times are seconds since the run's start (`t`), or the whole
+second they fall in (`second`); `started` in the manifest is that start in UTC. A missing value is null, never 0.
+
+Counters are stored raw, as the server counts them. Take differences between samples of one `epoch` only.
+
+A histogram is two columns of lists. The sums of `…_gaps` are the numbers of the buckets in use, `…_counts` their
+counts. Up to 2047 a bucket's number is its value in µs. Above, with `n = number - 2048`, it is
+`(1024 + n % 1024) << (1 + n // 1024)`, three significant digits. `stallmark export RUN --csv DIR` writes them out, one
+row for each bucket."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a record. `engine` is the dialect of the servers that have it; empty where all do."""
+
+    name: str
+    engine: str
+    meaning: str
+    columns: pa.Schema
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "table": self.name,
+            "engine": self.engine,
+            "meaning": self.meaning,
+            "columns": [
+                {"name": one.name, "type": type_of(one), "unit": unit_of(one), "meaning": meaning_of(one)}
+                for one in self.columns
+            ],
+        }
+
+
+def type_of(field: pa.Field) -> str:
+    if pa.types.is_list(field.type):
+        return f"list of {field.type.value_type}"
+    return _TYPES.get(str(field.type), str(field.type))
+
+
+def tables() -> Iterator[Table]:
+    """Yield every table that a record may have: of the driver, of collectors by engine, and of probes."""
+    for name, meaning in _DRIVER.items():
+        yield Table(name, "", meaning, TABLES[name])
+    for name, (schema, meaning) in _OTHERS.items():
+        yield Table(name, "", meaning, schema)
+    for engine, kinds in REGISTRY.items():
+        requested = [kind for some in ON_REQUEST.get(engine, {}).values() for kind in some]
+        for kind in {one.name: one for one in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
+            yield Table(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
+    for name, meaning in _PROBE.items():
+        yield Table(name, "", meaning, PROBE_TABLES[name])
+
+
+def in_json() -> dict[str, Any]:
+    """Return the tables, and the JSON schema of the manifest."""
+    return {"tables": [one.facts() for one in tables()], "manifest": Manifest.model_json_schema()}
+
+
+def markdown() -> str:
+    """Return the page that documents the format."""
+    parts = [_INTRODUCTION]
+    for table in tables():
+        engine = {"postgresql": " (PostgreSQL)", "mssql": " (SQL Server)"}.get(table.engine, "")
+        rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+        for one in table.columns:
+            rows.append(f"| `{one.name}` | {type_of(one)} | {unit_of(one)} | {meaning_of(one)} |")
+        parts += [f"## {table.name}{engine}", table.meaning, "\n".join(rows)]
+    return "\n\n".join(parts) + "\n"

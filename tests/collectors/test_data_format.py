@@ -1,0 +1,56 @@
+"""The documented format of a record: every column has a meaning and a unit, in Parquet as on the page."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from support.manifests import a_manifest
+
+from stallmark.collectors import data_format
+from stallmark.record.histogram import VALUES_US
+from stallmark.record.schema import MEANING, PROBE_TABLES, TABLES, UNIT
+from stallmark.record.writer import RecordWriter
+
+PAGE = Path(__file__).parents[2] / "docs" / "data-format.md"
+NUMBERS = {  # names, numbers of something, and a value whose unit is in another column
+    "machine", "executor", "stream", "position", "pid", "type", "record", "file", "number", "value",
+}  # fmt: skip
+
+
+def test_the_page_is_current():
+    """`stallmark schema --record --markdown > docs/data-format.md`"""
+    assert PAGE.read_text(encoding="utf-8") == data_format.markdown()
+
+
+def test_every_column_has_a_meaning_and_every_quantity_a_unit():
+    found = list(data_format.tables())
+    assert {one.name for one in found} >= {*TABLES, *PROBE_TABLES, "server_io", "volumes", "maintenance"}
+    for table in found:
+        assert table.meaning and len(table.columns) == len(set(table.columns.names)), table.name
+        for column in table.facts()["columns"]:
+            assert column["meaning"], (table.name, column)
+            is_quantity = column["type"] not in ("string", "bool") and column["name"] not in NUMBERS
+            assert bool(column["unit"]) or not is_quantity, (table.name, column)
+
+
+def test_a_name_that_ends_with_a_unit_has_that_unit():
+    units = {"_us": "µs", "_ms": "ms", "_bytes": "bytes", "_kib": "KiB", "_percent": "%"}
+    columns = [column for table in data_format.tables() for column in table.facts()["columns"]]
+    for ending, unit in units.items():
+        some = {column["unit"] for column in columns if column["name"].endswith(ending)}
+        assert some and all(one.startswith(unit) for one in some), ending
+
+
+def test_parquet_carries_them(tmp_path: Path):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    writer.append("users", [dict.fromkeys(TABLES["users"].names, 1)])
+    assert pa.ipc.open_stream(tmp_path / "run" / "users.arrows").schema.field("lag_us").metadata[UNIT] == "µs".encode()
+    writer.close()
+    field = pq.read_schema(tmp_path / "run" / "users.parquet").field("lag_us")
+    assert field.metadata[UNIT].decode() == "µs" and field.metadata[MEANING]
+
+
+def test_the_page_s_formula_of_a_bucket_is_the_histogram_s():
+    for number in (0, 2047, 2048, 3071, 3072, 20_000):
+        n = number - 2048
+        assert VALUES_US[number] == (number if number < 2048 else (1024 + n % 1024) << (1 + n // 1024))

@@ -1,0 +1,98 @@
+"""A record as CSV: every table, every value, with units; also of records that have none."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from support.manifests import a_manifest
+
+from stallmark.cli.main import main
+from stallmark.record import histogram
+from stallmark.record.reader import Record
+from stallmark.record.schema import SAMPLED, TABLES, column, unit_of
+from stallmark.record.writer import RecordWriter
+
+LATENCIES_US = (900, 900, 5_000_000)
+COLLECTED = pa.schema([*SAMPLED, column("reads", pa.int64(), "reads so far", "I/Os")])
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def make(folder: Path, *, closed: bool = True) -> Path:
+    writer = RecordWriter(folder, a_manifest())
+    writer.add_table("server_io", COLLECTED)
+    some = histogram.encode(pa.array(LATENCIES_US).to_numpy())
+    for second, name in ((1, "trade_order"), (2, 'a "quoted", one')):
+        row = dict.fromkeys(TABLES["transactions"].names, 0) | {"second": second, "transaction": name, "committed": 3}
+        row |= histogram.columns("latency", some) | histogram.columns("service", histogram.EMPTY)
+        writer.append("transactions", [row])
+    writer.append("server_io", [{"t": 0.5, "took_s": 0.01, "reads": None}])
+    if closed:
+        writer.close()
+    return folder
+
+
+def exported(run: Path, into: Path) -> Path:
+    done = CliRunner().invoke(main, ["export", str(run), "--csv", str(into)])
+    assert done.exit_code == 0, done.output
+    return into
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "cut"])
+def test_every_table_and_value(tmp_path: Path, closed: bool):
+    into = exported(make(tmp_path / "run", closed=closed), tmp_path / "csv")
+    assert {path.stem for path in into.glob("*.csv")} == {
+        *TABLES, "server_io", "columns", "transactions.latency", "transactions.service",
+    }  # fmt: skip
+    found = rows_of(into / "transactions.csv")
+    assert [(row["second"], row["transaction"], row["committed"]) for row in found] == [
+        ("1", "trade_order", "3"), ("2", 'a "quoted", one', "3"),
+    ]  # fmt: skip
+    assert [row["reads"] for row in rows_of(into / "server_io.csv")] == [""]
+    assert json.loads((into / "manifest.json").read_text())["format"] == 2
+
+
+def test_a_histogram_has_a_row_for_each_bucket(tmp_path: Path):
+    into = exported(make(tmp_path / "run"), tmp_path / "csv")
+    of_one = [(900, 2), (4_997_120, 1)]  # three digits: the bucket that 5 s fall in begins there
+    found = [
+        (row["second"], int(row["latency_us"]), int(row["count"])) for row in rows_of(into / "transactions.latency.csv")
+    ]
+    assert found == [(second, *bucket) for second in ("1", "2") for bucket in of_one]
+    assert rows_of(into / "transactions.service.csv") == []
+
+
+def test_every_column_is_described_with_its_unit(tmp_path: Path):
+    into = exported(make(tmp_path / "run"), tmp_path / "csv")
+    described = {(row["table"], row["column"]): row["unit"] for row in rows_of(into / "columns.csv")}
+    for path in into.glob("*.csv"):
+        with path.open(newline="") as file:
+            assert path.stem == "columns" or all((path.stem, one) in described for one in next(csv.reader(file)))
+    assert described["server_io", "reads"] == "I/Os" and described["server_io", "took_s"] == "s"
+    assert described["transactions.latency", "latency_us"] == "µs"
+
+
+def test_a_record_without_metadata_is_read_and_exported(tmp_path: Path):
+    run = make(tmp_path / "run")
+    for path in run.glob("*.parquet"):
+        table = pq.read_table(path)
+        bare = pa.schema([one.remove_metadata() for one in table.schema])
+        pq.write_table(table.cast(bare), path)
+    assert unit_of(Record(run).schema("users").field("busy_us")) == ""
+    described = {
+        (row["table"], row["column"]): row["unit"] for row in rows_of(exported(run, tmp_path / "csv") / "columns.csv")
+    }
+    assert described["users", "busy_us"] == "µs" and described["server_io", "reads"] == ""
+
+
+def test_a_folder_with_anything_in_it_is_refused(tmp_path: Path):
+    into = exported(make(tmp_path / "run"), tmp_path / "csv")
+    done = CliRunner().invoke(main, ["export", str(tmp_path / "run"), "--csv", str(into)])
+    assert done.exit_code == 3 and "is not empty: name another folder." in " ".join(done.stderr.split())
