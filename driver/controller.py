@@ -38,7 +38,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
-from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.errors import ErrorClass, StallmarkError, as_reason
 from stallmark.format import spoken
 from stallmark.processes import kill
 from stallmark.record import manifest as recorded
@@ -95,7 +95,7 @@ class Merger:
             self._own_io[own_io.second, own_io.transaction].append(own_io)
         self.errors += sum(error.attempts for error in reported.errors)
         for error in reported.errors:
-            self.given_up[error.transaction, f"{error.message.rstrip('.')} ({error.code})"] += error.given_up
+            self.given_up[error.transaction, f"{as_reason(error.message)} ({error.code})"] += error.given_up
         self.writer.append("errors", [error.columns() for error in reported.errors])
 
     def write_before(self, second: float) -> None:

@@ -18,6 +18,7 @@ import msgspec
 
 from stallmark.driver.cluster.join import ExpectedMachines, RunFacts
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.retry import MOST_RECONNECTS
 from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline
 from stallmark.processes import start_module
@@ -43,6 +44,7 @@ class LoadSpec(Message):
     call_timeout_s: float
     locality: float = 0.0
     repeat: int = 1
+    most_reconnects: int = MOST_RECONNECTS
 
 
 class ConductorOrder(Message):

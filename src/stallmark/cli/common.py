@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, mistake
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
@@ -165,7 +165,7 @@ def _choice(workload: str, scale: str, seed: int):
     try:
         return WorkloadChoice(name=workload, scale=measures, seed=seed)
     except ValidationError as error:
-        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise StallmarkError(mistake(error.errors()[0])) from None
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")

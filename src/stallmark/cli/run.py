@@ -21,7 +21,7 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
-from stallmark.errors import CallFailed, StallmarkError, in_words
+from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import Stopped
 from stallmark.format import duration
@@ -110,7 +110,7 @@ def run(
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(because)}{'' if because.endswith('?') else '.'}")
+        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         _say_how_to_resume(runner.folder, target)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:

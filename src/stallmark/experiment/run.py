@@ -12,7 +12,7 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
@@ -99,7 +99,7 @@ class AnyRun(ABC):
             reason = str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
-            reason = str(error).rstrip(".")
+            reason = as_reason(error)
         finally:
             with later():
                 writer.close(reason)

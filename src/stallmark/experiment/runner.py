@@ -12,7 +12,7 @@ from stallmark import format
 from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.errors import NotGivenBack, StallmarkError, as_reason
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.load_worker import facts_of
 from stallmark.experiment.location import locations
@@ -85,7 +85,7 @@ class Runner:
         except NotGivenBack as left:
             if finished is None or not finished.incomplete_because:
                 raise
-            because = f"{finished.incomplete_because}. {str(left).rstrip('.')}"
+            because = f"{finished.incomplete_because}. {as_reason(left)}"
             finished = replace(finished, incomplete_because=because)
         return finished
 
@@ -135,7 +135,7 @@ class Runner:
                 except (StallmarkError, Stopped) as failed:  # a hook, an operator, or an array that is full
                     if last == self.folder:  # there is no record yet that could say so
                         raise
-                    because = str(failed).rstrip(".")
+                    because = as_reason(failed)
                     with suppress(OSError, StallmarkError):  # why it ended is said in any case
                         note_end(last, planned.variant.name, because)
                     if isinstance(failed, Stopped):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
@@ -108,7 +108,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
+        said = as_reason(str(error).splitlines()[0])
         raise StallmarkError(f"{path} is damaged ({said}): restore it, or leave this record out.") from None
 
 
