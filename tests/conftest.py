@@ -16,8 +16,13 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["embedded_server", "template"]
 
-# No test asserts a time.
-hypothesis.settings.register_profile("stallmark", deadline=None)
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
+_USUAL = hypothesis.settings(
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.register_profile("explore", _USUAL)
+hypothesis.settings.register_profile("stallmark", _USUAL, derandomize=True, database=None)
 hypothesis.settings.load_profile("stallmark")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
@@ -37,7 +42,7 @@ SLOW = (
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 LONG = (
-    "end_to_end/test_readme", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
     "test_browser", "test_build", "test_selftest", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""

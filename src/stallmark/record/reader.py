@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
@@ -67,7 +67,7 @@ class Record:
         if (path := self.folder / f"{name}.parquet").exists():
             key = path, path.stat().st_mtime_ns
             with _readable(path):
-                schema, footer = self._layout(key)
+                schema, footer = self._layout(path)
                 if _bytes_of(footer) <= SMALL_BYTES and key not in self._small:
                     self._small[key] = list(_pieces(path, schema, footer, schema.names))
             wanted = [c for c in columns if c in schema.names]
@@ -81,10 +81,11 @@ class Record:
                 some = part.select([c for c in columns if c in part.column_names])
                 yield from some.combine_chunks().to_batches()
 
-    def _layout(self, key: tuple[Path, int]) -> tuple[pa.Schema, pq.FileMetaData]:
+    def _layout(self, path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
         """Return schema and footer of a table. They are kept: the analysis reads a table column by column."""
+        key = path, path.stat().st_mtime_ns
         if key not in self._layouts:
-            with pq.ParquetFile(key[0]) as file:
+            with pq.ParquetFile(path) as file:
                 self._layouts[key] = file.schema_arrow, file.metadata
         return self._layouts[key]
 
@@ -107,7 +108,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
+        said = as_reason(str(error).splitlines()[0])
         raise StallmarkError(f"{path} is damaged ({said}): restore it, or leave this record out.") from None
 
 
