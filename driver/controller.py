@@ -38,7 +38,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
-from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.errors import ErrorClass, StallmarkError, as_reason
 from stallmark.format import spoken
 from stallmark.processes import kill
 from stallmark.record import manifest as recorded
@@ -95,7 +95,7 @@ class Merger:
             self._own_io[own_io.second, own_io.transaction].append(own_io)
         self.errors += sum(error.attempts for error in reported.errors)
         for error in reported.errors:
-            self.given_up[error.transaction, f"{error.message.rstrip('.')} ({error.code})"] += error.given_up
+            self.given_up[error.transaction, f"{as_reason(error.message)} ({error.code})"] += error.given_up
         self.writer.append("errors", [error.columns() for error in reported.errors])
 
     def write_before(self, second: float) -> None:
@@ -136,12 +136,7 @@ class Drive:
     """
 
     def __init__(
-        self,
-        timeline: Timeline,
-        load: LoadSpec,
-        writer: RecordWriter,
-        web_port: int | None = None,
-        expected: ExpectedMachines | None = None,
+        self, timeline: Timeline, load: LoadSpec, writer: RecordWriter, expected: ExpectedMachines | None = None
     ):
         self._workload = find_workload(load.workload)
         self._writer = writer
@@ -151,7 +146,7 @@ class Drive:
         if expected:
             load = msgspec.structs.replace(load, engine=None)
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        self._channel.send(ConductorOrder(timeline, load, web_port, expected))
+        self._channel.send(ConductorOrder(timeline, load, expected))
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
@@ -326,4 +321,4 @@ def _why(message: Message, workload: Workload) -> str:
             return f"messages of load machine {machine} were lost: the network between the machines failed"
         case Incomplete(why):
             return why
-    return "the run was stopped from the web page"
+    return "the load driver stopped the users too early"

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
@@ -248,7 +248,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(KEYS), VALUES)
 def test_no_value_whatsoever_ends_in_anything_but_plain_sentences(path, key, value):
     text = json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stallmark.collectors.base import Collector, Row
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 
 LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
 _log = logging.getLogger(__name__)
@@ -223,5 +223,5 @@ class _Lane:
 
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    sentence = lines[0].rstrip(".") if lines else type(error).__name__
+    sentence = as_reason(lines[0]) if lines else type(error).__name__
     return sentence if isinstance(error, StallmarkError) else f"{sentence} ({type(error).__name__})"

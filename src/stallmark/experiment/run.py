@@ -12,11 +12,11 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.watch import Watch
@@ -83,7 +83,7 @@ class AnyRun(ABC):
 
     def go(self) -> str | None:
         """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
-        with self._show.bar(f"{self._title}: preparing", None):
+        with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
         writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
@@ -99,7 +99,7 @@ class AnyRun(ABC):
             reason = str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
-            reason = str(error).rstrip(".")
+            reason = as_reason(error)
         finally:
             with later():
                 writer.close(reason)
@@ -201,7 +201,7 @@ class AnyRun(ABC):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
-        with self._show.bar(f"{self._title}: checking consistency", None):
+        with self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]

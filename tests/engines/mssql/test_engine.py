@@ -1,6 +1,7 @@
 """Connecting, and what the server says of itself."""
 
 import pytest
+from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, INT, nvarchar
@@ -118,7 +119,7 @@ def tries(server: Responder) -> int:
 
 
 def test_a_database_is_made_as_soon_as_its_model_is_free(engine, server, script, monkeypatch):
-    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    monkeypatch.setattr(module, "time", Clock())
     script.sql("CREATE DATABASE", MODEL, CREATE_FAILED, times=2)
     script.sql("CREATE DATABASE", Count(0))
     engine.execute("CREATE DATABASE other")

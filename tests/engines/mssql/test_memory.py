@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.simulated_time import Clock
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, BIT, INT, nvarchar
 from support.tds.responder import Responder
@@ -66,7 +67,7 @@ class Settings:
 
 @pytest.fixture
 def settings(script: Script, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(memory.time, "sleep", lambda _: None)
+    monkeypatch.setattr(memory, "time", Clock())
     return Settings(script)
 
 

@@ -1,6 +1,7 @@
 """The wording of what happened in a run beside its figures."""
 
 from stallmark.analysis.read.run_notes import RunKind
+from stallmark.errors import as_reason
 from stallmark.report.text import says
 
 
@@ -49,4 +50,4 @@ def _(executors: int) -> str:
 
 @says(RunKind.MAINTENANCE_FAILED)
 def _(maintenance: str, server_said: str) -> str:
-    return f"The {maintenance} beside the users failed: {server_said.rstrip('.')}."
+    return f"The {maintenance} beside the users failed: {as_reason(server_said)}."
