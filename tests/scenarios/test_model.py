@@ -74,7 +74,7 @@ def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
     with pytest.raises(StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"):
         refuse_what_cannot_be(
             read(sets=("observe=[io_latency]", "emulated_array=null", "start_cache=as it is", "reset=continue",
-                       "variants=[{name: a}]")), engine, tmp_path, None,
+                       "variants=[{name: a}]")), engine, tmp_path,
         )  # fmt: skip
 
 

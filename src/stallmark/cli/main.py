@@ -16,6 +16,7 @@ from stallmark.cli.copies import copies
 from stallmark.cli.doctor import doctor
 from stallmark.cli.export import export
 from stallmark.cli.list_scenarios import list_scenarios
+from stallmark.cli.live import live
 from stallmark.cli.new import new
 from stallmark.cli.plan import plan
 from stallmark.cli.probe import probe
@@ -32,7 +33,7 @@ from stallmark.experiment.stopping import Stopped, listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, build, check),
-    "Measure": (run, status, probe, attach),
+    "Measure": (run, status, live, probe, attach),
     "Judge": (report, compare, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }
