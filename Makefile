@@ -1,4 +1,4 @@
-# `make demo`, `make test` and, while you work, `make quick`. Each sets itself up in .venv and needs only Python, make and a C compiler.
+# `make demo`, `make test`, `make docs` and, while you work, `make quick`. Each sets itself up in .venv and needs only Python, make and a C compiler.
 
 SHELL := /bin/sh
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -9,7 +9,7 @@ export STALLMARK_HOME ?= $(CURDIR)/.stallmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick lint lock clean python compiler browser
+.PHONY: demo test quick lint docs lock clean python compiler browser
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
@@ -19,12 +19,19 @@ test: $(VENV)/installed-dev compiler browser lint
 
 # What starts no server, browser or compiler: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 2 -m "not server"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation as a site in build/site, and its reference pages made anew.
+docs: $(VENV)/installed-dev
+	$(BIN)/stallmark schema --markdown > docs/scenario-reference.md
+	$(BIN)/stallmark schema --record --markdown > docs/data-format.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 
 # Python compiles what it imports, once: to compile all of it takes longer than the rest of the installation.
 $(VENV)/installed: requirements.lock pyproject.toml | python

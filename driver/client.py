@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from stallmark.driver.retry import Failure, RetryingSession
+from stallmark.driver.retry import MOST_RECONNECTS, Failure, RetryingSession
 from stallmark.driver.transaction_io import OwnIOSampler
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ErrorClass
@@ -39,6 +39,7 @@ class Client(threading.Thread):
         report_sample: Callable[[tuple[int, ...]], None],
         report_failure: Callable[[Failure], None],
         report_own_io: Callable[[tuple], None],
+        most_reconnects: int = MOST_RECONNECTS,
     ):
         super().__init__(name=name, daemon=True)
         self._fault: CallFailed | None = None
@@ -58,6 +59,7 @@ class Client(threading.Thread):
             rng,
             self._stopping,
             report_failure,
+            most_reconnects,
         )
 
     @property

@@ -38,7 +38,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.warm_up import SETTLED_AFTER_S, SecondsSeen, Settling
-from stallmark.errors import ErrorClass, StallmarkError
+from stallmark.errors import ErrorClass, StallmarkError, as_reason
 from stallmark.format import spoken
 from stallmark.processes import kill
 from stallmark.record import manifest as recorded
@@ -49,7 +49,6 @@ from stallmark.transactions.workload import Workload
 READY_LIMIT_S = 60
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 REPORTED_AFTER_S = 0.75  # when a second has ended: executors report four times a second
-CLOCKS_APART_MS = 50  # more than this is said: a second of one machine then is noticeably not that of another
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Merger:
             self._own_io[own_io.second, own_io.transaction].append(own_io)
         self.errors += sum(error.attempts for error in reported.errors)
         for error in reported.errors:
-            self.given_up[error.transaction, f"{error.message.rstrip('.')} ({error.code})"] += error.given_up
+            self.given_up[error.transaction, f"{as_reason(error.message)} ({error.code})"] += error.given_up
         self.writer.append("errors", [error.columns() for error in reported.errors])
 
     def write_before(self, second: float) -> None:
@@ -137,12 +136,7 @@ class Drive:
     """
 
     def __init__(
-        self,
-        timeline: Timeline,
-        load: LoadSpec,
-        writer: RecordWriter,
-        web_port: int | None = None,
-        expected: ExpectedMachines | None = None,
+        self, timeline: Timeline, load: LoadSpec, writer: RecordWriter, expected: ExpectedMachines | None = None
     ):
         self._workload = find_workload(load.workload)
         self._writer = writer
@@ -152,7 +146,7 @@ class Drive:
         if expected:
             load = msgspec.structs.replace(load, engine=None)
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        self._channel.send(ConductorOrder(timeline, load, web_port, expected))
+        self._channel.send(ConductorOrder(timeline, load, expected))
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
@@ -256,30 +250,9 @@ class Drive:
         """Return what stayed unknown at the end. Call it after `finish`."""
         return recorded.Unheard(unfinished=self._left["unfinished"], silent=self._left["silent"])
 
-    def notes(self) -> list[str]:
-        """Return what is not in the record's tables, as sentences. Call it after `finish`."""
-        notes = []
-        apart = max((machine.clock_within_ms for machine in self.load_machines), default=0)
-        if apart > CLOCKS_APART_MS:
-            notes.append(
-                f"The clocks of the load machines were compared to within {apart:,.0f} ms only: a second of the record "
-                "is not exactly the same second on all of them."
-            )
-        if count := self._left["unserved"]:
-            notes.append(f"{count:,} arrivals were due and not yet started when the run ended: the users fell behind.")
-        if count := self._left["unfinished"]:
-            notes.append(f"{count:,} transactions did not end, even cancelled: their outcome is unknown.")
-        if count := self._left["pending"]:
-            then = ": the next run begins by clearing away what they leave open" if self._workload.users.opening else ""
-            notes.append(
-                f"{count:,} transactions of {self._workload.background.executed_by} were not due yet, or not begun, "
-                f"when the run ended{then}."
-            )
-        if count := self._left["silent"]:
-            notes.append(
-                f"{count:,} executor processes had to be killed at the end: what their users did last is unknown."
-            )
-        return notes
+    def left_waiting(self) -> recorded.LeftWaiting:
+        """Return what was due, or to come, and nobody began. Call it after `finish`."""
+        return recorded.LeftWaiting(arrivals=self._left["unserved"], deferred=self._left["pending"])
 
     def _receive(self, timeout: float, farewell: bool = False) -> None:
         if not select([self._channel], [], [], timeout)[0]:
@@ -348,4 +321,4 @@ def _why(message: Message, workload: Workload) -> str:
             return f"messages of load machine {machine} were lost: the network between the machines failed"
         case Incomplete(why):
             return why
-    return "the run was stopped from the web page"
+    return "the load driver stopped the users too early"

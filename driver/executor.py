@@ -168,6 +168,7 @@ class Executor:
             report_sample,
             self._failures.append,
             self._own_io.append,
+            self._order.load.most_reconnects,
         )
 
     def _random(self, whose: str) -> random.Random:

@@ -18,6 +18,7 @@ import msgspec
 
 from stallmark.driver.cluster.join import ExpectedMachines, RunFacts
 from stallmark.driver.pacing import Arrivals
+from stallmark.driver.retry import MOST_RECONNECTS
 from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline
 from stallmark.processes import start_module
@@ -43,6 +44,7 @@ class LoadSpec(Message):
     call_timeout_s: float
     locality: float = 0.0
     repeat: int = 1
+    most_reconnects: int = MOST_RECONNECTS
 
 
 class ConductorOrder(Message):
@@ -50,7 +52,6 @@ class ConductorOrder(Message):
 
     timeline: Timeline
     load: LoadSpec
-    web_port: int | None = None
     expected: ExpectedMachines | None = None
 
 
@@ -255,7 +256,7 @@ class ClocksCompared(Message):
 
 
 class Stopped(Message):
-    """A message that the users were stopped, by the timeline's end or from the web page."""
+    """A message that Locust has stopped the users, as it does at the timeline's end."""
 
 
 class Finished(Message):

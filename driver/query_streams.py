@@ -18,7 +18,7 @@ from typing import Any
 from stallmark.driver.controller import Interrupted
 from stallmark.engines.base import Engine
 from stallmark.engines.queries import Answer, Measures, QuerySession
-from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError, as_reason
 from stallmark.record.writer import RecordWriter
 
 FAREWELL_S = 30.0
@@ -317,6 +317,6 @@ class _Stream:
         except CallFailed as error:
             failure = error
         except StallmarkError as error:
-            failure = CallFailed(ErrorClass.OTHER, "Stallmark", str(error).rstrip("."))
+            failure = CallFailed(ErrorClass.OTHER, "Stallmark", as_reason(error))
         seconds = self._drive.clock() - started
         return _Done(self.number, position, step, started, seconds, rows=rows, error=failure)

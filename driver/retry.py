@@ -40,6 +40,7 @@ class RetryingSession:
         rng: random.Random,
         stopping: threading.Event,
         report_failure: Callable[[Failure], None],
+        most_reconnects: int,
     ):
         self.session: Session | None = None
         self.lost: CallFailed | None = None
@@ -48,6 +49,7 @@ class RetryingSession:
         self._rng = rng
         self._stopping = stopping
         self._report_failure = report_failure
+        self._most_reconnects = most_reconnects
 
     def open(self) -> None:
         self.session = self._connect()
@@ -75,7 +77,7 @@ class RetryingSession:
 
     def _reconnect(self, cause: CallFailed) -> None:
         deadline = time.monotonic() + RECONNECT_WITHIN_S
-        for attempt in range(1, MOST_RECONNECTS + 1):
+        for attempt in range(1, self._most_reconnects + 1):
             self.close()
             if self._stopping.wait(RECONNECT_PAUSE_S * min(attempt, 4) * self._rng.random()):
                 return

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from stallmark.errors import as_sentence, mistake
 from stallmark.quantities import write_duration
 from stallmark.scenarios.model import model_for
 
@@ -29,7 +30,7 @@ def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapp
     problems = [_Problem(item, document) for item in error.errors()]
     meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
     told = (
-        _ended(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
+        as_sentence(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
         for problem in problems
         if not (problem.kind in _MISSING and problem.keys in meant)  # misspelt: said already
     )
@@ -45,7 +46,7 @@ class _Problem:
         self.models = _models_at(model_for(document), item["loc"][: -1 if self.kind in _UNKNOWN else None])
         self.keys = tuple(_keys(item["loc"], document, keep_last=self.kind in _MISSING))
         self._context = item.get("ctx", {})
-        self._message: str = item["msg"]
+        self._message: str = mistake(item)
 
     @property
     def choices(self) -> list[str]:
@@ -69,8 +70,7 @@ class _Problem:
         if self.kind in _MISSING:
             return f"{where} is missing: add it"
         if self.kind == "value_error":
-            text = self._message.removeprefix("Value error, ")
-            return f"{where}: {text}" if where else text
+            return f"{where}: {self._message}" if where else self._message
         return f"{where} {self._must()}, not {_said(self.given)}"
 
     def _must(self) -> str:
@@ -108,10 +108,6 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), lambda _: "must be a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), lambda _: "must be a number"),
 }
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith(("?", ".")) else f"{sentence}."
 
 
 def _said(given: Any) -> str:

@@ -22,7 +22,7 @@ from sqlalchemy.schema import AddConstraint, Constraint, CreateIndex, CreateSche
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, NoConnection, StallmarkError, as_reason
 from stallmark.schema import size, violations
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.keys import name_of, present, table_of
@@ -83,7 +83,7 @@ def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
     except (dialect.import_dbapi().Error, CallFailed) as error:
         message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
-        said = reason[0].rstrip(".") if reason else "no reason given"
+        said = as_reason(reason[0]) if reason else "no reason given"
         raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
 
 

@@ -16,8 +16,13 @@ from stallmark.transactions.bank import WORKLOAD as BANK
 
 __all__ = ["embedded_server", "template"]
 
-# No test asserts a time.
-hypothesis.settings.register_profile("stallmark", deadline=None)
+# No test asserts a time, and what passes once passes always; `--hypothesis-profile=explore` tries other examples.
+_USUAL = hypothesis.settings(
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.register_profile("explore", _USUAL)
+hypothesis.settings.register_profile("stallmark", _USUAL, derandomize=True, database=None)
 hypothesis.settings.load_profile("stallmark")
 
 # A shell ignores Ctrl-C for what it starts in the background, and so would every test and all that tests start.
@@ -32,11 +37,12 @@ SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_
 SLOW = (
     "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
     "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
+    "test_query_run.py", "test_brokerage_conditions", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 LONG = (
-    "end_to_end/test_readme", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
     "test_browser", "test_build", "test_selftest", "test_every_text",
 )  # fmt: skip
 """Parts of the names of files whose tests take longest, those first that take most."""
@@ -76,6 +82,12 @@ def starts_a_server(item: pytest.Item) -> bool:
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)
+
+
+@pytest.fixture(autouse=True)
+def _no_server_without_the_mark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.node.get_closest_marker("server"):
+        monkeypatch.setattr(EmbeddedServer, "start", lambda *_: pytest.fail("mark this test `server`: it starts one"))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.schema.warehouse.generator import NAME, found
 
 VARIED = (
@@ -65,7 +65,7 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
         ended = msgspec.json.decode(line, type=Ended)
         if ended.code != 0:
             said = " ".join(ended.stderr.split()) or f"it ended with code {ended.code}"
-            raise StallmarkError(f"{NAME} made no data: {said.rstrip('.')}.")
+            raise StallmarkError(f"{NAME} made no data: {as_reason(said)}.")
         yield {table: _file(Path(ended.folder), table) for table in tables}
 
 

@@ -1,6 +1,8 @@
 """Errors of servers, in words that are the same for every engine."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 
 class StallmarkError(Exception):
@@ -54,6 +56,22 @@ class CallFailed(Exception):
 
     def __reduce__(self):
         return CallFailed, (self.kind, self.code, self.message)
+
+
+def as_reason(said: object) -> str:
+    """Return an error, or a server's words, as the end of a sentence: without a full stop."""
+    return str(said).rstrip(".")
+
+
+def as_sentence(said: object) -> str:
+    """Return words with a full stop, unless they end with a mark."""
+    text = str(said)
+    return text if text.endswith(("?", "!")) else f"{as_reason(text)}."
+
+
+def mistake(problem: Mapping[str, Any]) -> str:
+    """Return the words of one of pydantic's errors: those of the ValueError that a model raised, or its own."""
+    return str(problem.get("ctx", {}).get("error") or problem["msg"])
 
 
 def in_words(error: BaseException) -> str:

@@ -3,10 +3,10 @@ import pytest
 from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, JudgedDevice, device_verdict
 
 
-def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), **shares):
+def judge(data_busy=None, wal_busy=None, cpu=None, wal_apart=True, waits=True, own=(1.0, 1.0), cpu_own=None, **shares):
     rest = {name: shares.get(name, 0.0) for name in ("io", "lock", "wal", "client", "other")}
     rest["cpu"] = 1 - sum(rest.values())
-    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, own)
+    return device_verdict(rest if waits else None, data_busy, wal_busy, cpu, wal_apart, own, cpu_own)
 
 
 def bottleneck(verdict) -> bool | None:
@@ -64,3 +64,13 @@ def test_storage_is_not_the_bottleneck_alone_where_the_cpus_leave_it_little():
     assert bottleneck(judge(io=0.6, cpu=0.96)) is False and judge(io=0.6, cpu=0.96).kind == DeviceKind.CPUS_LIMIT
     assert judge(waits=False, data_busy=0.97, cpu=0.97).kind == DeviceKind.CPUS_LIMIT
     assert bottleneck(judge(waits=False, data_busy=0.97, cpu=0.9)) is None
+
+
+def test_cpus_that_others_use_are_not_said_to_limit():
+    """As seen in a demo beside builds on the same machine: users waited for disks, and the CPUs had no idle time."""
+    verdict = judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=0.25)
+    assert verdict.kind == DeviceKind.CPUS_BUSY_OTHERWISE and bottleneck(verdict) is None
+    assert judge(io=0.98, data_busy=0.77, cpu=0.85, cpu_own=0.25).kind == DeviceKind.CPUS_BUSY_OTHERWISE
+    assert judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=0.7).kind == DeviceKind.CPUS_LIMIT
+    assert judge(io=0.98, data_busy=0.77, cpu=1.0, cpu_own=1.4).kind == DeviceKind.CPUS_LIMIT  # sessions queue for CPUs
+    assert bottleneck(judge(io=0.98, data_busy=0.77, cpu=0.6, cpu_own=0.1)) is True

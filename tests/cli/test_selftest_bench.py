@@ -126,24 +126,23 @@ def test_transactions_that_no_user_starts_need_not_have_come(tmp_path):
 
 
 def test_collectors_say_what_they_gave(tmp_path):
-    def about(title: str, unavailable: str | None = None, limited: str | None = None) -> dict[str, Any]:
-        return {"title": title, "unavailable": unavailable, "limited": limited}
+    def about(title: str, **more: Any) -> dict[str, Any]:
+        return {"title": title} | more
 
     collectors = {
         "waits": about("Waits", unavailable="GRANT VIEW SERVER STATE to this login."),
         "cpu": about("CPU", unavailable="GRANT VIEW SERVER STATE to this login."),
-        "files": about("Files"),
+        "files": about("Files", outages=[{"since_s": 0.0, "until_s": 9.0, "reason": "no answer"}]),
         "users": about("Users", limited="Names are not shown."),
         "transactions": about("Transactions"),
     }
-    notes = ["Files: nothing measured from 0 s to the end, because no answer.", "Users was late."]
-    writer = RecordWriter(tmp_path / "run", a_manifest(collectors=collectors, notes=notes))
+    writer = RecordWriter(tmp_path / "run", a_manifest(collectors=collectors))
     writer.append("users", [{"second": 1}])
     writer.close()
     found = {check.what: (check.state, check.said) for check in selftest_record.collectors(Record(tmp_path / "run"))}
     assert found == {
         "collectors waits, cpu": ("off", "GRANT VIEW SERVER STATE to this login."),
-        "collector files": ("failed", notes[0]),
+        "collector files": ("failed", "Files: nothing measured from 0 s to 9 s, because no answer."),
         "collector users": ("works", "1 rows. Names are not shown."),
         "collector transactions": ("off", "no rows: nothing of its kind was seen"),
     }

@@ -75,7 +75,7 @@ def test_a_lost_server_ends_the_run_with_a_sentence(bank, load):
 
     admin = EmbeddedEngine(bank.server, "postgres")
     try:
-        record = load(timeline([2], 600)).run(part)
+        record = load(timeline([2], 600), most_reconnects=2).run(part)
     finally:
         admin.execute("ALTER DATABASE bank ALLOW_CONNECTIONS true")
     assert "lost the server" in record.incomplete_because

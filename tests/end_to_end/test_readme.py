@@ -1,117 +1,155 @@
-"""Every command of the README is run, the long ones with less to do; in its order, in one folder."""
+"""The commands of README and docs: each is parsed by the real command line, and those that are quick are run.
+
+A command of a program that is not ours stands in a block that says what it needs: <!-- needs: Docker -->.
+"""
 
 import os
-import re
-import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from support import external_files
+from support.documents import ROOT, Shell, shell_commands
+from support.synthetic import Truth, make_experiment, make_run
 from support.tool import Tool
-from support.whole_selftest import assert_everything_works
 
+from stallmark.cli.main import main
 from stallmark.scenarios.model import SHIPPED
-from stallmark.scenarios.read import read_scenario
+from stallmark.scenarios.read import read_any_scenario
 
-ROOT = Path(__file__).parents[2]
-SCALES = {"brokerage": ("customers=1000", "days=0.02"), "bank": ("branches=1",)}
-LESS = {
-    "customers=5000,days=1": ",".join(SCALES["brokerage"]),  # which a run before has built
-    "branches=20": "branches=2",
-    "factor=0.1": "factor=0.01",
-}
-SMALL = (
-    "warm_up=0s",
-    "ramp=0s",
-    "measure=1s",
-    "think_time={mean: 20ms}",
-    "buffer_pool=16MiB",
-    "variants=[{name: one}]",
-)
-# Enough for commands that compare runs; that short they are not to be believed, and the verdict says so.
-TWICE = (
-    "workload={name: bank, scale: {branches: 1}}", "reset=continue", "repeats=2", "users=2", "warm_up=0s", "ramp=0s",
-    "measure=1s", "think_time={mean: 20ms}",
-    "variants=[{name: small, buffer_pool: 16MiB}, {name: large, buffer_pool: 64MiB}]",
+COMMANDS = shell_commands()
+OURS = [command for command in COMMANDS if command.words[0] == "stallmark"]
+OTHERS = [command for command in COMMANDS if command.words[0] != "stallmark"]
+QUICK = ("doctor", "list", "new", "schema", "status", "runs", "report", "compare", "plan", "whatif", "attach", "export")
+"""Commands that are run as they stand, where the files that they name are there."""
+
+RUN = ("run", "user-ramp", "--data-dir", "mnt/array/bank", "--wal-dir", "mnt/log/bank")
+SHORT = (
+    "workload={name: bank, scale: {branches: 1}}", "users=2", "buffer_pool=16MiB", "start_cache=as it is",
+    "think_time={mean: 20ms}", "ramp=0s", "warm_up=0s", "measure=1s",
 )  # fmt: skip
-SMALL_QUERIES = ("workload.scale.factor=0.01", "emulated_array=null", "buffer_pool=64MiB", "variants=[{name: one}]")
-
-
-def commands() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    lines = [line.split(" #")[0].strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line]
 
 
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    tool = Tool(tmp_path_factory.mktemp("readme"))
-    for mount in ("array", "log"):
+    """A folder with what the pages speak of: mounts, a URL, scenarios, and runs, all but the last one synthetic."""
+    tool = Tool(tmp_path_factory.mktemp("docs"))
+    for mount in ("array", "log", "old", "new"):
         (tool.folder / "mnt" / mount).mkdir(parents=True)
-    (tool.folder / "ramp.yaml").write_text(
-        (SHIPPED / "user-ramp.yaml")
-        .read_text()
-        .replace("reset: restore", "reset: continue")
-        .replace("customers: 5000, days: 5", "customers: 1000, days: 0.02")
+    (tool.folder / "server.url").write_text("mssql://me@db.example/brokerage")
+    (tool.folder / "server.url").chmod(0o600)
+    for name in ("ramp", "mine", "two-disks"):
+        shutil.copy(SHIPPED / "user-ramp.yaml", tool.folder / f"{name}.yaml")
+    make_experiment(tool.runs / "20260101-120000-buffer-pool", repeats=3, measured_s=10)
+    for number in range(1, 7):
+        disk, repeat = "old" if number <= 3 else "new", (number - 1) % 3 + 1
+        truth = Truth(variant=disk, repeat=repeat, sequence=number, seed=number, measured_s=10)
+        make_run(tool.runs / f"20260102-120000-two-disks/0{number}-{disk}", truth)
+    code, said = tool.run(*RUN, *(word for change in SHORT for word in ("--set", change)))
+    assert code == 0, said
+    external_files.perfmon(
+        tool.folder / "sql01.csv", *external_files.disk_of(tool.newest() / "01-user-ramp", around_s=5)
     )
     return tool
 
 
-@pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme(command: str, tool: Tool):
-    # As the shell would, but with folders of the test's own in place of the examples.
-    words = shlex.split(command.replace("/mnt", str(tool.folder / "mnt")))
-    if words[0] == "make":
-        done = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
+@pytest.fixture
+def in_its_folder(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Tool:
+    monkeypatch.chdir(tool.folder)
+    return tool
+
+
+def test_there_are_commands():
+    assert len(OURS) > 80 and {"README.md", "sql-server.md", "probe.md"} <= {command.page for command in OURS}
+
+
+@pytest.mark.parametrize("command", OURS, ids=str)
+def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool):
+    """Its names, options and values; the scenario that it names, with its changes."""
+    at: click.Command = main
+    words, context = _words(command, in_its_folder), click.Context(main)
+    while isinstance(at, click.Group):
+        name, found, words = at.resolve_command(context, words)
+        assert found
+        at, context = found, _parsed(found, name, words, context)
+    if at.name == "run" and (scenario := context.params["scenario"]):
+        read_any_scenario(scenario, context.params["overrides"])
+
+
+@pytest.mark.parametrize("command", [one for one in OURS if one.words[1] in QUICK and not one.needs], ids=str)
+def test_it_runs(command: Shell, in_its_folder: Tool):
+    words = _words(command, in_its_folder)
+    if _names_what_is_not_here(words):
         return
-    # tests/scenarios/test_htap.py runs htap, on the smallest database there is; an array takes hours, and a person.
-    if words[1] == "run" and words[2] in ("htap", "flash-emulated", "flash-cache-vs-tiering"):
-        read_scenario(words[2])
-        return
-    if words[0] == ".":
-        assert words == [".", ".venv/bin/activate"]
-        return
-    assert words[0] == "stallmark"
-    for large, small in LESS.items():
-        words = [word.replace(large, small) for word in words]
-    if words[1] == "server" or "@server.url" in words:
-        pytest.skip("It needs a container engine, and somebody who accepts Microsoft's licence: see sqlserver.yml.")
-    arguments = [str(match) for word in words[1:] for match in (_matches(word, tool.folder) or [word])]
-    if arguments[0] == "attach":
-        last = max((tool.folder / "stallmark-runs").glob("*/*/manifest.json"), key=os.path.getmtime).parent
-        external_files.perfmon(tool.folder / "sql01.csv", *external_files.disk_of(last, around_s=5))
-    if arguments == ["selftest"]:
-        assert_everything_works(tool)
-        return
-    if arguments[0] == "run":
-        if "--data-dir" in words:  # it is about places, and the bank is there sooner
-            arguments += ["--set", "workload={name: bank, scale: {branches: 1}}"]
-        scale = SCALES["bank" if "name: bank" in " ".join(arguments) else "brokerage"]
-        changes = [*(f"workload.scale.{measure}" for measure in scale), *SMALL]
-        if "users=" not in command and "ramp.yaml" not in words:
-            changes.append("users=2")  # several are asked for by the command that has them
-        if "power-memory-storage" in command:
-            changes = [*SMALL_QUERIES]
-        if "order=abba" in words:
-            changes = [*TWICE]
-        arguments += [word for change in changes for word in ("--set", change)]
-    code, said = tool.run(*arguments)
-    if "db.example" in command:
-        assert code == 3 and "No connection to db.example:5432/brokerage" in " ".join(said.split()), said
-    elif arguments[0] == "plan":  # of so short runs there may be none that is valid
-        assert code == 0 or (
-            code == 3 and "of 4 are incomplete, invalid or limited by the driver" in " ".join(said.split())
-        ), said
-    elif "--fail-if" in words:
-        assert code == 5 and "NOT COMPARABLE" in said, said
-        assert (tool.folder / "ticket.md").read_text().startswith("#")
+    if words[0] == "new":
+        (in_its_folder.folder / words[1]).unlink(missing_ok=True)
+    (in_its_folder.folder / "ticket.md").unlink(missing_ok=True)
+    code, said = in_its_folder.run_beside(*words)
+    if "--fail-if" in words:
+        assert code == 5 and (in_its_folder.folder / "ticket.md").read_text().startswith("#"), said
     else:
         assert code == 0, said
 
 
-def _matches(word: str, folder: Path) -> list[Path]:
-    """Of experiments of one scenario the last: those before it were of something else."""
-    found = sorted(folder.glob(word)) if "*" in word else []
-    return found[-1:] if word.endswith("-buffer-pool") else found
+@pytest.mark.parametrize("command", OTHERS, ids=str)
+def test_commands_of_others_say_what_they_need(command: Shell):
+    words = command.words
+    if words == [".", ".venv/bin/activate"] or words[0] == "chmod":
+        return
+    if words[0] == "make":
+        done = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and ".venv/bin/" in done.stdout, done.stderr
+        return
+    assert command.needs, f"{command}: write <!-- needs: … --> above the block"
+
+
+def test_a_database_lies_where_the_options_say(tool: Tool):
+    assert (tool.folder / "mnt/array/bank/data").is_dir() and any((tool.folder / "mnt/log/bank").iterdir())
+
+
+def test_a_database_is_built_and_checked(tool: Tool):
+    places = ("bank", "--scale", "branches=1", "--data-dir", "mnt/array/bank", "--wal-dir", "mnt/log/bank")
+    assert tool.run("check", *places)[0] == 0
+
+
+def test_storage_is_probed(tool: Tool):
+    words = (
+        "--size",
+        "64MiB",
+        "--seconds",
+        "1",
+        "--pattern",
+        "8k-random-read",
+        "--outstanding",
+        "1",
+        "--out",
+        "probes",
+    )
+    code, said = tool.run("probe", "mnt/array", *words)
+    assert code == 0 and "8 KiB random read" in said, said
+
+
+def _words(command: Shell, tool: Tool) -> list[str]:
+    """Return the arguments as a shell would give them, with folders of the test's own in place of the examples."""
+    words = [word.replace("/mnt", str(tool.folder / "mnt")) for word in command.words[1:]]
+    return [str(match) for word in words for match in (_matches(word, tool.folder) or [word])]
+
+
+def _matches(word: str, folder: Path) -> list[str]:
+    return sorted(os.path.relpath(path, folder) for path in folder.glob(word)) if "*" in word else []
+
+
+def _names_what_is_not_here(words: list[str]) -> bool:
+    return any("db.example" in word or ("/" in word and not Path(word).exists()) for word in words)
+
+
+def _parsed(found: click.Command, name: str | None, arguments: list[str], parent: click.Context) -> click.Context:
+    """Parse as the command would, of a group of commands nothing yet. A path need not be there."""
+    if isinstance(found, click.Group):
+        return click.Context(found, parent=parent, info_name=name)
+    for parameter in found.params:
+        if isinstance(parameter.type, click.Path):
+            parameter.type.exists = False
+    return found.make_context(name, list(arguments), parent=parent)

@@ -46,7 +46,7 @@ def test_a_new_folder_becomes_a_server_of_ours(make_server: Make):
     server = make_server("new", fresh=True)
     engine = EmbeddedEngine(server, "x")
     assert engine.identity().version[0] == embedded.MAJOR
-    settings = engine.settings()
+    settings = engine.settings().configuration
     assert settings["debug_io_direct"] == "data"
     assert {settings[name] for name in ("fsync", "synchronous_commit", "track_io_timing")} == {"on"}
     assert {path.name for path in server.folder.iterdir()} == {

@@ -228,7 +228,7 @@ def test_what_no_statement_tells_is_said(script, engine, platform, hidden):
     says_it_is(script)
     columns = [Column(name, nvarchar(60)) for name in ("platform", "distribution", "release")]
     script.sql("dm_os_host_info", Rows(columns, [(platform, "some", "1")]))
-    read = settings.read(engine)
+    read = settings.read(engine).configuration
     unseen = [name for name, value in read.items() if value == settings.NOT_VISIBLE]
     assert len(unseen) == hidden and "sector size of the volumes" in unseen
     assert ("mssql.conf control.writethrough" in unseen) == (platform == "Linux")
@@ -238,15 +238,15 @@ def test_trace_flags_are_named_and_their_absence_too(script, engine):
     says_it_is(script)
     columns = [Column("TraceFlag", INT), *(Column(name, INT) for name in ("Status", "Global", "Session"))]
     script.sql("TRACESTATUS", Rows(columns, [(3979, 1, 1, 0), (3982, 1, 1, 0)]), times=1)
-    assert settings.read(engine)["trace flags"] == "3979, 3982"
+    assert settings.read(engine).configuration["trace flags"] == "3979, 3982"
     script.sql("TRACESTATUS", Rows(columns, []), times=1)
-    assert settings.read(engine)["trace flags"] == "none"
-    assert "the script has no answer" in settings.read(engine)["not readable: trace flags"]
+    assert settings.read(engine).configuration["trace flags"] == "none"
+    assert "the script has no answer" in settings.read(engine).unreadable["trace flags"]
 
 
 def test_what_came_later_is_not_asked_of_an_older_version(script, engine, server):
     says_it_is(script, "14.0.3465.1")
-    read = settings.read(engine)
+    read = settings.read(engine).configuration
     assert not any("accelerated" in name for name in read)
     assert not any("accelerated" in (request.text or "") for request in server.requests)
 
@@ -259,7 +259,7 @@ def test_volumes_are_in_the_settings(script, engine):
         "dm_os_volume_stats",
         Rows(columns, [("D:\\", "NTFS", 64 << 20, 1), ("", "", 1 << 20, 0), ("/", None, None, None)]),
     )
-    read = settings.read(engine)
+    read = settings.read(engine).placement
     assert read["volume D:\\"] == "NTFS, 64 MiB, compressed" and read["volume -"] == "unknown, 1 MiB"
     assert read["volume /"] == "unknown, unknown"
 
@@ -344,7 +344,7 @@ def test_what_decides_whether_runs_compare_is_in_the_settings(script, engine, se
     says_it_is(script, "17.0.1000.7")
     for words, (columns, answers, _) in COMPARABLE.items():
         script.sql(words, Rows([Column(name, kind) for name, kind in columns.items()], answers))
-    read = settings.read(engine)
+    read = settings.read(engine).configuration
     for _, _, told in COMPARABLE.values():
         assert told.items() <= read.items()
     [asked] = [it.connection for it in server.requests if "resource_governor_configuration" in (it.text or "")]
@@ -357,4 +357,4 @@ def test_a_database_in_no_group_says_so(script, engine):
     says_it_is(script)
     columns, _, _ = COMPARABLE["dm_hadr_database_replica_states"]
     script.sql("dm_hadr_database_replica_states", Rows([Column(name, kind) for name, kind in columns.items()], []))
-    assert settings.read(engine)["availability group role"] == "none"
+    assert settings.read(engine).configuration["availability group role"] == "none"

@@ -17,7 +17,7 @@ def test_identity_and_settings(cluster: Cluster, engine: ClusterEngine):
     identity = engine.identity()
     assert (identity.product, identity.version[0]) == ("PostgreSQL", cluster.major)
     assert str(identity) == f"PostgreSQL {identity.version[0]}.{identity.version[1]}"
-    settings = engine.settings()
+    settings = engine.settings().configuration
     assert settings["shared_buffers"] == "4MB" and settings["autovacuum"] == "off"
     assert ("io_method" in settings) == (cluster.major >= 18)
     assert engine.buffer_pool_bytes() == 4 * 1024**2

@@ -68,18 +68,17 @@ def test_it_is_done_over_and_over_and_what_is_under_way_at_the_end_is_given_up(t
     assert [(row["kind"], row["finished"], row["error"]) for row in rows] == [
         *[("backup", True, None)] * 3, ("backup", False, None),
     ]  # fmt: skip
-    assert ability.asked == "NUL" and work.is_closed and one.notes() == []
+    assert ability.asked == "NUL" and work.is_closed
 
 
-def test_one_that_fails_ends_and_is_a_note(tmp_path):
+def test_one_that_fails_ends_and_its_row_has_the_error(tmp_path):
     one, _, writer = beside(Work(0, fails=True), tmp_path / "run")
     one.begin()
-    eventually(lambda: bool(one.notes()))
+    eventually(lambda: not one._thread.is_alive())
     one.finish()
     writer.close()
-    assert "The backup beside the users failed: Cannot open backup device" in one.notes()[0]
     [row] = Record(tmp_path / "run").table("maintenance").to_pylist()
-    assert not row["finished"] and "3201" in row["error"]
+    assert not row["finished"] and row["error"] == "Cannot open backup device (3201)"
 
 
 def test_a_run_that_never_measured_had_none(tmp_path):

@@ -4,6 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
+from support.simulated_time import Clock
 
 from stallmark.experiment import progress as module
 from stallmark.experiment.build_progress import show_build
@@ -32,9 +33,9 @@ def test_without_a_terminal_there_are_lines_and_no_control_characters(monkeypatc
 
 
 def test_lines_say_how_long_it_takes_yet(monkeypatch):
-    show, clock = Show(console(terminal=False)), iter([0, 100, 130, 130])
+    show = Show(console(terminal=False))
     monkeypatch.setattr(module, "PLAIN_EVERY_S", 20)
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(module, "time", Clock(0, 100, 130))
     with show.bar("Building", None):
         show.advance(1_000, "load", 10_000)
         show.advance(4_000, "load", 10_000)
@@ -42,8 +43,8 @@ def test_lines_say_how_long_it_takes_yet(monkeypatch):
 
 
 def test_work_by_the_clock_takes_as_long_as_planned_though_it_began_late(monkeypatch):
-    show, clock = Show(console(terminal=False)), iter([0, 0, 20, 25])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    show = Show(console(terminal=False))
+    monkeypatch.setattr(module, "time", Clock(0, 0, 20, 25))
     with show.bar("Running", 26):
         show.advance(0, "starting")
         show.advance(2, "measuring")

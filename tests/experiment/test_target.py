@@ -46,6 +46,7 @@ def test_an_impossible_seed_makes_nothing(home: Path, command: str):
     assert not home.exists()
 
 
+@pytest.mark.server
 def test_a_build_that_the_disk_cannot_take_leaves_no_server(home: Path, tmp_path: Path):
     wal = tmp_path / "wal"
     wal.mkdir()
@@ -55,6 +56,7 @@ def test_a_build_that_the_disk_cannot_take_leaves_no_server(home: Path, tmp_path
     assert [path.name for path in wal.iterdir()] == ["lost+found"]
 
 
+@pytest.mark.server
 def test_a_folder_that_was_there_before_stays(tmp_path: Path):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -65,6 +67,7 @@ def test_a_folder_that_was_there_before_stays(tmp_path: Path):
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["in it", "perhaps in it"])
+@pytest.mark.server
 def test_a_database_in_which_something_is_stays(tmp_path: Path, stopped: bool):
     target = Target(data_dir=tmp_path / "database")
     choice = WorkloadChoice(name="bank", scale={"branches": 1})

@@ -137,6 +137,7 @@ def test_a_database_of_an_older_stallmark_is_refused(built: Built) -> None:
         make(database)
 
 
+@pytest.mark.server
 def test_a_new_load_ends_the_copy_of_what_was_there_before(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "server")
     try:

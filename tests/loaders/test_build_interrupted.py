@@ -140,6 +140,7 @@ def test_the_servers_reason_is_told(database: EmbeddedEngine) -> None:
         make(database, workers=1, part=TELLERS, progress=break_it)
 
 
+@pytest.mark.server
 def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
     server, scale = EmbeddedServer(tmp_path / "server"), {"branches": 2}
     database = EmbeddedEngine(server, "lost")

@@ -1,33 +1,19 @@
 """The report in a real browser: what is drawn, in which colours, at which width, and on paper."""
 
-import shutil
-
 import pytest
 from support import report_summaries as given
+from support.browser import browser
 
 from stallmark.report import write_report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
+__all__ = ["browser"]
+
 DRAWN = """() => document.querySelectorAll('.chart').length ==
     document.querySelectorAll('.chart .main-svg[viewBox]:first-child').length"""
 FITS = """() => [...document.querySelectorAll(".chart")].every(c => Math.abs(c.querySelector(".main-svg")
     .getBoundingClientRect().right - c.getBoundingClientRect().right) <= 1)"""
 COLOURS = """() => ["body", ".chart .xtick text", ".chart .gridlayer path", ".banner"].map(
     s => { const c = getComputedStyle(document.querySelector(s)); return c.backgroundColor + c.fill + c.stroke })"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: browser test skipped")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: browser test skipped")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Runs of queries on paper and in a terminal: every figure in the text, what is emulated marked, nothing invented."""
 
 import re
+from dataclasses import replace
 
 import plotly.graph_objects as go
 import pytest
@@ -10,6 +11,9 @@ from support.synthetic_queries import make_query_run
 
 from stallmark import format
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.finding import caution
+from stallmark.analysis.read.kinds import ReadKind
+from stallmark.analysis.read.server_summary import ReplicaState, ServerState
 from stallmark.record.reader import find_records
 from stallmark.report import table
 from stallmark.report.page import query_groups, render
@@ -109,3 +113,21 @@ def test_streams_of_a_throughput_run(tmp_path):
     make_query_run(tmp_path / "1", run="throughput", streams=3)
     text = Page(render(summarise(find_records([tmp_path])))).text
     assert "Streams of the throughput runs" in text and re.search(r"disks\s+EMULATED\s+refresh\s+6 ", text)
+
+
+def test_gaps_and_replicas_of_a_phase_are_shown_as_those_of_users_are(tmp_path):
+    make_query_run(tmp_path / "1", seconds={f"Q{n}": 4 for n in range(1, 23)})
+    experiment = summarise(find_records([tmp_path]))
+    [run], [step] = experiment.runs, experiment.steps
+    assert "gaps" not in show(experiment, 80) and "Other replicas" not in render(experiment)
+    unread = caution(ReadKind.NOT_READ, sources=["Server I/O"], seconds=7.0, measured_s=88.0)
+    far = ReplicaState("replica 1", True, 1.0, 4096.0, 8192, None, None)
+    step = replace(
+        step,
+        validity=replace(step.validity, gaps=[unread]),
+        server=replace(step.server, state=ServerState(replicas=[far])),
+    )
+    experiment = replace(experiment, runs=[replace(run, steps=[step])])
+    assert "gaps: Not read for up to 7 of the 88 s measured: Server I/O." in " ".join(show(experiment, 300).split())
+    page = Page(render(experiment))
+    assert "Not read for up to 7 of the 88 s measured" in page.text and "replica 1" in page.text

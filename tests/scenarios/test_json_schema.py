@@ -31,7 +31,8 @@ def test_every_key_is_described():
     ]
     assert len(properties) > 100
     assert [(section, name) for section, name, one in properties if not one.get("description")] == []
-    assert all(f"`{name}`" in reference() for _, name, _ in properties)
+    page = reference()
+    assert [name for _, name, _ in properties if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -186,6 +186,7 @@ def test_rows_are_searched_only_where_they_are_the_reason(number: int, is_search
     assert ("same email, the first email a@b (3 rows)" in str(failure.value)) == is_searched
 
 
+@pytest.mark.server
 def test_a_server_that_is_gone_during_the_end_of_a_build_is_told(tmp_path) -> None:
     server = EmbeddedServer(tmp_path / "server")
     try:

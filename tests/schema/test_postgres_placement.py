@@ -102,7 +102,7 @@ def test_a_bank_is_built_where_it_is_wanted(engine, tmp_path):
     }  # fmt: skip
     postgres_placement.refuse_other(engine, design, bank.METADATA)
     assert any(path.stat().st_size > 10_000_000 for path in (tmp_path / "0").rglob("*")), "100,000 accounts"
-    settings = engine.settings()
+    settings = engine.settings().placement
     assert settings[f"tablespace {FAST}"] == f"{tmp_path / '0'}: bank.accounts, bank.tellers_pkey"
     assert settings[f"tablespace {NASTY}"] == f"{tmp_path / '1'}: bank.history, bank.accounts_pkey"
 
@@ -133,7 +133,7 @@ def test_the_tablespace_of_the_database_is_one_like_others(engine, refused):
         postgres_placement.refuse_other(moved, in_tablespaces("accounts", FAST), bank.METADATA)
         with pytest.raises(StallmarkError, match=f"the table accounts lies in {FAST}, not in pg_default"):
             postgres_placement.refuse_other(moved, in_tablespaces("accounts", "pg_default"), bank.METADATA)
-        assert f"tablespace {FAST}" in moved.settings()
+        assert f"tablespace {FAST}" in moved.settings().placement
     finally:
         engine.execute("DROP DATABASE moved")
 

@@ -4,6 +4,20 @@ import threading
 from collections.abc import Callable
 
 
+class Clock:
+    """In place of the module `time` in one module of ours: to sleep moves it on, and nothing else does."""
+
+    def __init__(self, *moments: float):
+        """`moments`: what it tells, one after another; it then stays at the last."""
+        self._next = list(moments or (0.0,))
+
+    def monotonic(self) -> float:
+        return self._next.pop(0) if len(self._next) > 1 else self._next[0]
+
+    def sleep(self, seconds: float) -> None:
+        self._next = [self._next[-1] + seconds]
+
+
 class Time:
     """A clock in seconds, and what a sampler waits with. `until`: when it is told to stop; waits last `late` too
     long."""

@@ -25,6 +25,7 @@ from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import read_io
 from stallmark.analysis.read.maintenance import MaintenanceBeside, maintenance_within
+from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import server_clock
 from stallmark.analysis.read.series import make_series
 from stallmark.analysis.read.server_views import read_server_views
@@ -144,6 +145,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         growth_share=_growth(record),
         conditions=list(manifest.conditions),
         deadlocks=read_deadlocks(record),
+        notes=run_notes(record),
         clock=server_clock(record),
         foreign=read_external(record, series.tps, intervals),
         queries=read_queries(record),

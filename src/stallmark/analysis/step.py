@@ -6,6 +6,7 @@ import numpy as np
 
 from stallmark.analysis.cause.attribution import device_share_of_stall
 from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
+from stallmark.analysis.cause.laws import cpu_cores
 from stallmark.analysis.probe.beside_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
@@ -68,9 +69,9 @@ def summarise_step(
         waits = waits.of(float(interval.of(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu = cpu_busy(over(io.host, interval))
+    cpu, cpu_own = cpu_busy(over(io.host, interval)), cpu_share(load, io, waits, interval)
     if cpu is None and state:
-        cpu = state.cpu_busy_share
+        cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
     devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
@@ -81,6 +82,7 @@ def summarise_step(
         cpu_busy=cpu,
         wal_apart=io.wal_device is not None,
         device_share=device_share_of_stall(io, interval),
+        cpu_own=cpu_own,
     )
     late = [_late(device) for device in devices.values()]
     bound = list(driver_bound(load, interval, arrivals))
@@ -198,6 +200,14 @@ def cpu_busy(host: Delta | None) -> float | None:
     total = sum(host.values.values())
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     return 1 - idle / total if total else None
+
+
+def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval) -> float | None:
+    """Return the share of the host's CPUs that sessions and executors account for. None where no sessions were sampled
+    or the host's CPUs are not known."""
+    cores = cpu_cores(load, io, {"cpu": waits.sessions("cpu")} if waits else {}, interval)
+    host = over(io.host, interval)
+    return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
 
 
 def _transactions(validity: Validity, interval: Interval) -> list[TransactionSummary]:

@@ -369,6 +369,7 @@ class RunSummary:
     growth_share: float | None  # of the database over the run
     conditions: list[Condition]
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
+    notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
     clock: ServerClock | None = None  # by which its samples are dated
     foreign: list[ExternalSummary] = field(default_factory=list)
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, escape, json_option, out, runs_argument, tell
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.record.attach.attach import Attached
@@ -66,7 +66,7 @@ def offset_s(text: str) -> float:
     try:
         return math.copysign(TypeAdapter(Seconds).validate_python(rest), -1.0 if sign == "-" else 1.0)
     except ValidationError as error:
-        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ") + ".") from None
+        raise StallmarkError(as_sentence(mistake(error.errors()[0]))) from None
 
 
 def _sentences(attached: "Attached") -> list[str]:

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, mistake
 from stallmark.redact import holds_secret
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
@@ -103,6 +103,21 @@ def target_options(command: Callable) -> Callable:
     return with_target
 
 
+def web_option(*, help: str, default: str | None = None) -> Callable:
+    return click.option(
+        "--web", metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
+    )
+
+
+def _as_address(context: click.Context, option: click.Parameter, text: str | None):
+    from stallmark.live.guard import Address
+
+    try:
+        return Address.parse(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
+
+
 def as_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Parse a size option such as 4GiB or 200MB; a click callback."""
     from stallmark.quantities import parse_size
@@ -165,7 +180,7 @@ def _choice(workload: str, scale: str, seed: int):
     try:
         return WorkloadChoice(name=workload, scale=measures, seed=seed)
     except ValidationError as error:
-        raise StallmarkError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise StallmarkError(mistake(error.errors()[0])) from None
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")

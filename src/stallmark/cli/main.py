@@ -17,6 +17,7 @@ from stallmark.cli.db import db
 from stallmark.cli.doctor import doctor
 from stallmark.cli.export import export
 from stallmark.cli.list_scenarios import list_scenarios
+from stallmark.cli.live import live
 from stallmark.cli.new import new
 from stallmark.cli.plan import plan
 from stallmark.cli.probe import probe
@@ -33,7 +34,7 @@ from stallmark.experiment.stopping import Stopped, listen
 
 GROUPS = {
     "Start": (doctor, list_scenarios, new, schema, db, build, check),
-    "Measure": (run, status, probe, attach),
+    "Measure": (run, status, live, probe, attach),
     "Judge": (report, compare, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }

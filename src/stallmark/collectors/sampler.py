@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from stallmark.collectors.base import Collector, Row
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 
 LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
 _log = logging.getLogger(__name__)
@@ -22,14 +22,9 @@ class Failure:
     """A collector measured nothing from `since` to `until` (seconds since the run's start; None: the end)."""
 
     collector: str
-    title: str
     since: float
     reason: str
     until: float | None = None
-
-    def __str__(self) -> str:
-        until = "to the end" if self.until is None else f"to {self.until:.0f} s"
-        return f"{self.title}: nothing measured from {self.since:.0f} s {until}, because {self.reason}."
 
 
 class Ticks:
@@ -214,7 +209,7 @@ class _Lane:
 
     def _fail(self, since: float, error: Exception) -> None:
         if self._failure is None:
-            self._failure = Failure(self._collector.name, self._collector.title, since, _reason(error))
+            self._failure = Failure(self._collector.name, since, _reason(error))
             self._sampler.failures.append(self._failure)
 
     def _close(self) -> None:
@@ -228,5 +223,5 @@ class _Lane:
 
 def _reason(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    sentence = lines[0].rstrip(".") if lines else type(error).__name__
+    sentence = as_reason(lines[0]) if lines else type(error).__name__
     return sentence if isinstance(error, StallmarkError) else f"{sentence} ({type(error).__name__})"

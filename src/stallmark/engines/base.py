@@ -7,7 +7,7 @@ ability of its own (see `abilities`), which says why it cannot be had.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -37,6 +37,17 @@ class Isolation(StrEnum):
     READ_COMMITTED = "READ COMMITTED"
     REPEATABLE_READ = "REPEATABLE READ"
     SERIALIZABLE = "SERIALIZABLE"
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Names and values of what a server is set to. `placement`: where data lie and how large the files are;
+    `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with its words."""
+
+    configuration: dict[str, str]
+    placement: dict[str, str] = field(default_factory=dict)
+    momentary: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 class OwnIO(NamedTuple):
@@ -214,7 +225,7 @@ class Engine(ABC):
     def identity(self) -> ServerIdentity: ...
 
     @abstractmethod
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> ServerSettings:
         """Return the configuration that decides I/O, as the server reports it, for the manifest."""
 
     @abstractmethod

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stallmark.engines.base import Engine
+from stallmark.errors import as_reason
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 
 
@@ -17,4 +18,4 @@ def _disk(folder: Path) -> str:
     try:
         return f"on {device_behind(folder).name} ({mount_of(folder).file_system})"
     except NoBlockDevice as reason:
-        return str(reason).rstrip(".")
+        return as_reason(reason)

@@ -14,7 +14,7 @@ FAREWELL_S = 30.0
 
 
 class MaintenanceBeside:
-    """One thread and one connection. A statement that fails ends it, and is a note of the run."""
+    """One thread and one connection. A statement that fails ends it; its row has the error."""
 
     def __init__(self, during: During, engine: Engine, writer: RecordWriter, clock: Callable[[], float]):
         self._kind, self._writer, self._clock = during.kind, writer, clock
@@ -22,7 +22,6 @@ class MaintenanceBeside:
         self._work = required(engine.maintenance[during.kind]).open(during.what)
         self._stopping = threading.Event()
         self._rows: list[dict[str, object]] = []
-        self._failed = ""
         self._thread = threading.Thread(target=self._main, name="maintenance", daemon=True)
 
     def begin(self) -> None:
@@ -38,9 +37,6 @@ class MaintenanceBeside:
             self._thread.join(FAREWELL_S)
         self._work.close()
         self._writer.append("maintenance", self._rows)
-
-    def notes(self) -> list[str]:
-        return [f"The {self._kind} beside the users failed: {self._failed.rstrip('.')}."] if self._failed else []
 
     def _main(self) -> None:
         while not self._stopping.is_set():
@@ -60,5 +56,4 @@ class MaintenanceBeside:
                 }
             )
             if error and not cut:
-                self._failed = error
                 return

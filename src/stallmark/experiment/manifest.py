@@ -65,7 +65,7 @@ def manifest(
     notes: Sequence[str],
 ) -> Manifest:
     """Describe a run that is about to begin."""
-    identity = engine.identity()
+    identity, settings = engine.identity(), engine.settings()
     return Manifest(
         kind="queries" if work.queries else "transactions",
         experiment=place.experiment,
@@ -81,7 +81,10 @@ def manifest(
         server=recorded.Server(
             product=identity.product,
             version=identity.version_text,
-            settings=engine.settings(),
+            settings=settings.configuration,
+            placement=settings.placement,
+            momentary=settings.momentary,
+            unreadable=settings.unreadable,
             at_own_address=machine.has_address(engine.login().host),
         ),
         memory=memory,

@@ -12,17 +12,17 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.watch import Watch
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.record.manifest import Condition, Counted, Memory, Opening
+from stallmark.record.manifest import Condition, Counted, Memory, Opening, Outage
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
@@ -83,7 +83,7 @@ class AnyRun(ABC):
 
     def go(self) -> str | None:
         """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
-        with self._show.bar(f"{self._title}: preparing", None):
+        with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
         writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
@@ -99,7 +99,7 @@ class AnyRun(ABC):
             reason = str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
-            reason = str(error).rstrip(".")
+            reason = as_reason(error)
         finally:
             with later():
                 writer.close(reason)
@@ -184,7 +184,8 @@ class AnyRun(ABC):
             yield
         finally:
             with later(), ExitStack() as ends:
-                ends.callback(lambda: writer.note(*say(), *_notes(sampler)))
+                ends.callback(lambda: writer.note(*say()))
+                ends.callback(_write_down, sampler, writer)
                 ends.callback(self._keep_files, writer.folder)
                 ends.callback(self._engine.devices.relax)
                 ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
@@ -200,7 +201,7 @@ class AnyRun(ABC):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
-        with self._show.bar(f"{self._title}: checking consistency", None):
+        with self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]
@@ -215,8 +216,18 @@ class AnyRun(ABC):
         self.conditions_hold = all(finding.holds is not False for finding in findings)
 
 
-def _notes(sampler: Sampler) -> list[str]:
-    late = [
-        f"Collector {name} came too late for {ticks} of its samples." for name, ticks in sampler.missed.items() if ticks
-    ]
-    return [str(failure) for failure in sampler.failures] + late
+def _write_down(sampler: Sampler, writer: RecordWriter) -> None:
+    """Put into the manifest when collectors measured nothing, and how many samples were passed over."""
+    writer.update(
+        collectors={
+            name: collector.changed(
+                missed=sampler.missed[name],
+                outages=[
+                    Outage(since_s=one.since, until_s=one.until, reason=one.reason)
+                    for one in sampler.failures
+                    if one.collector == name
+                ],
+            )
+            for name, collector in writer.manifest.collectors.items()
+        }
+    )

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 
 EVERY_S = 15.0
 
@@ -34,4 +34,4 @@ class Watch:
             try:
                 self._look()
             except StallmarkError as error:
-                self.why = str(error).rstrip(".")
+                self.why = as_reason(error)

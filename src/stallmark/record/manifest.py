@@ -167,12 +167,17 @@ class ConcurrentStreams(ManifestPart):
 
 
 class Server(ManifestPart):
-    """The database server. `settings` have the server's own names. `at_own_address`: it was reached at an address of
-    the driver's machine, which a tunnel has as well; None where that is not known."""
+    """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
+    files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
+    its words. `at_own_address`: it was reached at an address of the driver's machine, which a tunnel has as well; None
+    where that is not known."""
 
     product: str = ""
     version: str = ""
     settings: dict[str, str] = {}
+    placement: dict[str, str] = {}
+    momentary: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     at_own_address: bool | None = None
 
 
@@ -313,14 +318,26 @@ class ProbePlan(ManifestPart):
     steps: tuple[AskedStep, ...]
 
 
+class Outage(ManifestPart):
+    """A time in which a collector measured nothing, in seconds since the run's start; `until_s` is None where it lasted
+    to the end. `reason`: the error's words."""
+
+    since_s: float
+    until_s: float | None = None
+    reason: str
+
+
 class Collector(ManifestPart):
-    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure."""
+    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure; `missed`:
+    samples that were passed over, because an earlier one took too long."""
 
     title: str
     help: str = ""
     interval_s: float | None = None
     unavailable: str | None = None
     limited: str | None = None
+    outages: tuple[Outage, ...] = ()
+    missed: int = 0
 
 
 class Condition(ManifestPart):
@@ -362,6 +379,14 @@ class Unheard(ManifestPart):
 
     unfinished: int = 0
     silent: int = 0
+
+
+class LeftWaiting(ManifestPart):
+    """Transactions that waited when the run ended: `arrivals` were due and not yet started, `deferred` ones of the
+    background sessions were not due yet, or not begun."""
+
+    arrivals: int = 0
+    deferred: int = 0
 
 
 class External(ManifestPart):
@@ -429,6 +454,7 @@ class Manifest(ManifestPart):
     machine: Machine = Machine()
     load_machines: tuple[LoadMachine, ...] = ()
     unheard: Unheard = Unheard()
+    left_waiting: LeftWaiting = LeftWaiting()
     external: dict[str, External] = {}
     notes: tuple[str, ...] = ()
     ended: Ended | None = None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pydantic_core
 from pydantic import ValidationError
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason, mistake
 from stallmark.record.manifest import FORMAT, Manifest
 
 FILE = "manifest.json"
@@ -38,7 +38,7 @@ def read_manifest(folder: Path) -> Manifest:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"])) or "the whole"
         raise StallmarkError(
-            f"{path} is damaged ({key}: {first['msg'].rstrip('.')}): restore it, or leave this record out."
+            f"{path} is damaged ({key}: {as_reason(mistake(first))}): restore it, or leave this record out."
         ) from None
 
 

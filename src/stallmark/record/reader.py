@@ -9,10 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest_file import read_manifest
 from stallmark.record.schema import BYTES_AT_ONCE, PROBE_TABLES, ROWS_AT_ONCE, TABLES
+
+SMALL_BYTES = 1 << 20
+"""A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column."""
 
 
 class Record:
@@ -22,6 +25,7 @@ class Record:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self._layouts: dict[tuple[Path, int], tuple[pa.Schema, pq.FileMetaData]] = {}
+        self._small: dict[tuple[Path, int], list[pa.RecordBatch]] = {}
 
     @property
     def is_probe(self) -> bool:
@@ -61,16 +65,17 @@ class Record:
         Strings may come dictionary-encoded; columns that the table does not have are left out.
         """
         if (path := self.folder / f"{name}.parquet").exists():
+            key = path, path.stat().st_mtime_ns
             with _readable(path):
                 schema, footer = self._layout(path)
-            strings = [field.name for field in schema if pa.types.is_string(field.type)]
-            with (
-                _readable(path),
-                pq.ParquetFile(path, metadata=footer, read_dictionary=strings, memory_map=True) as file,
-            ):
-                wanted = [c for c in columns if c in schema.names]
-                for group in range(file.num_row_groups):  # no larger than `read_stream` made them
-                    yield from file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=wanted)
+                if _bytes_of(footer) <= SMALL_BYTES and key not in self._small:
+                    self._small[key] = list(_pieces(path, schema, footer, schema.names))
+            wanted = [c for c in columns if c in schema.names]
+            if key in self._small:
+                yield from (batch.select(wanted) for batch in self._small[key])
+            else:
+                with _readable(path):
+                    yield from _pieces(path, schema, footer, wanted)
         elif (path := self.folder / f"{name}.arrows").exists():
             for part in read_stream(path):
                 some = part.select([c for c in columns if c in part.column_names])
@@ -85,13 +90,25 @@ class Record:
         return self._layouts[key]
 
 
+def _pieces(path: Path, schema: pa.Schema, footer: pq.FileMetaData, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    strings = [field.name for field in schema if pa.types.is_string(field.type)]
+    with pq.ParquetFile(path, metadata=footer, read_dictionary=strings, memory_map=True, pre_buffer=False) as file:
+        for group in range(file.num_row_groups):  # no larger than `read_stream` made them
+            yield from file.iter_batches(ROWS_AT_ONCE, row_groups=[group], columns=columns)
+
+
+def _bytes_of(footer: pq.FileMetaData) -> int:
+    """Return how large a table is that is not compressed."""
+    return sum(footer.row_group(group).total_byte_size for group in range(footer.num_row_groups))
+
+
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Raise StallmarkError, which names the file, where a table cannot be read."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        said = str(error).splitlines()[0].rstrip(".")
+        said = as_reason(str(error).splitlines()[0])
         raise StallmarkError(f"{path} is damaged ({said}): restore it, or leave this record out.") from None
 
 

@@ -122,7 +122,11 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
 
 
 def _of_queries(experiment: ExperimentSummary) -> dict[str, Any]:
-    return {"query_tables": query_tables, "variants": query_charts.key(experiment)}
+    return {
+        "query_tables": query_tables,
+        "explained": explained(summary_rows(experiment)),
+        "variants": query_charts.key(experiment),
+    }
 
 
 def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:

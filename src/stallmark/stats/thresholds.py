@@ -25,6 +25,10 @@ NOT_CONNECTED = 0.05
 """Share of the users who had no session, on average, while a step was measured: a load of so many fewer is another one,
 by as much as we do not report elsewhere."""
 
+CLOCKS_APART_MS = 50
+"""To within which the clocks of load machines must be known: a second of one machine is else noticeably not that of
+another."""
+
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05

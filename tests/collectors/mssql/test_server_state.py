@@ -250,6 +250,7 @@ def test_hits_and_cpu_of_the_summary_come_from_here(tmp_path):
     ]  # fmt: skip
     found = step(tmp_path / "run", performance=performance(), cpu=notes)
     assert found.server.cpu_busy_share == pytest.approx(0.7)
+    assert found.server.state.cpu_process_share == pytest.approx(0.4)
     assert found.server.hit_share == pytest.approx(1 - 800 / 50_000)
 
 

@@ -1,6 +1,7 @@
 """Connecting, and what the server says of itself."""
 
 import pytest
+from support.simulated_time import Clock
 from support.tds import odbc
 from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import BIGINT, INT, nvarchar
@@ -118,7 +119,7 @@ def tries(server: Responder) -> int:
 
 
 def test_a_database_is_made_as_soon_as_its_model_is_free(engine, server, script, monkeypatch):
-    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    monkeypatch.setattr(module, "time", Clock())
     script.sql("CREATE DATABASE", MODEL, CREATE_FAILED, times=2)
     script.sql("CREATE DATABASE", Count(0))
     engine.execute("CREATE DATABASE other")
@@ -154,9 +155,10 @@ def test_settings_come_as_they_are_and_what_cannot_be_read_is_said(engine, scrip
     script.sql("sys.master_files", Rows(kinds, [("bank", "data", "ROWS", "D:\\bank.mdf", 131072, 8192, 0)]))
     script.sql("dm_os_sys_info", Error(300, "VIEW SERVER STATE permission was denied.", severity=14))
     found = engine.settings()
-    assert found["database recovery model"] == "SIMPLE" and found["database compatibility level"] == "160"
-    assert found["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
-    assert "permission was denied" in found["not readable: settings_server"]
+    told = found.configuration
+    assert told["database recovery model"] == "SIMPLE" and told["database compatibility level"] == "160"
+    assert found.placement["file bank.data"] == "ROWS, D:\\bank.mdf, 1024 MiB, grows by 64 MiB"
+    assert "permission was denied" in found.unreadable["settings_server"]
 
 
 def test_statistics_are_made_of_the_columns_that_no_index_has_counted(engine, server, script):

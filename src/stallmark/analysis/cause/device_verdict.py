@@ -27,6 +27,8 @@ class DeviceKind(Kind):
     WITH_CPUS = "device_and_cpus_limit"
     CPUS_LIMIT = "cpus_limit"
     """Faster storage would give next to nothing."""
+    CPUS_BUSY_OTHERWISE = "cpus_busy_otherwise"
+    """Busy CPUs, most of which nothing seen accounts for: what they leave to storage is not known."""
     NOT_TOLD = "device_not_told_by_load"
 
 
@@ -51,12 +53,14 @@ def device_verdict(
     cpu_busy: float | None,
     wal_apart: bool,
     device_share: tuple[float, float] = (1.0, 1.0),
+    cpu_own: float | None = None,
 ) -> Finding | None:
     """Judge the device on which users waited most; None where too little is known to say anything.
 
     `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated. `wal_apart`:
     the log lies on a device of its own. `device_share`: the share of the users' waits for data files and for the log
-    that the device accounts for (`device_share_of_stall`).
+    that the device accounts for (`device_share_of_stall`). `cpu_own`: the share of the CPUs that sessions and executors
+    account for, or the server's process; None where it is not known.
     """
     if waits is None:
         return _without_waits(data_busy, cpu_busy)
@@ -76,7 +80,10 @@ def device_verdict(
         "device_share": in_device / waited if waited >= PROGRESS_FLOOR else 1.0,  # of io and log
         "busy_share": busy,
         "cpu_share": cpu_busy,
+        "cpu_own_share": cpu_own,
     }
+    if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed(cpu_busy, cpu_own):
+        return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
     share_of_device = in_device / progressing
     if cpu_busy is not None and cpu_busy >= CPU_ALONE:
         return info(DeviceKind.CPUS_LIMIT, **facts)
@@ -86,6 +93,12 @@ def device_verdict(
         seldom_busy = busy is not None and busy < DEVICE_QUEUES
         return info(DeviceKind.LATENCY_LIMITS if seldom_busy else DeviceKind.LIMITS, **facts)
     return info(DeviceKind.NOT_LIMITING if share_of_device <= DEVICE_FREE else DeviceKind.ONE_OF_SEVERAL, **facts)
+
+
+def _needed(busy: float, own: float | None) -> float:
+    """Return the share of the CPUs that the transactions are taken to need: half of what is not accounted for is the
+    kernel's work for their I/O, as in predictions."""
+    return busy if own is None else (busy + min(own, busy)) / 2
 
 
 def _without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:

@@ -19,15 +19,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from scipy.optimize import brentq
+
 from stallmark.analysis.cause.summary import Demands, Limit, Prediction
 from stallmark.stats.thresholds import MODEL_ERROR
 
 WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
 """Read times that are worth a row: a disk with little queue, a hybrid array, a good array, flash behind a network, NVMe
 in the server."""
-
-_STEPS = 60
-"""Halvings of an interval: more digits than a double has."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def _others(demands: Demands, read_ms: float) -> Iterator[float]:
     by_counters = replace(half, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
     seen = demands.cpu_ms if demands.cpu_seen_ms is None else demands.cpu_seen_ms
     only_seen = replace(demands, cpu_ms=seen)
-    for one in (half, by_counters, demands, only_seen):
+    for one in dict.fromkeys((half, by_counters, demands, only_seen)):
         for assume in _EVERY:
             yield _solve(one, read_ms, assume)[0]
 
@@ -74,14 +73,15 @@ def _half_seen(demands: Demands) -> Demands:
 
 def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:
     """Return the rate at which N = X (Z + R(X)), per second, and R's parts there; X (Z + R(X)) only grows with X."""
-    low, high = 0.0, demands.users * 1e6
+    high = demands.users * 1e6
     if demands.cpu_ms and demands.cores:
         high = min(high, demands.cores / demands.cpu_ms * 1000)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        cycle = sum(_times(demands, read_ms, middle, assume).values())
-        low, high = (middle, high) if middle * cycle / 1000 < demands.users else (low, middle)
-    return low, _times(demands, read_ms, low, assume)
+
+    def too_many(rate: float) -> float:
+        return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
+
+    rate = brentq(too_many, 0.0, high, xtol=1e-9) if too_many(high) > 0 else high
+    return rate, _times(demands, read_ms, rate, assume)
 
 
 def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[Limit, float]:

@@ -5,7 +5,7 @@ By intent differs what a variant declares (its buffer pool, its devices), and wh
 compared. Everything else that decides a figure must be the same.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Finding, Kind, info, invalid
@@ -14,18 +14,19 @@ from stallmark.record.devices import array_in_words, data_device_label
 from stallmark.record.manifest import Manifest, Step
 from stallmark.stats.thresholds import POOL_REACHED
 
-PLACEMENT = ("file ", "volume ", "tablespace ")
-"""Settings with these prefixes say where data lie and how large the files are."""
-
-MOMENTARY = ("server started", "database log reuse wait")
-"""Settings that describe the moment they were read, not the configuration."""
-
-WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory")
+WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory (MB)")
 """Settings by which the buffer pool is capped, and what PostgreSQL derives from it."""
 
+_GOVERNOR = (
+    "enabled", "workload group", "pool", "max cpu percent", "cap cpu percent", "max memory percent",
+    "max iops per volume", "request max memory grant percent", "max dop",
+)  # fmt: skip
 
-OF_A_VARIANT = {"row_versioning": "database read committed snapshot", "resource_pool": "resource governor"}
-"""Beginnings of the settings that a variant makes its own, by the key with which it asks for them."""
+OF_A_VARIANT = {
+    "row_versioning": ("database read committed snapshot",),
+    "resource_pool": tuple(f"resource governor {name}" for name in _GOVERNOR),
+}
+"""The settings that a variant makes its own, by the key with which it asks for them."""
 
 
 class IntentKind(Kind):
@@ -105,8 +106,10 @@ def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
             yield invalid(kind, a=left, b=right)
     yield from _steps(a.steps, b.steps)
     pool = one_pool(a, b)
-    declared = [] if pool else list(WITH_THE_POOL)
-    declared += [name for key, name in OF_A_VARIANT.items() if getattr(a.variant, key) != getattr(b.variant, key)]
+    declared = set() if pool else set(WITH_THE_POOL)
+    for key, names in OF_A_VARIANT.items():
+        if getattr(a.variant, key) != getattr(b.variant, key):
+            declared.update(names)
     yield from _settings(a.server.settings, b.server.settings, declared)
     left, right = a.memory.reached_bytes, b.memory.reached_bytes
     if pool and left and right and abs(right / left - 1) > POOL_REACHED:
@@ -155,12 +158,8 @@ def _measured_s(step: Step) -> float:
     return round(step.end_s - step.measure_s, 3)
 
 
-def _settings(a: Mapping[str, str], b: Mapping[str, str], declared: Sequence[str]) -> Iterator[Finding]:
-    for name in sorted({*a, *b}):
-        if name.startswith((*PLACEMENT, *MOMENTARY, "not readable")):
-            continue
-        if name.lower().startswith(tuple(declared)):
-            continue
+def _settings(a: Mapping[str, str], b: Mapping[str, str], declared: Collection[str]) -> Iterator[Finding]:
+    for name in sorted({*a, *b} - set(declared)):
         left, right = a.get(name), b.get(name)
         if left != right and left is not None and right is not None:
             yield invalid(DifferenceKind.SETTING, name=name, a=left, b=right)

@@ -1,6 +1,6 @@
 """Waits for rows by table: the mean number of sessions that waited for each, over a measured interval.
 
-PostgreSQL's locks are sampled ten times a second, and the mean is samples / polls. SQL Server sums up its waits by
+PostgreSQL's locks are sampled five times a second, and the mean is samples / polls. SQL Server sums up its waits by
 index, and the mean is Δ wait / Δ time.
 """
 

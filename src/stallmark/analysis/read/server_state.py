@@ -54,6 +54,7 @@ class StateViews:
     pending: Line | None = None
     runnable: Line | None = None
     cpu_busy: Line | None = None  # at the middle of each note's minute
+    cpu_process: Line | None = None  # of the server's process, likewise
     contents: pa.Table | None = None
     node_life: Mapping[str, Line] = field(default_factory=dict)  # by NUMA node
     replicas: Sequence[Mapping[str, Any]] = ()  # rows of the table
@@ -81,7 +82,7 @@ class StateViews:
         deadlocks = self._rate(interval, LOCKS, "Number of Deadlocks/sec")
         used, tempdb = _inside(self.log_used, interval), _inside(self.tempdb_used, interval)
         pending, runnable = _inside(self.pending, interval), _inside(self.runnable, interval)
-        busy = _inside(self.cpu_busy, interval)
+        busy, process = _inside(self.cpu_busy, interval), _inside(self.cpu_process, interval)
         kept = Counter(why for t, why in self.log_kept_by if interval.begin <= t <= interval.end and why != "NOTHING")
         state = ServerState(
             page_life_s=float(lives.min()) if len(lives) else None,
@@ -115,6 +116,7 @@ class StateViews:
             delayed_per_s=delayed,
             replicas=summarise_replicas(self.replicas, interval),
             cpu_busy_share=float(busy.mean()) if len(busy) else None,
+            cpu_process_share=float(process.mean()) if len(process) else None,
             contents=self._contents(interval),
             statistics_updated=sorted({name for t, name in self.statistics if interval.begin <= t < interval.end}),
         )
@@ -124,7 +126,7 @@ class StateViews:
         """Return the pages that checkpoints of all databases wrote since the server started, by sample."""
         return self.counters.get((POOL, "Checkpoint pages/sec"))
 
-    def pages_written(self, counter: str, seconds: int) -> np.ndarray | None:
+    def pool_pages(self, counter: str, seconds: int) -> np.ndarray | None:
         """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None without
         it."""
         total = self._total(POOL, counter)
@@ -202,6 +204,7 @@ def read_state_views(record: Record) -> StateViews:
     contents = list(_rows(record, "buffer_pool", "t", "database", "page_type", "pages", "dirty", "read", "read_us"))
     times = sample_times(record, "performance")
     counters, node_life = _read_counters(record, times)
+    cpu = _cpu(record)
     return StateViews(
         counters=counters,
         node_life=node_life,
@@ -224,7 +227,8 @@ def read_state_views(record: Record) -> StateViews:
                 if row["runnable"] is not None
             ]
         ),
-        cpu_busy=_cpu_busy(record),
+        cpu_busy=_line([(t, process if idle is None else 1 - idle) for t, process, idle in cpu]),
+        cpu_process=_line([(t, process) for t, process, _ in cpu]),
         contents=pa.Table.from_pylist(contents) if contents else None,
         statistics=[
             (row["t"] - row["age_s"], f"{row['table']}: {row['statistic']}")
@@ -234,19 +238,17 @@ def read_state_views(record: Record) -> StateViews:
     )
 
 
-def _cpu_busy(record: Record) -> Line:
-    """Return the busy share of the machine's CPUs by minute. The server notes the minute before; where idle time is not
-    known, its own share is the lower bound."""
-    notes = _rows(record, "cpu", "t", "age_s", "process_percent", "idle_percent")
-    return _line(
-        [
-            (
-                note["t"] - note["age_s"] - NOTE_S / 2,
-                (note["process_percent"] if note["idle_percent"] is None else 100 - note["idle_percent"]) / 100,
-            )
-            for note in notes
-        ]
-    )
+def _cpu(record: Record) -> list[tuple[float, float, float | None]]:
+    """Return the shares of the machine's CPUs, by minute: of the server's process, and idle. The server notes the
+    minute before; where idle time is not known, the process is the lower bound of what was busy."""
+    return [
+        (
+            note["t"] - note["age_s"] - NOTE_S / 2,
+            note["process_percent"] / 100,
+            None if note["idle_percent"] is None else note["idle_percent"] / 100,
+        )
+        for note in _rows(record, "cpu", "t", "age_s", "process_percent", "idle_percent")
+    ]
 
 
 def _read_counters(record: Record, times: np.ndarray | None) -> tuple[dict[tuple[str, str], Line], dict[str, Line]]:

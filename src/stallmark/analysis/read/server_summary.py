@@ -211,6 +211,7 @@ class ServerState:
     blocked: float | None = None  # sessions that waited for another's lock; mean of the samples
     grants_pending: int | None = None  # queries that waited for memory; the most seen
     cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
+    cpu_process_share: float | None = None  # of the same CPUs, by the server's process
     commit_delay_ms: float | None = None  # of a commit that waited for replicas; None where none did
     delayed_per_s: float | None = None  # commits that waited for replicas
     replicas: list[ReplicaState] = field(default_factory=list)

@@ -35,6 +35,10 @@ class SampledWaits:
         seen = {key: samples * (left if key[0] == "client" else 1) for key, samples in self.seen.items()}
         return SampledWaits(seen, self.seconds)
 
+    def sessions(self, wait_class: str) -> float:
+        """Return the mean number of sessions seen in a class."""
+        return sum(samples for (name, _), samples in self.seen.items() if name == wait_class) / self.seconds
+
     def shares(self) -> dict[str, float]:
         """Return the share of every wait class; they sum to 1."""
         shares = self._shares(lambda key: key[0])

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from stallmark.cli.selftest.check import FAILED, Check, attempt
 from stallmark.engines.base import Engine, Session
-from stallmark.errors import ErrorClass
+from stallmark.errors import CallFailed, ErrorClass
 from stallmark.scenarios.model import WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Outcome, Transaction, WorkloadContext
@@ -30,6 +30,7 @@ class Alone:
             kind: kind(self.shared) for kind in self._workload.transactions if kind is not self._workload.users.opening
         }
         self._came: dict[type[Transaction], Counter[Check]] = {kind: Counter() for kind in self._transactions}
+        self._ends: Counter[tuple[str, Outcome | ErrorClass]] = Counter()
         self._session: Session | None = None
         self._prepared: set[type[Transaction]] = set()
 
@@ -63,10 +64,7 @@ class Alone:
 
     def ended(self, how: Outcome | ErrorClass) -> Mapping[str, int]:
         """Return the number of such ends by transaction."""
-        return {
-            kind.name: sum(times for check, times in came.items() if check.said.startswith(how))
-            for kind, came in self._came.items()
-        }
+        return {kind.name: self._ends[kind.name, how] for kind in self._transactions}
 
     def close(self) -> None:
         if self._session:
@@ -79,10 +77,14 @@ class Alone:
         if inputs is None:
             inputs = transaction.inputs(self._rng)
         try:
-            return transaction.execute(session, inputs)
+            outcome = transaction.execute(session, inputs)
         except Exception as error:
+            if isinstance(error, CallFailed):
+                self._ends[kind.name, error.kind] += 1
             error.add_note(textwrap.shorten(f"[{inputs}]", 300))
             raise
+        self._ends[kind.name, outcome] += 1
+        return outcome
 
     def _open(self, kind: type[Transaction]) -> Session:
         """Open a session with the frames of the transaction: each transaction has its own."""

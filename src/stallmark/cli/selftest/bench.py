@@ -133,13 +133,13 @@ def _cap_memory(bench: Bench) -> str:
             "left out: it lowers the memory of the whole server by a tenth for a moment, which also empties its plan "
             "cache on many versions; add --cap-memory if nobody else needs it"
         )
-    had, before = engine.buffer_pool_bytes(), engine.settings()
+    had, before = engine.buffer_pool_bytes(), engine.settings().configuration
     wanted = max(memory.smallest_bytes, (had or 0) * 9 // 10) // 1024**2 * 1024**2
     with bench.show.bar("Capping the memory", None), engine.hold():
         reached = memory.cap(wanted)
         if engine.is_local and had:
             memory.cap(had)  # a server of our own has nobody's settings to give back
-    told = _given_back(before, engine.settings())
+    told = _given_back(before, engine.settings().configuration)
     return f"asked {wanted // 1024**2:,} MiB, reached {reached // 1024**2:,} MiB, {told}"
 
 

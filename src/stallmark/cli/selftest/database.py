@@ -4,7 +4,7 @@ import shutil
 
 from stallmark.cli.selftest.check import Check, attempt
 from stallmark.engines.base import Engine
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.target import Target
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
@@ -36,7 +36,7 @@ def _not_left_by_us(engine: Engine, choice: WorkloadChoice) -> str | None:
     try:
         load.recognise(engine, workload, choice.scale, choice.seed)
     except StallmarkError as error:
-        return str(error).rstrip(".")
+        return as_reason(error)
     return None
 
 

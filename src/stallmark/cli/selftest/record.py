@@ -6,8 +6,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.blocking import read_deadlocks
+from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.cli.selftest.check import FAILED, Check
 from stallmark.record.reader import Record
+from stallmark.report.text import sentence
 
 
 def transactions(record: Record, workload: Any) -> Iterator[Check]:
@@ -38,11 +40,15 @@ def collectors(record: Record) -> Iterator[Check]:
     off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for name, known in record.manifest.collectors.items():
         what, rows = f"collector {name}", record.table(name).num_rows
-        outages = [note for note in record.manifest.notes if note.startswith(f"{known.title}: nothing measured")]
         if known.unavailable:
             off.setdefault(known.unavailable, []).append(name)
-        elif outages:
-            yield Check(what, "failed", " ".join(outages), FAILED)
+        elif known.outages:
+            said = " ".join(
+                sentence(note)
+                for note in run_notes(record)
+                if note.kind is RunKind.COLLECTOR_OUTAGE and note.facts["collector"] == known.title
+            )
+            yield Check(what, "failed", said, FAILED)
         elif not rows:
             yield Check(what, "off", "no rows: nothing of its kind was seen")
         else:

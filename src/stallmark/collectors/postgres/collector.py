@@ -4,10 +4,11 @@ A query named `<collector>.<major>.sql` serves that major version and all later 
 """
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg import pq
+from psycopg.adapt import Transformer
 
 from stallmark.collectors.base import Collector, Row, ServerConnection
 from stallmark.engines import sql_file
@@ -32,32 +33,53 @@ def oldest(name: str) -> int:
 
 
 class CollectorConnection(ServerConnection):
-    """A connection that prepares every query, so that it is planned once."""
+    """A connection that prepares every query, so that it is planned once.
 
-    _cursor: Any = None
+    It asks with calls of libpq that wait inside it: of a query that is asked five times a second psycopg's own waiting
+    is the larger half of the CPU time.
+    """
+
+    _prepared: dict[str, bytes]
 
     def open(self) -> None:
         if self._connection is None:
             self._connection = self._engine.connect()
-            self._connection.prepare_threshold = 0
-            self._cursor = self._connection.cursor(row_factory=dict_row)
+            self._prepared = {}
 
     def rows(self, sql: str) -> list[Row]:
         self.open()
         try:
-            rows: list[Row] = self._cursor.execute(sql).fetchall()
-            return rows
+            result = self._answer(sql)
         except psycopg.Error as error:
             sentence = str(error).strip().splitlines()[0]
             if self._connection.closed:
                 self.close()
                 raise StallmarkError(f"the connection to the server was lost ({sentence})") from error
             raise StallmarkError(f"the server refused the query ({sentence})") from error
+        names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
+        types = Transformer(self._connection)
+        types.set_pgresult(result)
+        return types.load_rows(0, result.ntuples, lambda values: dict(zip(names, values, strict=True)))
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-        self._connection = self._cursor = None
+        self._connection = None
+
+    def _answer(self, sql: str) -> pq.abc.PGresult:
+        libpq = self._connection.pgconn
+        if sql not in self._prepared:
+            name = f"stallmark_{len(self._prepared)}".encode()
+            _refuse_failed(libpq.prepare(name, sql.encode()))
+            self._prepared[sql] = name
+        result = libpq.exec_prepared(self._prepared[sql], None)
+        _refuse_failed(result)
+        return result
+
+
+def _refuse_failed(result: pq.abc.PGresult) -> None:
+    if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+        raise psycopg.errors.error_from_result(result)
 
 
 class PostgresCollector(Collector):

@@ -1,4 +1,4 @@
-"""Waits of the virtual users and the rows they wait for, sampled ten times a second."""
+"""Waits of the virtual users and the rows they wait for, sampled five times a second."""
 
 from collections import Counter
 
@@ -43,10 +43,10 @@ class UserWaits(PostgresCollector):
     title = "Waits of the users"
     help = (
         "What each virtual user's session was doing: I/O, lock, WAL, CPU or its client, seen at a random "
-        "instant of every tenth of a second and counted per second (pg_stat_activity). Samples / polls is a "
+        "instant of every fifth of a second and counted per second (pg_stat_activity). Samples / polls is a "
         "mean number of users."
     )
-    interval_s = 0.1
+    interval_s = 0.2
     polling = True
     columns = polled_columns(WAITS)
 
@@ -91,11 +91,11 @@ class RowLocks(PostgresCollector):
     title = "Waits for rows"
     help = (
         "How many users waited for a row that another transaction had changed or locked, by table, seen at a random "
-        "instant of every tenth of a second and counted per second (pg_locks). Samples / polls is a mean number of "
+        "instant of every fifth of a second and counted per second (pg_locks). Samples / polls is a mean number of "
         "users. The table is unknown of who waits for a key being inserted or for a newer version of its row. Samples "
         "in which nobody waited are a row without a table."
     )
-    interval_s = 0.1
+    interval_s = 0.2
     polling = True
     columns = polled_columns({"relation": "the table, with its schema; null: nobody waited"})
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import NoDevices, Placement, VariantSetting
-from stallmark.engines.base import Engine
+from stallmark.engines.base import Engine, ServerSettings
 from stallmark.engines.mssql import compatibility, lock, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
@@ -109,8 +110,9 @@ class MssqlEngine(Server, Engine):
         with closing(self.connect("stallmark-loader", autocommit=False)) as connection:
             yield InsertWriter(connection, not self.driver.freetds)
 
-    def settings(self) -> dict[str, str]:
-        return settings.read(self) | self.memory.original()
+    def settings(self) -> ServerSettings:
+        read = settings.read(self)
+        return replace(read, configuration=read.configuration | self.memory.original())
 
     def settle(self, table: str) -> None:
         """Make the statistics that the first queries would make, from as many rows as those would take."""

@@ -1,6 +1,7 @@
 """Configuration that decides I/O, as the server tells it; what it does not tell us is left out."""
 
 from stallmark.engines import sql_file
+from stallmark.engines.base import ServerSettings
 from stallmark.engines.mssql import tempdb
 from stallmark.engines.mssql.server import AZURE, Server
 from stallmark.errors import CallFailed
@@ -23,7 +24,13 @@ ONE_ROW = {
 NAMED = {"settings": "", "settings_scoped": "database scoped ", "settings_tuning": "automatic tuning "}
 """Files of names and values, and what the names have in front."""
 
-PARTS = (*NAMED, *ONE_ROW, "settings_volumes", "settings_files")
+PLACEMENT = ("settings_volumes", "settings_files")
+"""Files of where data lie."""
+
+PARTS = (*NAMED, *ONE_ROW, *PLACEMENT)
+
+MOMENTARY = ("server started", "database log reuse wait")
+"""Settings that describe the moment they were read, not the configuration."""
 
 AS_A_USER = ("settings_governor",)
 """Files whose answer is for a session as a virtual user's, by which the server may sort it."""
@@ -37,28 +44,31 @@ UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.altern
 """Settings that decide I/O and that no statement tells: mssql.conf is a file beside the server, read at its start."""
 
 
-def read(server: Server) -> dict[str, str]:
-    """Return names and values. A part that this login may not see, or this edition does not have, says so."""
+def read(server: Server) -> ServerSettings:
+    """Return names and values, and apart the parts that this login may not see, or this edition does not have."""
     found: dict[str, str] = {}
+    placement: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     for part in PARTS:
         if not _is_known(server, part):
             continue
         try:
-            found |= _part(server, part)
+            (placement if part in PLACEMENT else found).update(_part(server, part))
         except CallFailed as error:
-            found[f"not readable: {part}"] = error.message
+            unreadable[part] = error.message
     try:
         # Among them 3979 and 3982, by which forced flushes are done.
         flags = server.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
         found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
     except CallFailed as error:
-        found["not readable: trace flags"] = error.message
+        unreadable["trace flags"] = error.message
     if statements := tempdb.noted(server):
         found["tempdb, what gives back its files"] = "; ".join(statements)
     if server.identity().product == "SQL Server" and server.edition not in AZURE:
         unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
         found |= dict.fromkeys(unseen, NOT_VISIBLE)
-    return found
+    momentary = {name: found.pop(name) for name in MOMENTARY if name in found}
+    return ServerSettings(found, placement, momentary, unreadable)
 
 
 def _is_known(server: Server, part: str) -> bool:

@@ -22,7 +22,7 @@ from stallmark.engines.abilities import (
     Prefill,
     VariantSetting,
 )
-from stallmark.engines.base import Engine, Login, ServerIdentity
+from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.postgres.errors import as_call_failed, classify, first_line
 from stallmark.engines.postgres.maintenance import maintenance
 from stallmark.engines.postgres.queries import PostgresQueries
@@ -188,11 +188,11 @@ class PostgresEngine(Engine):
             )
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> ServerSettings:
         rows = self.query(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY(%s) ORDER BY name", [_SETTINGS]
         )
-        return dict(rows + self.query(sql_file.read(__package__, "tablespaces")))
+        return ServerSettings(dict(rows), placement=dict(self.query(sql_file.read(__package__, "tablespaces"))))
 
     def settle(self, table: str) -> None:
         """Gather statistics, and freeze: otherwise a long run would be the first to rewrite every page for it."""

@@ -8,6 +8,8 @@ from rich.text import Text
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.report.columns import marks
+from stallmark.report.labels import step_labels
 from stallmark.report.queries.tables import compared, times
 from stallmark.report.sections.steadiness import outcomes
 from stallmark.report.table import Cell, InTerminal, Table, emulated_devices, listed
@@ -79,7 +81,18 @@ def _below(experiment: ExperimentSummary, found: QueryComparison) -> Iterator[Re
         yield Text("* its plan is another one than in A.", style="dim")
     blocks = [
         *([listed([("•", sentence(one)) for one in experiment.findings])] if experiment.findings else []),
+        *([listed(marked)] if (marked := _marked(experiment)) else []),
         *emulated_devices(variant.device for variant in found.variants if variant.emulated),
     ]
     for block in blocks:
         yield from (Text(""), block)
+
+
+def _marked(experiment: ExperimentSummary) -> list[tuple[str | Cell, str | Text]]:
+    """Return what must be known before a phase's figures are believed, each with its phase."""
+    names = step_labels(experiment)
+    return [
+        (names[step.key], Text.assemble((mark.word, "bold"), f": {mark.sentence}"))
+        for step in experiment.steps
+        for mark in marks(experiment, step)
+    ]

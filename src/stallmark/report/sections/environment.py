@@ -7,9 +7,10 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import is_emulated
-from stallmark.record.manifest import Manifest
+from stallmark.record.manifest import Manifest, Server
 from stallmark.redact import names_secret
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
 
@@ -50,9 +51,14 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 
 
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Return the server's settings under their own names, without secrets."""
-    maps = [run.manifest.server.settings for run in experiment.runs]
+    """Return the server's settings under their own names, without secrets, and where its files lie."""
+    servers = [run.manifest.server for run in experiment.runs]
+    maps = [one.settings | one.placement | one.momentary | _unreadable(one) for one in servers]
     return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
+
+
+def _unreadable(server: Server) -> dict[str, str]:
+    return {f"not readable: {part}": why for part, why in server.unreadable.items()}
 
 
 def runs(experiment: ExperimentSummary) -> Table:
@@ -121,7 +127,9 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
 
 
 def notes(experiment: ExperimentSummary) -> list[str]:
-    return list(dict.fromkeys(note for run in experiment.runs for note in run.manifest.notes))
+    """Return what happened in the runs beside their figures."""
+    found = [[*map(sentence, run.notes), *run.manifest.notes] for run in experiment.runs]
+    return list(dict.fromkeys(note for notes in found for note in notes))
 
 
 def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:

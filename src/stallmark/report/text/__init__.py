@@ -14,10 +14,15 @@ from pkgutil import iter_modules
 from typing import TypeVar
 
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.errors import as_reason
 
 Writer = Callable[..., str]
 Function = TypeVar("Function", bound=Writer)
 _WRITERS: dict[Kind, Writer] = {}
+
+
+class NameFirst(str):
+    """A sentence that begins with a name, as Trade-Results or CPU, which keeps its capital letter within another."""
 
 
 def says(kind: Kind) -> Callable[[Function], Function]:
@@ -39,9 +44,9 @@ def sentence(finding: Finding) -> str:
 
 def clause(finding: Finding) -> str:
     """Return the sentence of a finding as the end of another one: in lower case, without its full stop."""
-    text = sentence(finding).removesuffix(".")
-    name = "-" in text.split()[0] or not text[1:2].islower()  # as Trade-Results, I/O
-    return text if name else text[0].lower() + text[1:]
+    said = sentence(finding)
+    text = as_reason(said)
+    return text if isinstance(said, NameFirst) else text[0].lower() + text[1:]
 
 
 @cache

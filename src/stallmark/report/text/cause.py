@@ -17,7 +17,7 @@ from stallmark.analysis.cause.summary import (
 from stallmark.analysis.cause.what_if import WhatIfs
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
-from stallmark.report.text import clause, says
+from stallmark.report.text import NameFirst, clause, says
 
 PARTS = {
     "read": "reads of data files",
@@ -285,7 +285,8 @@ _WAITING = {"cpu": "CPU time and waiting for a CPU", "read": "Waiting for reads"
 
 @says(ChangeKind.PART)
 def _(part: str, per_transaction_ms: list[float]) -> str:
-    return f"{_WAITING.get(part, f'Time for {PARTS[part]}')} {_went(per_transaction_ms)} ms per transaction."
+    text = f"{_WAITING.get(part, f'Time for {PARTS[part]}')} {_went(per_transaction_ms)} ms per transaction."
+    return NameFirst(text) if part == "cpu" else text
 
 
 _per_transaction = per_transaction  # for the function whose fact has that name

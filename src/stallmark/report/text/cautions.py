@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.finding import Finding
+from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
@@ -134,7 +135,7 @@ def _(run: str, gap_s: float) -> str:
 
 @says(CautionKind.CONDITION_REFUSED)
 def _(condition: str, said: str, runs: list[str]) -> str:
-    return f"“{condition}” was not checked after {listed(runs)}: the server refused it ({said.rstrip('.')})."
+    return f"“{condition}” was not checked after {listed(runs)}: the server refused it ({as_reason(said)})."
 
 
 @says(CautionKind.CPU_IN_READ_TIME)
@@ -176,7 +177,7 @@ def _(file_bytes: int) -> str:
 
 @says(ArrayKind.ENDED)
 def _(before: str, because: str) -> str:
-    return f"The experiment ended before “{before}”: {because.removesuffix('.')}."
+    return f"The experiment ended before “{before}”: {as_reason(because)}."
 
 
 @says(ArrayKind.NOT_PRECONDITIONED)

@@ -8,6 +8,7 @@ from stallmark.analysis.compare.metrics import SHARE
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.errors import as_reason
 from stallmark.format import listed, per_transaction, percent
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
@@ -264,7 +265,7 @@ def _(reads_per_transaction: list[float], share: float, p: float) -> str:
 
 @says(PairKind.INCOMPLETE)
 def _(run: str, because: str | None) -> str:
-    return f"{run} is left out: {because.removesuffix('.') if because else 'nothing was measured'}."
+    return f"{run} is left out: {as_reason(because) if because else 'nothing was measured'}."
 
 
 @says(PairKind.NO_COMMON_STEP)

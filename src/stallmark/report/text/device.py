@@ -35,6 +35,7 @@ def mark(finding: Finding) -> str:
         DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
         DeviceKind.WITH_CPUS: "device and CPUs limit together",
         DeviceKind.CPUS_LIMIT: "CPU-bound",
+        DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
         DeviceKind.NOT_TOLD: "load says nothing about the device",
     }[DeviceKind(finding.kind)]
 
@@ -79,6 +80,14 @@ def _(device: JudgedDevice, cpu_share: float, **facts: Any) -> str:
     return f"The CPUs are the bottleneck: {_rests_on(device, cpu_share=cpu_share, **facts)}. {_at_most(cpu_share)}"
 
 
+@says(DeviceKind.CPUS_BUSY_OTHERWISE)
+def _(device: JudgedDevice, cpu_own_share: float, **facts: Any) -> str:
+    return (
+        f"The CPUs were mostly busy with other work, so the {_NAMES[device]} is not judged: "
+        f"{_rests_on(device, **facts)}. The run accounts for {percent(cpu_own_share)} of the CPUs."
+    )
+
+
 def _at_most(cpu_share: float) -> str:
     more = f"{percent(1 / cpu_share - 1)} more at most" if cpu_share < 1 else "no more"
     return f"Faster storage alone could give {more}."
@@ -92,6 +101,7 @@ def _rests_on(
     device_share: float = 1.0,
     busy_share: float | None = None,
     cpu_share: float | None = None,
+    cpu_own_share: float | None = None,
 ) -> str:
     loads = [f"the {_NAMES[device]} was {percent(busy_share)} busy"] if busy_share is not None else []
     loads += [f"the host’s CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stallmark.analysis.summary import Gate
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import listed, number, percent, plural, spoken
-from stallmark.report.text import says
+from stallmark.report.text import NameFirst, says
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _(
     value: float, limit: float, transaction: str, follows: str, each: float, expected_each: float,
     under_way_at_begin: float, under_way_at_end: float,
 ) -> str:  # fmt: skip
-    return (
+    return NameFirst(
         f"{plural(transaction)} per {spoken(follows)}: {number(each)} instead of the expected {number(expected_each)}. "
         f"When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
         "it ended."

@@ -5,6 +5,7 @@ from typing import Any
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.kinds import Differs, ProbeKind
+from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest import Precondition
 from stallmark.report.text import clause, says, sentence
@@ -130,7 +131,7 @@ def _(probe: str, share: float) -> str:
 
 @says(ProbeKind.INCOMPLETE)
 def _(probe: str, because: str) -> str:
-    return f"{probe} is incomplete: {because.rstrip('.')}."
+    return f"{probe} is incomplete: {as_reason(because)}."
 
 
 # How deep a probe reaches

@@ -2,7 +2,7 @@
 
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.format import listed, number, percent, size, spoken
-from stallmark.report.text import says
+from stallmark.report.text import NameFirst, says
 from stallmark.stats.thresholds import BURST
 
 
@@ -52,7 +52,7 @@ def _(
     transaction: str, error_class: str, seconds: int, measured_s: int, most_in_a_second: int, given_up: int
 ) -> str:  # fmt: skip
     after = f"{given_up:,} transactions were given up" if given_up else "every one of them was retried"
-    return (
+    return NameFirst(
         f"{spoken(transaction)} failed in bursts ({error_class}): in {seconds:,} of {measured_s:,} seconds more than "
         f"{percent(BURST)} of its calls failed, up to {most_in_a_second:,} in one; {after}."
     )

@@ -3,6 +3,7 @@
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.validity.kinds import Counted, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import Outcome
+from stallmark.errors import as_reason
 from stallmark.format import number, percent, spoken
 from stallmark.report.text import clause, says
 
@@ -51,7 +52,7 @@ def _(users: int, connected_users: float) -> str:
 
 @says(ValidityKind.TRANSACTIONS_FAILED)
 def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
-    words = f" Most often the server said of {spoken(transaction)}: {said.rstrip('.')} ({code})." if said else ""
+    words = f" Most often the server said of {spoken(transaction)}: {as_reason(said)} ({code})." if said else ""
     return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
 
 
@@ -65,7 +66,7 @@ def _(users: float, accounted_users: float) -> str:
 
 @says(ValidityKind.STORAGE_ERROR)
 def _(text: str, error: int) -> str:
-    return f"The server’s error log reports trouble with its storage: {text.rstrip('.')} (error {error})."
+    return f"The server’s error log reports trouble with its storage: {as_reason(text)} (error {error})."
 
 
 @says(ValidityKind.DRIVER_OVERHEAD)

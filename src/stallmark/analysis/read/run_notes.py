@@ -1,0 +1,60 @@
+"""Findings about a run as a whole that no figure shows: what was not measured, not begun, or not heard of again."""
+
+from collections.abc import Iterator
+
+from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.record.manifest import Manifest
+from stallmark.record.reader import Record
+from stallmark.stats.thresholds import CLOCKS_APART_MS
+
+
+class RunKind(Kind):
+    COLLECTOR_OUTAGE = "collector_outage"
+    SAMPLES_MISSED = "samples_missed"
+    CLOCKS_APART = "clocks_of_load_machines_apart"
+    ARRIVALS_WAITED = "arrivals_waited_at_the_end"
+    DEFERRED_WAITED = "deferred_transactions_waited_at_the_end"
+    UNFINISHED = "transactions_did_not_end"
+    EXECUTORS_SILENT = "executors_silent"
+    MAINTENANCE_FAILED = "maintenance_failed"
+
+
+def run_notes(record: Record) -> list[Finding]:
+    manifest = record.manifest
+    return [*_load(manifest), *_maintenance(record), *_collectors(manifest)]
+
+
+def _load(manifest: Manifest) -> Iterator[Finding]:
+    apart_ms = max((machine.clock_within_ms for machine in manifest.load_machines), default=0.0)
+    if apart_ms > CLOCKS_APART_MS:
+        yield caution(RunKind.CLOCKS_APART, apart_ms=apart_ms)
+    if count := manifest.left_waiting.arrivals:
+        yield caution(RunKind.ARRIVALS_WAITED, transactions=count)
+    if count := manifest.unheard.unfinished:
+        yield caution(RunKind.UNFINISHED, transactions=count)
+    if count := manifest.left_waiting.deferred:
+        yield info(RunKind.DEFERRED_WAITED, transactions=count, cleared_by_next=manifest.workload.opening is not None)
+    if count := manifest.unheard.silent:
+        yield caution(RunKind.EXECUTORS_SILENT, executors=count)
+
+
+def _maintenance(record: Record) -> Iterator[Finding]:
+    """Yield the error by which maintenance ended: a statement that failed is not tried again."""
+    for batch in record.batches("maintenance", ["kind", "error"]):
+        for row in batch.to_pylist():
+            if row["error"]:
+                yield caution(RunKind.MAINTENANCE_FAILED, maintenance=row["kind"], server_said=row["error"])
+
+
+def _collectors(manifest: Manifest) -> Iterator[Finding]:
+    for collector in manifest.collectors.values():
+        for one in collector.outages:
+            yield caution(
+                RunKind.COLLECTOR_OUTAGE,
+                collector=collector.title,
+                since_s=one.since_s,
+                until_s=one.until_s,
+                error=one.reason,
+            )
+        if collector.missed:
+            yield caution(RunKind.SAMPLES_MISSED, collector=collector.title, samples=collector.missed)

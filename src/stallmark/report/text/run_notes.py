@@ -1,0 +1,53 @@
+"""The wording of what happened in a run beside its figures."""
+
+from stallmark.analysis.read.run_notes import RunKind
+from stallmark.errors import as_reason
+from stallmark.report.text import says
+
+
+@says(RunKind.COLLECTOR_OUTAGE)
+def _(collector: str, since_s: float, until_s: float | None, error: str) -> str:
+    until = "to the end" if until_s is None else f"to {until_s:.0f} s"
+    return f"{collector}: nothing measured from {since_s:.0f} s {until}, because {error}."
+
+
+@says(RunKind.SAMPLES_MISSED)
+def _(collector: str, samples: int) -> str:
+    return f"{collector}: {samples:,} samples were left out, because earlier ones took too long."
+
+
+@says(RunKind.CLOCKS_APART)
+def _(apart_ms: float) -> str:
+    return (
+        f"The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
+        "not exactly the same second on all of them."
+    )
+
+
+@says(RunKind.ARRIVALS_WAITED)
+def _(transactions: int) -> str:
+    return f"{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
+
+
+@says(RunKind.DEFERRED_WAITED)
+def _(transactions: int, cleared_by_next: bool) -> str:
+    then = ": the next run begins by clearing away what they leave open" if cleared_by_next else ""
+    return (
+        f"{transactions:,} transactions of the background sessions were not due yet, or not begun, when the run "
+        f"ended{then}."
+    )
+
+
+@says(RunKind.UNFINISHED)
+def _(transactions: int) -> str:
+    return f"{transactions:,} transactions did not end, even cancelled: their outcome is unknown."
+
+
+@says(RunKind.EXECUTORS_SILENT)
+def _(executors: int) -> str:
+    return f"{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
+
+
+@says(RunKind.MAINTENANCE_FAILED)
+def _(maintenance: str, server_said: str) -> str:
+    return f"The {maintenance} beside the users failed: {as_reason(server_said)}."
