@@ -168,10 +168,10 @@ class Tool:
             os.environ.update(changed)
             yield
 
-    def start_measuring(self, **changes: Any) -> tuple[Command, Path]:
+    def start_measuring(self, *options: str, **changes: Any) -> tuple[Command, Path]:
         """Start a long run; returns when users have been at work for a second, with the run's folder."""
         before = set(self.runs.glob("*/*/manifest.json"))
-        command = self.start("run", self.scenario(**({"measure": "600s"} | changes)))
+        command = self.start("run", self.scenario(**({"measure": "600s"} | changes)), *options)
 
         def record_with_transactions() -> Path | None:
             assert command.process.poll() is None, command.text

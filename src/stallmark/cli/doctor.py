@@ -78,7 +78,7 @@ def _embedded() -> Iterator[Finding]:
     place = next(folder for folder in (home(), *home().parents) if folder.exists())
     free = shutil.disk_usage(place).free
     state: Literal["ok", "limited"] = "ok" if free > 4e9 else "limited"
-    yield Finding("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 3 GB.")
+    yield Finding("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 2 GB.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         yield Finding("C compiler", "ok", "emulated arrays can be built.")
     else:
