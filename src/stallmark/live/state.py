@@ -15,11 +15,14 @@ from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.style import dash_of, looks
 from stallmark.report.text import live as text
+from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
 """Of a line at most: more than the pixels it is drawn with."""
 LATELY_S = 10
 TOP_WAITS = 3
+QUIET_S = 5
+"""A run that goes on writes every second; to check consistency takes longer."""
 
 Json = dict[str, Any]
 
@@ -44,7 +47,7 @@ def state(seen: Seen) -> Json:
         "place": place,
         "step": _step(run),
         "left": text.time_left(status.left_s, status.load_left_s),
-        "note": doing.note if doing else "",
+        "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),
         "emulated": any(is_emulated(one.record.manifest) for one in seen.runs.values()),
@@ -72,6 +75,14 @@ def lines(run: FollowedRun) -> Json:
     }
 
 
+def _note(seen: Seen) -> str:
+    """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
+    if seen.doing:
+        return seen.doing.note
+    silent_s = seen.status.silent_s or 0.0
+    return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
+
+
 def _said(seen: Seen) -> str | None:
     status, report = seen.status, seen.folder / "report.html"
     if status.state is State.COMPLETE:
@@ -87,7 +98,8 @@ def _charts(seen: Seen) -> list[str]:
     """Return the charts to draw: what every run has, and the classes that sessions waited in most."""
     waited = Counter({line: float(sum(np.nansum(run.sums[line]) for run in _read(seen))) for line in WAITS})
     most = [line for line, sessions in waited.most_common(TOP_WAITS) if sessions > 0]
-    return [line for line in MEANS if line != "hit_share"] + most + ["hit_share"]
+    of_users = [] if isinstance(seen.scenario, QueryScenario) else ["tps", "latency_ms"]
+    return [*of_users, "read_ms", "log_ms", *most, "hit_share"]
 
 
 def _read(seen: Seen) -> list[FollowedRun]:

@@ -91,6 +91,10 @@ def ended(because: str | None, whole: int, planned: int, folder: str | None) -> 
     return f"It ended early{why}. {whole} of {planned} runs are whole.{go_on}"
 
 
+def quiet(silent_s: float) -> str:
+    return f"nothing was written for {format.duration(silent_s)}"
+
+
 def silent(silent_s: float, folder: str) -> str:
     """Return that nothing was written for a while, and what to do."""
     return (
