@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -63,7 +65,7 @@ def test_what_is_being_done_is_known_where_it_is_done(view, show, tmp_path):
         show.advance(1, "a quarter", 4)
         now = state(before.look())
     assert (now["phase"], now["progress"], now["note"], now["present"]) == ("loading", 0.25, "a quarter", None)
-    assert now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
+    assert now["badge"] == "live" and now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
     show.enter(Phase.PREPARING, 2)
     seen = before.look()
     assert (seen.present, seen.phase) == (2, "preparing")
@@ -118,6 +120,14 @@ def test_metrics_are_the_counts_of_the_record(view, made):
     assert stalls[file, "read"] == pytest.approx(last[file]["read_stall_ms"] / 1000)
     assert [one.labels["phase"] for one in found["stallmark_phase"] if one.value] == ["ending"]
     assert found["stallmark_virtual_users"][0].value == 30
+
+
+def test_each_metric_is_documented(view):
+    exported = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in samples(view())} | {
+        "stallmark_errors_total"
+    }
+    page = (Path(__file__).parents[2] / "docs/live-view.md").read_text()
+    assert set(re.findall(r"^\| `(stallmark_\w+)` \|", page, re.MULTILINE)) == exported
 
 
 def test_names_are_as_prometheus_wants_them(view):

@@ -133,8 +133,7 @@ class View:
         if self._ended:
             state, because = self._ended
             return replace(found, state=state, because=because or None, left_s=None, load_left_s=None)
-        if self.runs_here and found.state not in (State.RUNNING, State.BETWEEN):
-            # Its last record is closed, or was not written for a while, and this process is still at work.
+        if self.runs_here:  # whatever its last record says, this process is at work
             return replace(found, state=State.RUNNING, because=None)
         return found
 
