@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stallmark import format
+from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live.followed import FollowedRun, Tally
 from stallmark.live.lines import MEANS, WAITS, mean, means
@@ -23,6 +24,8 @@ LATELY_S = 10
 TOP_WAITS = 3
 QUIET_S = 5
 """A run that goes on writes every second; to check consistency takes longer."""
+UNDER_LOAD = (Phase.WARM_UP, Phase.UNSTEADY, Phase.MEASURING, "queries")
+"""The phases in which there is something to be seen of the last seconds."""
 
 Json = dict[str, Any]
 
@@ -37,7 +40,7 @@ def state(seen: Seen) -> Json:
     if planned:
         name = planned.variant.name
         place = text.run(seen.present or 0, len(seen.order), name, planned.repeat, repeats[name])
-    doing = seen.doing
+    doing, loaded = seen.doing, run if seen.phase in UNDER_LOAD else None
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "state": status.state.name.lower(),
@@ -45,7 +48,7 @@ def state(seen: Seen) -> Json:
         "final": seen.final,
         "phase": seen.phase,
         "place": place,
-        "step": _step(run),
+        "step": _step(loaded),
         "left": text.time_left(status.left_s, status.load_left_s),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
@@ -53,8 +56,9 @@ def state(seen: Seen) -> Json:
         "emulated": any(is_emulated(one.record.manifest) for one in seen.runs.values()),
         "present": seen.present,
         "charts": [{"line": line, "title": text.LINES[line][0], "unit": text.LINES[line][1]} for line in _charts(seen)],
-        "lately": _lately(run),
-        "method": text.METHOD,
+        "lately": _lately(loaded),
+        "method": [text.EVERY_SECOND, text.MEANS_OF],
+        "stamps": [text.EMULATED_ALL, text.EMULATED_PART],
         "transactions": _transactions(run),
         "runs": _runs(seen),
         "lines": lines(run) if run else None,
@@ -78,7 +82,8 @@ def lines(run: FollowedRun) -> Json:
 def _note(seen: Seen) -> str:
     """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
     if seen.doing:
-        return seen.doing.note
+        told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
+        return "" if told else seen.doing.note
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 

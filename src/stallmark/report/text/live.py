@@ -34,10 +34,10 @@ BADGES = {
     "ended": "ended early",
 }
 """The word beside the title, by the state of the experiment."""
-METHOD = (
-    "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
-    "Each point is a mean of {} s."
-)
+_METHOD = "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
+EVERY_SECOND, MEANS_OF = f"{_METHOD}Every second is drawn.", f"{_METHOD}Each point is a mean of {{}} seconds."
+EMULATED_ALL, EMULATED_PART = "EMULATED", "EMULATED in part"
+"""The stamp in the charts, by the runs that are drawn."""
 CUT = "cut short"
 ERRORS = ("Errors", "failed attempts of this run")
 LINES = {
