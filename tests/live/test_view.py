@@ -101,6 +101,30 @@ def test_files_that_are_being_replaced_leave_the_view_as_it_was(view, made, monk
     assert here.look() is before
 
 
+def test_a_report_and_a_way_to_go_on_are_named_only_where_they_are(made, scenario, tmp_path, show):
+    folder = tmp_path / "x"
+    shutil.copytree(made, folder)
+    here = View(folder, scenario, show)
+    here.end(State.COMPLETE, "")
+    assert "report" not in state(here.look())["said"]
+    (folder / "report.html").touch()
+    assert str(folder / "report.html") in state(here.look())["said"]
+    nothing = View(tmp_path / "y", scenario, show)
+    nothing.end(State.ENDED, "The disk is full.")
+    said = state(nothing.look())["said"]
+    assert "The disk is full. 0 of 5" in said and "--resume" not in said
+
+
+def test_figures_of_the_last_seconds_are_shown_under_load_alone(made, scenario, tmp_path, show):
+    here = View(made, scenario, show)
+    show.enter(Phase.MEASURING, 3)
+    under_load = state(here.look())
+    assert len(under_load["lately"]) == 6 and under_load["step"] == "30 users" and under_load["note"] == ""
+    show.enter(Phase.CHECKING)
+    checking = state(here.look())
+    assert checking["lately"] == [] and checking["step"] is None
+
+
 def test_metrics_are_the_counts_of_the_record(view, made):
     found, record = samples(view()), Record(made / "03")
     transactions = record.table("transactions")
