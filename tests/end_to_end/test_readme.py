@@ -66,8 +66,10 @@ def test_there_are_commands():
 
 
 @pytest.mark.parametrize("command", OURS, ids=str)
-def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool):
+def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool, monkeypatch: pytest.MonkeyPatch):
     """Its names, options and values; the scenario that it names, with its changes."""
+    if command.needs:
+        monkeypatch.setenv("STALLMARK_SERVER", "postgresql://me@db.example:5432/brokerage")
     at: click.Command = main
     words, context = _words(command, in_its_folder), click.Context(main)
     while isinstance(at, click.Group):
