@@ -87,7 +87,7 @@ def complete(planned: int, report: str | None) -> str:
 def ended(because: str | None, whole: int, planned: int, folder: str | None) -> str:
     """Return how the experiment ended early, and how it goes on where there is a folder to resume."""
     why = f": {because.rstrip('.')}" if because else ""
-    go_on = f" stallmark run --resume {folder} makes the others." if folder else ""
+    go_on = f" stallmark run --resume {folder} makes the others." if folder and whole < planned else ""
     return f"It ended early{why}. {whole} of {planned} runs are whole.{go_on}"
 
 
