@@ -32,6 +32,10 @@ SHORT = (
 )  # fmt: skip
 
 
+def _is_quick(command: Shell) -> bool:
+    return not command.needs and (command.words[1] in QUICK or command.words[1:3] == ["db", "list"])
+
+
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     """A folder with what the pages speak of: mounts, a URL, scenarios, and runs, all but the last one synthetic."""
@@ -80,7 +84,7 @@ def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool, monkeypa
         read_any_scenario(scenario, context.params["overrides"])
 
 
-@pytest.mark.parametrize("command", [one for one in OURS if one.words[1] in QUICK and not one.needs], ids=str)
+@pytest.mark.parametrize("command", [one for one in OURS if _is_quick(one)], ids=str)
 def test_it_runs(command: Shell, in_its_folder: Tool):
     words = _words(command, in_its_folder)
     if _names_what_is_not_here(words):
