@@ -12,7 +12,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
-from support.synthetic import Truth, make_experiment, make_run
+from support.synthetic import Truth, make_run
 from support.tool import Tool
 
 from stallmark.cli.main import main
@@ -46,11 +46,11 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     (tool.folder / "server.url").chmod(0o600)
     for name in ("ramp", "mine", "two-disks"):
         shutil.copy(SHIPPED / "user-ramp.yaml", tool.folder / f"{name}.yaml")
-    make_experiment(tool.runs / "20260101-120000-buffer-pool", repeats=3, measured_s=10)
-    for number in range(1, 7):
-        disk, repeat = "old" if number <= 3 else "new", (number - 1) % 3 + 1
-        truth = Truth(variant=disk, repeat=repeat, sequence=number, seed=number, measured_s=10)
-        make_run(tool.runs / f"20260102-120000-two-disks/0{number}-{disk}", truth)
+    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-disks", ("old", "new"))):
+        for number in range(6):
+            side, repeat = sides[number // 3], number % 3 + 1
+            truth = Truth(variant=side, repeat=repeat, sequence=number + 1, seed=number, measured_s=10)
+            make_run(tool.runs / f"2026010{day}-120000-{scenario}/0{number + 1}-{side}", truth, scenario)
     code, said = tool.run(*RUN, *(word for change in SHORT for word in ("--set", change)))
     assert code == 0, said
     external_files.perfmon(
