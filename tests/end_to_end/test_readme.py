@@ -33,7 +33,9 @@ SHORT = (
 
 
 def _is_quick(command: Shell) -> bool:
-    return not command.needs and (command.words[1] in QUICK or command.words[1:3] == ["db", "list"])
+    if command.needs or "--deep" in command.words:
+        return False
+    return command.words[1] in QUICK or command.words[1:3] == ["db", "list"]
 
 
 @pytest.fixture(scope="module")
