@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.documents import GENERATED, PAGES, ROOT, anchors, links, sentences, shell_commands
+from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios, sentences, shell_commands
 
 from stallmark.analysis.cause.device_verdict import DeviceKind
 from stallmark.analysis.compare.metrics import METRICS
@@ -17,6 +17,7 @@ from stallmark.analysis.thresholds import MILLISECONDS, SHARES
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, UNEXPECTED, VERDICT
 from stallmark.report.text.marks import word
+from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25
 README_LINES = 120
@@ -35,6 +36,15 @@ def test_links_lead_somewhere(page: Path):
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in GENERATED], ids=lambda page: page.name)
 def test_sentences_are_short(page: Path):
     assert [one for one in sentences(page) if len(one.split()) > MOST_WORDS] == []
+
+
+def test_scenarios_on_pages_are_scenarios(tmp_path: Path):
+    shown = scenarios()
+    assert len(shown) > 2
+    for number, (_, text) in enumerate(shown):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(text)
+        read_any_scenario(str(file))
 
 
 def test_the_readme_is_short():

@@ -9,7 +9,7 @@ from mkdocs.structure.files import File
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-SEARCH = "assets/search-in-files.js"
+OWN = ("search-in-files.js", "site.css")
 FROM_THE_TOP = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -25,7 +25,8 @@ def on_files(files: Any, config: Any) -> Any:
         if source == "LICENSE":
             text = f"# License\n\n```text\n{text}\n```\n"
         files.append(File.generated(config, page, content=relinked(text, folder="")))
-    files.append(File.generated(config, SEARCH, content=(HERE / "search-in-files.js").read_text(encoding="utf-8")))
+    for name in OWN:
+        files.append(File.generated(config, f"assets/{name}", content=(HERE / name).read_text(encoding="utf-8")))
     return files
 
 

@@ -148,7 +148,8 @@ def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
         with pytest.raises(
             StallmarkError,
-            match="there are buffer-pool, buffer-pool-sqlserver, demo, flash-cache-vs-tiering, flash-emulated, htap",
+            match="there are buffer-pool, buffer-pool-sqlserver, demo, demo-long, flash-cache-vs-tiering, "
+            "flash-emulated, htap",
         ):
             read_scenario(unknown)
 
