@@ -37,6 +37,7 @@ from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED, described
+from stallmark.report.text.terms import term
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -258,7 +259,13 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables}
+    found.globals |= {
+        "format": format,
+        "sentence": sentence,
+        "term": term,
+        "causes": cause_tables,
+        "array": array_tables,
+    }
     return found
 
 
