@@ -44,7 +44,7 @@ def test_the_result_leads_at_every_width(brokerage_runs, width):
 def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
     text = shown(brokerage_runs, 100)
     for gate in brokerage_runs.steps[0].validity.gates:
-        (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{gate.name} ", line)]
+        (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{term(gate.kind)} ", line)]
         failed = gate.name in ("p90 limits", "market lag")
         assert line.startswith("FAILED" if failed else "passed")
     flat = " ".join(text.split())
