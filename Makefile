@@ -5,7 +5,6 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-export STALLMARK_HOME ?= $(CURDIR)/.stallmark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -19,7 +18,7 @@ test: $(VENV)/installed-dev compiler browser lint
 
 # What starts no server, browser or compiler: a minute.
 quick: lint
-	$(BIN)/python -m pytest -n 2 -m "not server"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server"
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -33,17 +32,18 @@ docs: $(VENV)/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 
+# Python compiles what it imports, once: to compile all of it takes longer than the rest of the installation.
 $(VENV)/installed: requirements.lock pyproject.toml | python
 	@echo "Installing Stallmark into $(VENV) (about a minute) …"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "Python cannot make a virtual environment: apt-get install python3-venv, then try again."; exit 1; }
-	@$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements.lock
 	@$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed requirements-dev.lock
 	@echo "Installing what the tests need …"
-	@$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	@$(BIN)/pip install --quiet --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
 python:

@@ -136,12 +136,7 @@ class Drive:
     """
 
     def __init__(
-        self,
-        timeline: Timeline,
-        load: LoadSpec,
-        writer: RecordWriter,
-        web_port: int | None = None,
-        expected: ExpectedMachines | None = None,
+        self, timeline: Timeline, load: LoadSpec, writer: RecordWriter, expected: ExpectedMachines | None = None
     ):
         self._workload = find_workload(load.workload)
         self._writer = writer
@@ -151,7 +146,7 @@ class Drive:
         if expected:
             load = msgspec.structs.replace(load, engine=None)
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
-        self._channel.send(ConductorOrder(timeline, load, web_port, expected))
+        self._channel.send(ConductorOrder(timeline, load, expected))
         self._ended = False
         self._left: Counter[str] = Counter()
         self.start_ns = 0
@@ -326,4 +321,4 @@ def _why(message: Message, workload: Workload) -> str:
             return f"messages of load machine {machine} were lost: the network between the machines failed"
         case Incomplete(why):
             return why
-    return "the run was stopped from the web page"
+    return "the load driver stopped the users too early"

@@ -1,9 +1,8 @@
-"""The conductor: Locust spawns and stops the users, follows the load shape and shows its web page.
+"""The conductor: Locust spawns and stops the users, and follows the load shape.
 
 Run as `python -m stallmark.driver.locust_bridge FD`, because Locust patches the standard library of its process for
-gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor, and what the
-page shows is fed from the executors' histograms. The executors are this machine's, or those of load machines that
-Locust's master commands: then none runs here.
+gevent. No transaction is executed here: a Locust user is a handle on a virtual user in an executor. The executors are
+this machine's, or those of load machines that Locust's master commands: then none runs here.
 """
 
 from locust import LoadTestShape, User, task  # isort: skip  (patches the process: before everything else)
@@ -11,13 +10,10 @@ import logging
 import sys
 import time
 from contextlib import suppress
-from typing import Any
 
 import gevent
-import numpy as np
 from locust.env import Environment
 from locust.runners import Runner
-from locust.stats import StatsEntry
 
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.executor_pool import ExecutorPool
@@ -32,16 +28,11 @@ from stallmark.driver.messages import (
     Message,
     NewTimeline,
     Ready,
-    Report,
     Stopped,
     UsersHere,
     inherited_channel,
 )
-from stallmark.driver.rows import TransactionRow
 from stallmark.driver.timeline import Step, Timeline
-from stallmark.record import histogram as hdr
-
-KEPT_S = 60  # of Locust's counts by the second
 
 
 class VirtualUserHandle(User):
@@ -96,9 +87,6 @@ class Conductor:
         else:
             self._load = VirtualUserHandle.pool = ExecutorPool(order.timeline, order.load, self._deliver)
             self._runner = self._environment.create_local_runner()
-        self._web = None
-        if order.web_port:
-            self._web = self._environment.create_web_ui("127.0.0.1", order.web_port)
 
     def run(self) -> None:
         getting_ready = gevent.spawn(self._get_ready)
@@ -112,8 +100,6 @@ class Conductor:
             self._runner.quit()
             if isinstance(self._load, ExecutorPool):
                 self._load.quit()
-            if self._web:
-                self._web.stop()
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
@@ -140,54 +126,11 @@ class Conductor:
     def _deliver(self, message: Message) -> None:
         if isinstance(message, UsersHere):
             return  # Locust, who starts and stops them, knows
-        if isinstance(message, Report) and self._web:  # the page alone shows Locust's statistics
-            for row in message.rows().transactions:
-                feed(self._environment, row)
         self._tell(message)
 
     def _tell(self, message: Message) -> None:
         with suppress(Closed):  # the parent has gone: `run` ends for that, too
             self._parent.send(message)
-
-
-def feed(environment: Environment, row: TransactionRow) -> None:
-    """Add a row to Locust's statistics, which know whole milliseconds."""
-    done = row.committed + row.rolled_back
-    now = int(time.time())
-    times = _as_locust_counts(row.latency)
-    data: Any = {
-        "name": row.transaction, "method": "SQL", "last_request_timestamp": time.time(), "start_time": time.time(),
-        "num_requests": done + row.failed, "num_none_requests": 0, "num_failures": row.failed,
-        "total_response_time": row.latency_us / 1000, "total_content_length": 0,
-        "max_response_time": max(times, default=0), "min_response_time": min(times, default=None),
-        "response_times": times, "num_reqs_per_sec": {now: done + row.failed},
-        "num_fail_per_sec": {now: row.failed} if row.failed else {},
-    }  # fmt: skip
-    stats = environment.stats
-    entry = StatsEntry.unserialize(data, stats)
-    for known in (stats.get(row.transaction, "SQL"), stats.total):
-        known.extend(entry)
-        _forget(known, before=now - KEPT_S)
-
-
-def _forget(entry: StatsEntry, before: int) -> None:
-    """Drop the counts of seconds before `before`. Locust uses only the last few, and in a long run they would fill the
-    memory."""
-    for counts in (entry.num_reqs_per_sec, entry.num_fail_per_sec):
-        for second in [second for second in counts if second < before]:
-            del counts[second]
-
-
-# Whole milliseconds with two significant digits, as StatsEntry.log keeps them, for every bucket of a histogram.
-_MILLISECONDS = hdr.VALUES_US / 1000
-_GRAIN = 10.0 ** np.maximum(0, np.floor(np.log10(np.maximum(_MILLISECONDS, 1))) - 1)
-_ROUNDED = (np.round(_MILLISECONDS / _GRAIN) * _GRAIN).astype(int)
-
-
-def _as_locust_counts(histogram: hdr.Histogram) -> dict[int, int]:
-    used, counts = hdr.used(histogram)
-    rounded, places = np.unique(_ROUNDED[used], return_inverse=True)
-    return dict(zip(rounded.tolist(), np.bincount(places, counts).astype(int).tolist(), strict=True))
 
 
 def main() -> None:

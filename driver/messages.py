@@ -52,7 +52,6 @@ class ConductorOrder(Message):
 
     timeline: Timeline
     load: LoadSpec
-    web_port: int | None = None
     expected: ExpectedMachines | None = None
 
 
@@ -257,7 +256,7 @@ class ClocksCompared(Message):
 
 
 class Stopped(Message):
-    """A message that the users were stopped, by the timeline's end or from the web page."""
+    """A message that Locust has stopped the users, as it does at the timeline's end."""
 
 
 class Finished(Message):

@@ -142,6 +142,7 @@ def build(
 
     with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine, waiting):
         found = recognise(engine, workload, scale, seed)
+        engine.note_content({"workload": identity.workload, "scale": dict(identity.scale), "seed": identity.seed})
         if found.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
         loader.ready()

@@ -6,7 +6,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.documents import GENERATED, PAGES, ROOT, anchors, links, sentences, shell_commands
+from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios, sentences, shell_commands
+
+from stallmark.analysis.cause.device_verdict import DeviceKind
+from stallmark.analysis.compare.metrics import METRICS
+from stallmark.analysis.compare.summary import PRIMARIES, Verdict
+from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.steady.steadiness import SteadyKind
+from stallmark.analysis.thresholds import MILLISECONDS, SHARES
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, UNEXPECTED, VERDICT
+from stallmark.report.text.marks import word
+from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25
 README_LINES = 120
@@ -27,6 +38,15 @@ def test_sentences_are_short(page: Path):
     assert [one for one in sentences(page) if len(one.split()) > MOST_WORDS] == []
 
 
+def test_scenarios_on_pages_are_scenarios(tmp_path: Path):
+    shown = scenarios()
+    assert len(shown) > 2
+    for number, (_, text) in enumerate(shown):
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(text)
+        read_any_scenario(str(file))
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
@@ -40,6 +60,22 @@ def test_every_page_of_a_question_has_a_command():
     text = (ROOT / "mkdocs.yml").read_text().partition("- Questions:")[2].partition("- Servers:")[0]
     asked = set(re.findall(r": ([\w-]+\.md)$", text, re.MULTILINE)) - {"locks.md"}
     assert len(asked) > 5 and asked <= {command.page for command in shell_commands()}
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("reading-the-report.md", {word(Finding(kind, Severity.CAUTION, {})) for kind in (*DeviceKind, *SteadyKind)}),
+        ("numbers.md", set(map(str, GateKind))),
+        ("verdicts.md", {*map(str, Verdict), *PRIMARIES}),
+        ("ci.md", {*MILLISECONDS, *SHARES, *(metric.key for metric in METRICS)}),
+        ("ci.md", {f"| {code} |" for code in (CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED)}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_page_names_all_there_is(page: str, words: set[str]):
+    text = (ROOT / "docs" / page).read_text()
+    assert {one for one in words if one not in text} <= {"invalid"}
 
 
 def test_the_site_builds_strictly(tmp_path: Path):

@@ -7,7 +7,9 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
-ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+OWN = ("search-in-files.js", "site.css")
 FROM_THE_TOP = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -23,6 +25,8 @@ def on_files(files: Any, config: Any) -> Any:
         if source == "LICENSE":
             text = f"# License\n\n```text\n{text}\n```\n"
         files.append(File.generated(config, page, content=relinked(text, folder="")))
+    for name in OWN:
+        files.append(File.generated(config, f"assets/{name}", content=(HERE / name).read_text(encoding="utf-8")))
     return files
 
 

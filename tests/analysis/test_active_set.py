@@ -6,22 +6,17 @@ from support.findings import facts_of
 from support.flash_records import EXTENT, FLASH_MS, REAL, on_array, with_flash
 from support.manifests import changed, on
 from support.synthetic import BLOCK, MIB, Truth, make_run
+from support.synthetic_steps import only_step
 
 from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.experiment import summarise, summarise_run
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import Record, find_records
 
 
-def step_of(folder) -> StepSummary:
-    [step] = summarise_run(Record(folder), "run1").steps
-    return step
-
-
 def test_what_an_emulated_device_counted(tmp_path):
-    step = step_of(with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000))
+    step = only_step(with_flash(make_run(tmp_path / "run", Truth(read_ms=8)), hit_share=0.5, active_extents=2000))
     active, flash = step.storage.active, step.storage.flash
     assert active and active.counted_bytes == pytest.approx(2000 * EXTENT, rel=0.1)
     assert (active.minute_bytes, active.at_most_bytes) == (1000 * EXTENT, None)
@@ -46,7 +41,7 @@ def test_what_may_be_too_much_to_be_counted_is_a_bound(tmp_path):
 
 
 def test_a_tier_moves_what_a_cache_evicts(tmp_path):
-    step = step_of(with_flash(make_run(tmp_path / "run", Truth(measured_s=30)), kind="tier"))
+    step = only_step(with_flash(make_run(tmp_path / "run", Truth(measured_s=30)), kind="tier"))
     flash = step.storage.flash
     assert flash and flash.evictions_per_s is None
     assert flash.up_bytes == pytest.approx(30 * MIB, rel=0.1) and flash.down_bytes == pytest.approx(15 * MIB, rel=0.1)
@@ -93,7 +88,7 @@ def test_flash_that_answers_ever_more_is_still_warming_up(tmp_path, later, warmi
 
 def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
     truth = Truth(tps=50, reads_per_transaction=2, database_bytes=10_000 * MIB, **REAL)
-    step = step_of(on_array(make_run(tmp_path / "run", truth), dram_bytes=64 * MIB))
+    step = only_step(on_array(make_run(tmp_path / "run", truth), dram_bytes=64 * MIB))
     active = step.storage.active
     assert active and active.counted_bytes is None and step.storage.flash is None
     # 50 × 2 reads of 8 KiB for the 35 s of the run, and some writes.
@@ -105,13 +100,13 @@ def test_of_a_real_array_a_bound_is_known_and_it_is_called_one(tmp_path):
 
 def test_no_more_than_the_database_is_active(tmp_path):
     truth = Truth(database_bytes=20 * MIB, pool_bytes=8 * MIB, **REAL)
-    active = step_of(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).storage.active
+    active = only_step(on_array(make_run(tmp_path / "run", truth), flash_cache_bytes=64 * MIB)).storage.active
     assert active and active.at_most_bytes == 20 * MIB
     assert [one.kind for one in active.warnings] == [ReadKind.ACTIVE_FITS_FLASH]
 
 
 def test_without_an_array_described_nobody_is_warned(tmp_path):
-    active = step_of(make_run(tmp_path / "run", Truth(**REAL))).storage.active
+    active = only_step(make_run(tmp_path / "run", Truth(**REAL))).storage.active
     assert active and not active.warnings
 
 
@@ -128,7 +123,7 @@ def test_a_lab_s_block_device_is_as_emulated_as_any(tmp_path):
     array = {"block_device": True, "name": "array", "spindles": 4, "rpm": 10000, "tier": tier}
     device = {"name": "loop0", "emulated_array": array}
     folder = changed(make_run(tmp_path / "run", Truth(**REAL)), devices=on(device, {}))
-    step = step_of(folder)
+    step = only_step(folder)
     assert step.emulated and step.device.name == "4 spindles, 10,000 rpm + 64\u00a0MiB flash tier"
     assert step.storage.flash is None and step.storage.active and step.storage.active.flash_bytes == 64 * MIB
 

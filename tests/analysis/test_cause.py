@@ -1,62 +1,19 @@
-"""Causes, on records whose truth is known."""
+"""The cause within one step, on records whose truth is known."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.findings import kinds_of
 from support.manifests import changed
-from support.steps import changed_step
 from support.synthetic import Truth, make_run
 from support.synthetic_shapes import Shape, make_shaped_run
+from support.synthetic_steps import WAITS, only_step, step_of
 
-from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.laws import wait_laws
-from stallmark.analysis.cause.summary import (
-    Budget,
-    Cause,
-    CauseKind,
-    ChangeKind,
-    Figure,
-    LawKind,
-    NoteKind,
-    Series,
-    Source,
-    StepCause,
-    Storage,
-)
-from stallmark.analysis.experiment import summarise_run
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.cause.summary import LawKind, NoteKind, Series, Source
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import part_of
-from stallmark.analysis.summary import StepSummary
-from stallmark.record.reader import Record
-from stallmark.report.text.cause import evidence_words
-
-WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
-
-
-def step_of(folder) -> StepSummary:
-    [step] = summarise_run(Record(folder), "run1").steps
-    return step
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory) -> StepSummary:
-    """30 users at 400 TPS, so 75 ms a transaction: 72 % reads of 27 ms, two of them."""
-    return step_of(make_run(tmp_path_factory.mktemp("slow") / "run", Truth(read_ms=27, waits=WAITS)))
-
-
-@pytest.fixture(scope="module")
-def fast(tmp_path_factory) -> StepSummary:
-    """The same load at 870 TPS, reads of 9 ms."""
-    truth = Truth(tps=870, read_ms=9, host_cpu=0.7, waits=WAITS | {"io": 0.52}, seed=2)
-    return step_of(make_run(tmp_path_factory.mktemp("fast") / "run", truth))
-
-
-# One step. --------------------------------------------------------------------------------------------------
 
 
 def test_the_response_time_is_divided_as_sessions_were_seen(slow):
@@ -69,7 +26,7 @@ def test_the_response_time_is_divided_as_sessions_were_seen(slow):
 
 
 def test_what_the_device_does_not_account_for_is_waiting_for_a_cpu(tmp_path):
-    half = step_of(make_run(tmp_path / "run", Truth(read_ms=27, device_share=0.5, waits=WAITS)))
+    half = step_of(tmp_path, Truth(read_ms=27, device_share=0.5, waits=WAITS))
     assert half.cause.budget.share("read") == pytest.approx(0.36, abs=0.02)
     assert half.cause.budget.share("cpu") == pytest.approx(0.14 + 0.36, abs=0.05)
 
@@ -84,7 +41,7 @@ def test_laws_close_on_a_record_that_is_whole(slow):
 
 def test_a_law_that_does_not_close_has_both_sides(tmp_path):
     """Sessions were seen reading three times as long as the server counted."""
-    step = step_of(make_run(tmp_path / "run", Truth(read_ms=9, waits=WAITS)))
+    step = step_of(tmp_path, Truth(read_ms=9, waits=WAITS))
     [law] = [law for law in step.cause.laws if law.closed is False]
     assert law.kind == LawKind.READS and law.gap == pytest.approx(2, abs=0.2)
     assert law.finding.facts == {"left": law.left_value, "right": law.right_value, "closed": False}
@@ -94,16 +51,16 @@ def test_a_law_that_does_not_close_has_both_sides(tmp_path):
 def test_what_queries_beside_the_users_read_is_no_failure_of_the_law(tmp_path, streams, closed):
     folder = make_run(tmp_path / "run", Truth(read_ms=81, waits=WAITS))
     changed(folder, concurrent_streams={"streams": streams})
-    [law] = [law for law in step_of(folder).cause.laws if law.kind == LawKind.READS]
+    [law] = [law for law in only_step(folder).cause.laws if law.kind == LawKind.READS]
     assert law.closed is closed
 
 
 def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_path):
     shape = Shape(phi=0.6, swing=0.15, lag_s=2, elasticity=-0.5, trend_per_s=0.002)
-    step = step_of(make_shaped_run(tmp_path / "run", shape, Truth(measured_s=140)))
+    step = only_step(make_shaped_run(tmp_path / "run", shape, Truth(measured_s=140)))
     [found] = [one for one in step.cause.associations if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
     assert (found.lag_low_s, found.lag_s, found.lag_high_s) == (2, 2, 2)
-    aligned = step_of(
+    aligned = only_step(
         make_shaped_run(tmp_path / "aligned", replace(shape, lag_s=0), Truth(measured_s=140))
     ).cause.associations
     [found] = [one for one in aligned if (one.series, one.source) == (Series.READ_TIME, Source.DEVICE)]
@@ -115,9 +72,9 @@ def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_pat
 
 def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slow):
     shape = Shape(phi=0.3, swing=0.06, scatter=0.01, clock_jump_at=20)
-    calm = step_of(make_shaped_run(tmp_path / "jump", shape, Truth(read_ms=27, waits=WAITS, measured_s=120)))
+    calm = only_step(make_shaped_run(tmp_path / "jump", shape, Truth(read_ms=27, waits=WAITS, measured_s=120)))
     wild = replace(shape, outliers=(25, 45))
-    off = step_of(make_shaped_run(tmp_path / "outliers", wild, Truth(read_ms=27, waits=WAITS, measured_s=120)))
+    off = only_step(make_shaped_run(tmp_path / "outliers", wild, Truth(read_ms=27, waits=WAITS, measured_s=120)))
     assert calm.cause.budget.share("read") == pytest.approx(slow.cause.budget.share("read"), abs=0.03)
     for step in (calm, off):
         [read] = [
@@ -128,20 +85,20 @@ def test_a_clock_that_jumps_and_seconds_gone_wrong_change_no_cause(tmp_path, slo
 
 @pytest.mark.parametrize("broken", [{"epoch_change_at": 20}, {"falls_at": 20}], ids=["epoch", "reset"])
 def test_counters_that_began_again_leave_their_laws_out(tmp_path, broken):
-    step = step_of(make_run(tmp_path / "run", Truth(read_ms=27, waits=WAITS, **broken)))
+    step = step_of(tmp_path, Truth(read_ms=27, waits=WAITS, **broken))
     assert step.cause.budget.share("read") == pytest.approx(0.72, abs=0.02), "looks are not counters"
     assert LawKind.READS not in {law.kind for law in step.cause.laws}
     assert step.cause.demands.read_source == Source.DEVICE, "its counters did not begin again"
 
 
 def test_without_looks_at_sessions_the_notes_say_what_is_missing(tmp_path):
-    cause = step_of(make_run(tmp_path / "run", Truth(off=("waits",)))).cause
+    cause = step_of(tmp_path, Truth(off=("waits",))).cause
     assert cause.budget is None and not cause.predictions
     assert kinds_of(cause.notes) == [NoteKind.NOT_LOOKED_AT]
 
 
 def test_an_open_loop_is_not_predicted(tmp_path):
-    cause = step_of(make_run(tmp_path / "run", Truth(arrivals="poisson"))).cause
+    cause = step_of(tmp_path, Truth(arrivals="poisson")).cause
     assert cause.budget is not None and not cause.predictions
     assert kinds_of(cause.notes) == [NoteKind.OPEN_LOOP]
     assert LawKind.USERS not in {law.kind for law in cause.laws}
@@ -150,7 +107,7 @@ def test_an_open_loop_is_not_predicted(tmp_path):
 def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tmp_path, monkeypatch):
     """Only transactions of others ended."""
     monkeypatch.setattr(Load, "of_users", lambda load, column: 0 * load.all(column))
-    cause = step_of(make_run(tmp_path / "run", Truth(waits=WAITS))).cause
+    cause = step_of(tmp_path, Truth(waits=WAITS)).cause
     assert cause.budget is not None and not cause.predictions
     assert kinds_of(cause.notes) == [NoteKind.NOTHING_ENDED]
 
@@ -201,203 +158,3 @@ def test_what_the_server_counted_holds_what_sessions_were_seen_in(seen, closed):
     [law] = wait_laws(waits, {"read": seen, "log": 0.01})
     assert (law.left_value, law.right_value, law.closed) == (4.0, seen, closed)
     assert law.finding.facts["wait_types"] == ["PAGEIOLATCH_SH"] and law.finding.facts["part"] == "read"
-
-
-# Two sides. -------------------------------------------------------------------------------------------------
-
-
-def repeated(step: StepSummary, spread: Sequence[float], **parts_ms: float) -> list[StepSummary]:
-    """Runs of the step with these parts of the response time, and everything times 1 + spread."""
-    budget = step.cause.budget
-    parts = budget.parts_ms | parts_ms
-    return [changed_step(step, cause=replace(step.cause, budget=_scaled(budget, parts, 1 + one))) for one in spread]
-
-
-def _scaled(budget: Budget, parts: dict[str, float], factor: float) -> Budget:
-    parts = {name: ms * factor for name, ms in parts.items()}
-    return replace(budget, parts_ms=parts, response_ms=sum(parts.values()))
-
-
-THREE = (-0.02, 0.0, 0.02)
-
-
-def by_part(cause: Cause) -> dict[str, Any]:
-    return {part.part: part for part in cause.parts if part.figure == Figure.PART}
-
-
-def io_reason(cause: Cause) -> Finding:
-    return cause.finding.facts["io_reason"]
-
-
-def other_reason(cause: Cause) -> Finding:
-    """The only reason besides I/O."""
-    [reason] = cause.finding.facts["others"]
-    return reason
-
-
-def test_slower_reads_are_the_cause(slow, fast):
-    cause = explain([slow] * 3, [fast] * 3)
-    assert (cause.storage, cause.finding.kind) == (Storage.CAUSE, CauseKind.STORAGE)
-    assert io_reason(cause).kind == ChangeKind.READ_TIME
-    assert io_reason(cause).facts["read_ms"] == pytest.approx([26.9, 9.02], abs=0.1)
-    assert cause.finding.facts["response_ms"] == pytest.approx([75, 34.1], abs=1)
-    assert sum(part.change for part in by_part(cause).values()) == pytest.approx(cause.parts[0].change)
-    other_way = explain([fast] * 3, [slow] * 3)
-    assert other_way.storage == Storage.CAUSE
-    assert io_reason(other_way).facts["read_ms"] == io_reason(cause).facts["read_ms"][::-1]
-
-
-def test_every_figure_has_its_unit_runs_and_method(slow, fast):
-    cause = explain(repeated(slow, THREE), repeated(fast, THREE))
-    for one in (*cause.parts, *cause.evidence):
-        assert all(evidence_words(one)) and one.runs_a == one.runs_b == 3
-        assert one.low - 1e-9 <= one.change <= one.high + 1e-9
-    assert cause.parts[0].low < cause.parts[0].change < cause.parts[0].high
-
-
-def test_a_model_is_tested_against_the_other_variant(slow, fast):
-    tests = explain([slow], [fast]).predictions
-    assert [(one.model_of, one.variant) for one in tests] == [(slow.variant, fast.variant)] * 2
-    assert abs(tests[0].error) < 0.15 and tests[0].read_ms == pytest.approx(9, rel=0.05)
-    other_users = replace(fast, users=40)
-    assert not explain([slow], [other_users]).predictions
-
-
-def test_the_cpu_is_the_cause_and_storage_is_not(slow):
-    a = repeated(slow, THREE, cpu=30.0)
-    cause = explain(a, repeated(slow, THREE, cpu=10.0))
-    assert cause.storage == Storage.NOT_THE_CAUSE
-    assert other_reason(cause).kind == ChangeKind.PART
-    assert other_reason(cause).facts == {"part": "cpu", "per_transaction_ms": pytest.approx([30, 10])}
-    assert by_part(cause)["cpu"].share == pytest.approx(1, abs=0.05)
-
-
-def test_fewer_reads_are_the_pools_doing_and_not_the_storages(slow):
-    read = slow.cause.budget.parts_ms["read"]
-    b = [changed_step(step, reads_per_transaction=1.0) for step in repeated(slow, THREE, read=read / 2)]
-    cause = explain(repeated(slow, THREE), b)
-    assert cause.storage == Storage.NOT_THE_CAUSE
-    assert other_reason(cause).kind == ChangeKind.NUMBER
-    assert other_reason(cause).facts == {"figure": Figure.READS, "per_transaction": pytest.approx([2, 1], rel=0.01)}
-    assert not cause.predictions, "another number of reads is another model"
-
-
-def of_writes(step: StepSummary, ms: float, writes: int, write_ms: float | None) -> list[StepSummary]:
-    """Runs that waited for `ms` of writes per transaction, where the server counted so many of so long in all. The log
-    lies on the same device."""
-    data = replace(step.storage.data, writes=writes, write_ms=write_ms)
-    return [changed_step(one, data_io=data, wal_device_io=None) for one in repeated(step, THREE, **{"other I/O": ms})]
-
-
-@pytest.mark.parametrize(
-    ("ms", "writes", "write_ms", "by_count"),
-    [(0.0, 0, None, True), (0.14, 240, 6.8, True), (0.002, 240, 0.1, True), (0.9, 48_000, 4.0, False)],
-    ids=["none", "few, and longer", "few, and shorter", "by a checkpoint, for which nobody waits"],
-)
-def test_fewer_evictions_are_the_pools_doing_and_not_the_devices(slow, ms, writes, write_ms, by_count):
-    many = round(2 * slow.throughput.tps * slow.storage.data.seconds)
-    small, large = of_writes(slow, 30.0, many, 4.0), of_writes(slow, ms, writes, write_ms)
-    for a, b, fewer in ((small, large, True), (large, small, False)):
-        cause = explain(a, b)
-        assert cause.storage == Storage.NOT_THE_CAUSE
-        reason = other_reason(cause)
-        if by_count:
-            before, after = reason.facts["per_transaction"]
-            assert reason.facts["figure"] == Figure.WRITES and (after < before) == fewer
-        else:
-            assert reason.kind == ChangeKind.WAITED_FOR and reason.facts == {"part": "other I/O", "fewer": fewer}
-
-
-def test_longer_writes_are_the_devices_doing_however_many_there_are(slow):
-    many = round(2 * slow.throughput.tps * slow.storage.data.seconds)
-    cause = explain(of_writes(slow, 8.0, many, 4.0), of_writes(slow, 24.0, many // 2, 12.0))
-    assert cause.storage == Storage.CAUSE and cause.finding.facts["io_share"] == pytest.approx(1)
-    assert io_reason(cause).facts == {"part": "other I/O", "per_transaction_ms": pytest.approx([8, 24])}
-
-
-def of_syncs(step: StepSummary, ms: float, syncs: int, sync_ms: float | None) -> list[StepSummary]:
-    log = replace(step.storage.wal, writes=0, write_ms=None, syncs=syncs, sync_ms=sync_ms)
-    return [changed_step(one, wal_io=log, wal_device_io=None) for one in repeated(step, THREE, log=ms)]
-
-
-def test_where_the_log_has_a_device_of_its_own_both_are_timed_by_their_devices(slow):
-    """The server's time of a write has waiting for a CPU in it; the part of the response time has not."""
-    a, b = repeated(slow, THREE, **{"other I/O": 5.0}), repeated(slow, THREE, **{"other I/O": 40.0})
-    server = [changed_step(step, data_io=replace(step.storage.data, write_ms=40.0)) for step in b]
-    assert slow.storage.wal_device and explain(a, server).storage == Storage.NOT_THE_CAUSE
-    device = [changed_step(step, device_io=replace(step.storage.data_device, write_ms=32.0)) for step in b]
-    assert explain(a, device).storage == Storage.CAUSE
-
-
-def test_fewer_syncs_are_the_loads_doing_and_longer_ones_the_devices(slow):
-    many = round(slow.throughput.tps * slow.storage.wal.seconds)
-    fewer = explain(of_syncs(slow, 20.0, many, 2.0), of_syncs(slow, 2.0, many // 10, 2.0))
-    assert fewer.storage == Storage.NOT_THE_CAUSE
-    assert other_reason(fewer).facts == {"figure": Figure.SYNCS, "per_transaction": pytest.approx([1, 0.1], rel=0.01)}
-    together = explain(of_syncs(slow, 2.0, many, 2.0), of_syncs(slow, 22.0, many // 5, 20.0))
-    assert together.storage == Storage.CAUSE, "five commits wait for one sync, and none for less than before"
-    from_nothing = explain(of_syncs(slow, 0.0, many, 0.0), of_syncs(slow, 20.0, many, 20.0))
-    assert from_nothing.storage == Storage.CAUSE, "a device that needs no time is timed all the same"
-
-
-def test_waiting_for_io_that_nobody_timed_leaves_the_cause_open(slow):
-    many = round(slow.throughput.tps * slow.storage.wal.seconds)
-    cause = explain(of_syncs(slow, 20.0, many, None), of_syncs(slow, 2.0, many, None))
-    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_SPLIT)
-    blind = [changed_step(step, reads_per_transaction=None) for step in repeated(slow, THREE, read=10.0)]
-    assert explain(repeated(slow, THREE), blind).storage == Storage.NOT_KNOWN
-
-
-def test_the_last_few_reads_do_not_tell_how_long_a_read_takes(slow):
-    """All in the pool: no session was ever seen reading, which does not make the device infinitely fast."""
-    rare = [changed_step(step, reads_per_transaction=1e-4) for step in repeated(slow, THREE, read=0.0)]
-    cause = explain(repeated(slow, THREE), rare)
-    assert cause.storage == Storage.NOT_THE_CAUSE and cause.finding.facts["io_share"] <= 0
-
-
-def test_half_and_half_is_one_of_several(slow):
-    parts = slow.cause.budget.parts_ms
-    b = repeated(slow, THREE, read=parts["read"] + 10, lock=parts["lock"] + 15)
-    cause = explain(repeated(slow, THREE), b)
-    assert (cause.storage, cause.finding.kind) == (Storage.ONE_OF_SEVERAL, CauseKind.ONE_OF_SEVERAL)
-    assert other_reason(cause).facts["part"] == "lock"
-    assert CauseKind.LOCKS in kinds_of(cause.cautions)
-
-
-def test_the_same_twice_explains_nothing(slow):
-    cause = explain(repeated(slow, THREE), repeated(slow, (-0.015, 0.005, 0.01)))
-    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.UNCHANGED)
-    assert all(part.share is None for part in cause.parts)
-
-
-def test_two_devices_that_nobody_waits_for_are_not_the_cause(slow):
-    parts = {"read": 0.5, "log": 0.5, "other I/O": 0.0, "cpu": 8.0}
-    cause = explain(repeated(slow, THREE, **parts), repeated(slow, (-0.015, 0.005, 0.01), **parts))
-    assert (cause.storage, cause.finding.kind) == (Storage.NOT_THE_CAUSE, CauseKind.LITTLE_IO)
-    assert cause.finding.facts["other_part"] == "cpu" and cause.finding.facts["cpu_share"]
-
-
-def test_single_runs_are_judged_by_what_single_runs_differ_by(slow, fast):
-    assert explain([slow], [fast]).storage == Storage.CAUSE
-    a_little = repeated(slow, [0.03])
-    assert explain([slow], a_little).finding.kind == CauseKind.UNCHANGED
-
-
-def test_pairs_show_what_the_drift_of_a_day_hides(slow):
-    """Runs drift together by 20 %; B's reads are 5 ms longer each time."""
-    drift = (-0.1, 0.0, 0.1)
-    read = slow.cause.budget.parts_ms["read"]
-    a, b = repeated(slow, drift), repeated(slow, drift, read=read + 5)
-    assert explain(a, b, paired=True).storage == Storage.CAUSE
-    assert explain(a, b).finding.kind == CauseKind.UNCHANGED
-
-
-def test_without_looks_at_sessions_the_cause_is_not_known(slow, fast):
-    blind = changed_step(slow, cause=StepCause(None))
-    cause = explain([blind], [fast])
-    assert (cause.storage, cause.finding.kind) == (Storage.NOT_KNOWN, CauseKind.NOT_LOOKED_AT)
-    assert {(one.figure, one.source) for one in cause.evidence} >= {
-        (Figure.READ_TIME, Source.SERVER),
-        (Figure.CPU_BUSY, None),
-    }
-    assert explain([changed_step(slow, cause=None)], [fast]).storage == Storage.NOT_KNOWN

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
@@ -44,7 +44,6 @@ def rows(samples, announce: bool = True) -> tuple[list[dict], list[float]]:
     return result, restarts
 
 
-@settings(deadline=None)
 @given(st.lists(SAMPLE, min_size=2, max_size=30), st.floats(0, 40), st.floats(0, 40))
 def test_deltas_are_never_negative_and_add_up(samples, a, b):
     table, _ = rows(samples)
@@ -61,7 +60,6 @@ def test_deltas_are_never_negative_and_add_up(samples, a, b):
     assert np.all(per_second[~np.isnan(per_second)] >= 0)
 
 
-@settings(deadline=None)
 @given(st.lists(SAMPLE, min_size=2, max_size=30))
 def test_without_restart_the_delta_is_what_was_counted(samples):
     samples = [(gap, rises, False) for gap, rises, _ in samples]
@@ -72,7 +70,6 @@ def test_without_restart_the_delta_is_what_was_counted(samples):
     assert delta["reads"] == pytest.approx(sum(sum(rises) for _, rises, _ in samples[1:]))
 
 
-@settings(deadline=None)
 @given(st.lists(SAMPLE, min_size=3, max_size=30))
 def test_a_restart_inside_the_interval_breaks_it_and_only_it(samples):
     table, restarts = rows(samples)

@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.synthetic import histogram
 
@@ -25,7 +25,6 @@ def merged(*parts) -> Latencies:
     return latencies
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(MICROSECONDS, max_size=60), min_size=1, max_size=5))
 def test_merging_is_the_histogram_of_all_values(parts):
     values = [value for part in parts for value in part]
@@ -36,7 +35,6 @@ def test_merging_is_the_histogram_of_all_values(parts):
         assert latencies.max_ms() == pytest.approx(max(values) / 1000, rel=THREE_DIGITS, abs=1e-3)
 
 
-@settings(deadline=None)
 @given(st.lists(MICROSECONDS, min_size=20, max_size=400), st.sampled_from(list(PERCENTILES)))
 def test_percentiles_are_those_of_the_values_to_three_digits(values, name):
     share = PERCENTILES[name]

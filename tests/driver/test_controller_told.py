@@ -60,14 +60,14 @@ def machine(number: int, within_ms: float) -> LoadMachine:
 
 @pytest.mark.parametrize("expected", [None, EXPECTED], ids=["one machine", "several"])
 def test_the_way_to_the_server_is_told_to_executors_of_this_machine_only(expected, spoken_for):
-    _, conductor = spoken_for(None, expected)
+    _, conductor = spoken_for(expected)
     order = conductor.receive()
     assert isinstance(order, ConductorOrder) and order.load.workload == "bank" and order.expected == expected
     assert ("corr3ct" in str(order)) is (expected is None)
 
 
 def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
-    drive, conductor = spoken_for(None, EXPECTED)
+    drive, conductor = spoken_for(EXPECTED)
     conductor.send(Refused("host-3", "its Stallmark is 2, this run's is 1"))
     conductor.send(Waiting(1, 2))
     conductor.send(Ready([machine(1, 0.5), machine(2, 0.4)]))
@@ -94,7 +94,7 @@ RARE = msgspec.structs.replace(BROKEN, given_up=1, code="1205", message="deadloc
     ],
 )
 def test_a_primary_transaction_that_never_commits_is_said_in_the_servers_words(committed, errors, said, spoken_for):
-    drive, _ = spoken_for(None)
+    drive, _ = spoken_for()
     drive._workload = find_workload("brokerage")
     rows = [TransactionRow(1, name, n, 0, 0, 0, 9, 9, NOTHING, NOTHING) for name, n in committed.items()]
     drive._merger.add(Rows(rows, errors=errors))
@@ -104,7 +104,7 @@ def test_a_primary_transaction_that_never_commits_is_said_in_the_servers_words(c
 
 @pytest.mark.parametrize("message", [Incomplete("1 of 2 came"), MachineLost(2)], ids=str)
 def test_load_machines_that_are_not_there_are_said_before_anything_runs(message, spoken_for):
-    drive, conductor = spoken_for(None, EXPECTED)
+    drive, conductor = spoken_for(EXPECTED)
     conductor.send(message)
     with pytest.raises(StallmarkError, match="could not start"):
         drive.start()
@@ -123,7 +123,7 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(message,
     ids=str,
 )
 def test_what_happens_on_a_load_machine_is_said_of_it(message, said, spoken_for):
-    drive, conductor = spoken_for(None, EXPECTED)
+    drive, conductor = spoken_for(EXPECTED)
     conductor.send(message)
     with pytest.raises(Interrupted, match=said):
         drive._receive(timeout=60)
@@ -135,5 +135,5 @@ def test_users_that_stop_at_the_plans_end_are_no_interruption(over, spoken_for):
     drive, conductor = spoken_for()
     drive.start_ns = time.monotonic_ns() - (round(drive._timeline.end_s * 1e9) if over else 0)
     conductor.send(Stopped())
-    with nullcontext() if over else pytest.raises(Interrupted, match="stopped from the web page"):
+    with nullcontext() if over else pytest.raises(Interrupted, match="stopped the users too early"):
         drive._receive(timeout=60)

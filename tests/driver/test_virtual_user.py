@@ -189,7 +189,7 @@ def test_told_to_stop_it_finishes_what_is_under_way_and_no_retry():
     assert sample.outcome == GIVEN_UP and failure.given_up and len(server.calls) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     answers=st.lists(st.sampled_from([Outcome.COMMITTED, Outcome.ROLLED_BACK, *ErrorClass]), min_size=1, max_size=40)
 )

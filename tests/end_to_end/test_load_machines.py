@@ -288,15 +288,18 @@ def test_ctrl_c_on_a_machine_lets_its_users_finish(machines):
     assert "was lost" in Record(folder).incomplete_because
 
 
-def test_the_web_page_stops_the_load_of_all_machines(machines):
+def test_the_live_page_stops_the_load_of_all_machines(machines):
     machines.crew.stand()
-    web = free_port()
-    command = machines.start(2, "--web", str(web), measure="60s")
+    url = f"http://127.0.0.1:{free_port()}/"
+    command = machines.start(2, "--web", url.rpartition(":")[2].strip("/"), measure="60s")
     folder = machines.measuring(command)
-    with urllib.request.urlopen(f"http://127.0.0.1:{web}/stop", data=b"") as answer:
-        assert answer.status == 200
-    assert command.wait() == 4, command.text
-    assert "stopped from the web page" in Record(folder).incomplete_because
+    with urllib.request.urlopen(url) as page:
+        token = page.read().decode().partition('name="stop-token" content="')[2].partition('"')[0]
+    order = urllib.request.Request(f"{url}stop", b"", {"X-Stallmark-Token": token})
+    with urllib.request.urlopen(order) as answer:
+        assert answer.status == 202
+    assert command.wait() == 130, command.text
+    assert "stopped from the live page" in Record(folder).incomplete_because
 
 
 def test_a_master_whose_name_is_not_known_is_said_and_waited_for(machines):

@@ -46,11 +46,11 @@ def test_a_port_in_use(fresh):
     assert str(port) in said and "in use" in said.lower()
 
 
-def test_the_web_page_s_port_in_use(tool):
+def test_the_live_page_s_port_in_use(tool):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refused(tool, "run", tool.scenario(), "--web", str(port))
-    assert f"Port {port} is not free for the web page" in said
+    assert f"Port {port} is not free for the live page" in said
 
 
 def test_a_database_of_another_scale_one_that_was_driven_and_one_of_another_version(new_tool):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.remote import free_port
 
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, StallmarkError
@@ -50,14 +51,6 @@ def test_a_wrong_password_is_not_repeated(make_server, caplog):
     for ask in (engine.connect, lambda: engine.session(1.0)):
         said = everything_said(ask, caplog)
         assert "password authentication failed" in said and SECRET not in said
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def test_an_engine_shows_where_it_is_and_no_password():

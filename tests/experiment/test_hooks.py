@@ -3,7 +3,9 @@
 import io
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -26,6 +28,23 @@ def python(text: str, **more: Any) -> Hook:
     return Hook(command=[sys.executable, "-c", text], **more)
 
 
+@pytest.fixture
+def ready(monkeypatch, tmp_path) -> Path:
+    """A file that a command makes when its time may be up: no machine is so busy that it was too early."""
+    made = tmp_path / "ready"
+
+    class Process(subprocess.Popen):
+        def wait(self, timeout: float | None = None) -> int:
+            if timeout is None:
+                return super().wait()
+            eventually(made.exists, "a command that is ready")
+            raise subprocess.TimeoutExpired(self.args, timeout)
+
+    monkeypatch.setattr(hooks.subprocess, "Popen", Process)
+    monkeypatch.setattr(hooks, "GRACE_S", 60)
+    return made
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -46,8 +65,11 @@ def test_of_much_output_the_end_is_kept():
     assert len(said) == hooks.MOST_OUTPUT and said.endswith("the end")
 
 
-def test_one_that_hangs_is_stopped_with_what_it_started():
-    child = "import subprocess; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
+def test_one_that_hangs_is_stopped_with_what_it_started(ready):
+    child = (
+        "import subprocess; p = subprocess.Popen(['sleep', '600']); print(p.pid, flush=True); "
+        f"open({str(ready)!r}, 'w').close(); p.wait()"
+    )
     with pytest.raises(HookFailed, match=r"had not ended after 1 s and was stopped; it said: \d+") as stopped:
         carry_out("HDD", python(child, timeout="1s"), SHOW)
     pid = int(str(stopped.value).split()[-1])
@@ -55,8 +77,8 @@ def test_one_that_hangs_is_stopped_with_what_it_started():
 
 
 def test_what_it_leaves_running_is_not_waited_for():
-    left = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid)"
-    done = carry_out("HDD", python(left, timeout="30s"), SHOW)  # which would have failed
+    left = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
+    done = carry_out("HDD", python(left, timeout="300s"), SHOW)  # which would have failed
     os.kill(int(done.output), signal.SIGKILL)  # which fails, had it ended
 
 
@@ -113,11 +135,11 @@ def test_an_operator_is_asked_until_it_is_yes_or_no(monkeypatch):
     assert carry_out("HDD", Hook(ask="Take the flash out."), SHOW).answer == "Enter"
 
 
-def test_what_is_stopped_may_close_its_session_with_the_array(tmp_path):
+def test_what_is_stopped_may_close_its_session_with_the_array(tmp_path, ready):
     left = tmp_path / "closed"
     text = f"import signal, sys, time; signal.signal(15, lambda *_: (open({str(left)!r}, 'w').close(), sys.exit()))"
     with pytest.raises(HookFailed, match="was stopped"):
-        carry_out("HDD", python(f"{text}; time.sleep(60)", timeout="1s"), SHOW)
+        carry_out("HDD", python(f"{text}; open({str(ready)!r}, 'w'); time.sleep(600)", timeout="1s"), SHOW)
     assert left.exists()
 
 

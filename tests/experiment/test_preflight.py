@@ -36,20 +36,23 @@ from stallmark.schema import size
 from stallmark.transactions import find_workload
 
 
-@pytest.mark.parametrize(("connections", "workers"), [(OWN_SESSIONS + 2, None), (32_767, 66), (OWN_SESSIONS + 2, 512)])
+@pytest.mark.parametrize(
+    ("connections", "workers"), [(OWN_SESSIONS + 2, None), (32_767, 66), (OWN_SESSIONS + 2, 512), (OWN_SESSIONS + 2, 0)]
+)
 def test_more_users_than_a_sql_server_takes_and_its_own_words_for_that(read, tmp_path, connections, workers):
-    """Worker threads: 512 on 4 cores or fewer ("Configure the max worker threads server configuration option")."""
+    """Worker threads: 512 on 4 cores or fewer ("Configure the max worker threads server configuration option"). A
+    Babelfish 4.4 has the view, and 0 in it."""
     script = Script(databases=["bank"])
     says_it_is(script)
     script.sql("@@MAX_CONNECTIONS", Rows([Column("most", INT)], [(connections,)]))
-    if workers:
+    if workers is not None:
         script.sql("max_workers_count", Rows([Column("workers", INT)], [(workers,)]))
     plain = ("emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]")
     with answering(script) as server:
         engine = engine_at(server)
-        refuse_what_cannot_be(read(sets=("users=2", *plain)), engine, tmp_path, None)
+        refuse_what_cannot_be(read(sets=("users=2", *plain)), engine, tmp_path)
         with pytest.raises(StallmarkError, match="ask for fewer, or raise its `user connections` or `max worker"):
-            refuse_what_cannot_be(read(sets=("users=3", *plain)), engine, tmp_path, None)
+            refuse_what_cannot_be(read(sets=("users=3", *plain)), engine, tmp_path)
 
 
 def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
@@ -60,10 +63,10 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
         sets=("users=30", "emulated_array=null", "start_cache=as it is", "reset=continue", "variants=[{name: a}]"),
     )  # fmt: skip
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
-    refuse_what_cannot_be(scenario, engine, tmp_path, None)
+    refuse_what_cannot_be(scenario, engine, tmp_path)
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 59)
     with pytest.raises(StallmarkError) as refused:
-        refuse_what_cannot_be(scenario, engine, tmp_path, None)
+        refuse_what_cannot_be(scenario, engine, tmp_path)
     assert str(refused.value) == (
         "small asks for 30 users and 30 sessions of the market emulator, but the server takes 59 beside our own "
         "sessions: ask for fewer, or raise its max_connections."
@@ -112,12 +115,12 @@ def nothing_was_touched(server: Responder) -> bool:
 
 def test_a_database_that_others_have_something_in_is_not_restored(shared, holds, read, tmp_path):
     scenario, engine = read(sets=RESTORED), engine_at(shared)
-    refuse_what_cannot_be(scenario, engine, tmp_path, None)  # as long as nobody else is in it
+    refuse_what_cannot_be(scenario, engine, tmp_path)  # as long as nobody else is in it
     holds["dbo"] = "thesis"
     with pytest.raises(StallmarkError, match=r"holds dbo\.thesis, which Stallmark did not make.*reset: continue"):
         Runner(scenario, engine, tmp_path / "runs", SHOW).run()
     assert nothing_was_touched(shared)
-    refuse_what_cannot_be(read(sets=(*RESTORED, "reset=continue")), engine, tmp_path, None)
+    refuse_what_cannot_be(read(sets=(*RESTORED, "reset=continue")), engine, tmp_path)
 
 
 def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_path):
@@ -125,7 +128,7 @@ def test_nor_when_they_have_come_since_the_run_began(shared, holds, read, tmp_pa
     run = Run(
         scenario, scenario.variants[0], engine, folder=tmp_path / "run", place=Place("e", 1, 1, 1), title="",
         loaded=None, original_pool_bytes=None, look=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
-        show=SHOW, web_port=None, expected=None,
+        show=SHOW, expected=None,
     )  # type: ignore[arg-type]  # fmt: skip
     holds["hr"] = "salaries"
     with pytest.raises(StallmarkError, match=r"holds hr\.salaries"):

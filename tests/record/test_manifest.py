@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
@@ -95,7 +95,7 @@ def test_a_damaged_field_is_named(tmp_path, path, value, key):
         read(tmp_path, with_value(path, value))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
     st.sampled_from(places(DOCUMENT)),
     st.none()

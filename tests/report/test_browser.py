@@ -1,33 +1,23 @@
 """The report in a real browser: what is drawn, in which colours, at which width, and on paper."""
 
-import shutil
+import csv
 
 import pytest
 from support import report_summaries as given
+from support.browser import browser
 
 from stallmark.report import write_report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
-DRAWN = """() => document.querySelectorAll('.chart').length ==
-    document.querySelectorAll('.chart .main-svg[viewBox]:first-child').length"""
-FITS = """() => [...document.querySelectorAll(".chart")].every(c => Math.abs(c.querySelector(".main-svg")
+__all__ = ["browser"]
+
+DRAWN = """() => "drawn" in document.documentElement.dataset && [...document.querySelectorAll(".chart")].every(
+    c => c.closest("details:not([open])") || c.querySelector(".main-svg[viewBox]"))"""
+OPEN = "() => document.querySelectorAll('details.evidence').forEach(d => d.open = true)"
+FITS = """() => [...document.querySelectorAll(".chart")].every(c => c.querySelector(".main-svg")) &&
+    [...document.querySelectorAll(".chart")].every(c => Math.abs(c.querySelector(".main-svg")
     .getBoundingClientRect().right - c.getBoundingClientRect().right) <= 1)"""
 COLOURS = """() => ["body", ".chart .xtick text", ".chart .gridlayer path", ".banner"].map(
     s => { const c = getComputedStyle(document.querySelector(s)); return c.backgroundColor + c.fill + c.stroke })"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: browser test skipped")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: browser test skipped")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +46,7 @@ def opened(page, files):
     listeners = {
         "console": lambda m: faults.append(m.text) if m.type in ("error", "warning") else None,
         "pageerror": lambda e: faults.append(str(e)),
-        "request": lambda r: faults.append(r.url) if r.url not in allowed else None,
+        "request": lambda r: faults.append(r.url) if r.url not in allowed and not r.url.startswith("blob:") else None,
     }
     for event, listener in listeners.items():
         page.on(event, listener)
@@ -77,13 +67,14 @@ def opened(page, files):
 
 @pytest.mark.parametrize("name", ["pool", "ramp", "devices", "brokerage", "hostile"])
 def test_every_figure_is_drawn_with_all_its_traces_and_fits_at_every_width(opened, name):
-    page = opened(name, width=400)
-    for width in (400, 768, 1920, 1280):
+    page = opened(name, width=420)
+    page.evaluate(OPEN)
+    for width in (420, 768, 1920, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function(FITS)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     counts = page.evaluate("""
-        Object.entries(JSON.parse(document.getElementById("figures").textContent)).map(([id, figure]) => ({
+        Object.entries(stallmark.figures).map(([id, figure]) => ({
             id,
             expected: figure.data.filter(t => t.y.some(v => v !== null)).length,
             drawn: document.getElementById(id).querySelectorAll(".scatterlayer .trace, .barlayer .trace").length,
@@ -96,7 +87,8 @@ def test_every_figure_is_drawn_with_all_its_traces_and_fits_at_every_width(opene
         assert one["ink"] >= one["expected"], one
     assert page.evaluate("window.hurt") is None
     named = page.evaluate("""[...document.querySelectorAll("figure")].map(f => ({
-        label: f.querySelector(".chart").getAttribute("aria-label"), rows: f.querySelectorAll("details tbody tr").length
+        label: f.querySelector(".chart, svg.picture").getAttribute("aria-label"),
+        rows: f.querySelectorAll("details tbody tr").length
     }))""")
     assert all(len(one["label"]) > 30 and one["rows"] > 0 for one in named)  # for those who cannot see it
 
@@ -124,7 +116,7 @@ CONTRAST = """() => {
         return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
     };
     return [of("h1", "color"), of(".footnote", "color"), of(".device", "color"), of("a", "color"),
-            of(".emulated", "color"), of(".chart .xtick text", "fill"), of(".chart .annotation text", "fill")];
+            of(".emulation", "color"), of(".chart .xtick text", "fill"), of(".chart .annotation text", "fill")];
 }"""
 
 
@@ -153,3 +145,42 @@ def test_light_and_dark_differ_and_have_contrast_and_on_paper_it_is_light_and_un
             && box.right <= innerWidth;
     })""")
     assert len(page.pdf(prefer_css_page_size=True)) > 50_000
+
+
+def test_the_first_screen_holds_answer_picture_and_cautions_and_a_narrow_one_scrolls_no_page(opened):
+    page = opened("pool", width=1400)
+    bottom = "s => Math.max(...[...document.querySelectorAll(s)].map(e => e.getBoundingClientRect().bottom))"
+    assert 100 < page.evaluate(bottom, "svg.picture") < page.evaluate(bottom, "#cautions") < 900
+    assert page.evaluate("document.querySelector('.answer').getBoundingClientRect().bottom") < 300
+    page = opened("pool", width=420)
+    assert page.evaluate("document.documentElement.scrollWidth") == 420
+    table = "getComputedStyle(document.querySelector('.scroll:has(.summary)'), '::before').content"
+    page.wait_for_function(f"{table}.includes('scroll')")
+
+
+@pytest.mark.parametrize("of", ["picture", "tps", "time-emulated"])
+def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
+    """What is saved carries its title, and EMULATED, with it."""
+    page, saved = opened("pool"), {}
+    for kind in ("svg", "png", "csv"):
+        with page.expect_download() as downloaded:
+            page.click(f"#figure-{of} [data-save={kind}]")
+        assert downloaded.value.suggested_filename == f"{of}.{kind}"
+        saved[kind] = downloaded.value.path().read_bytes()
+    assert saved["png"].startswith(b"\x89PNG") and len(saved["png"]) > 10_000
+    assert b"<svg" in saved["svg"] and b"EMULATED" in saved["svg"]
+    header, *rows = csv.reader(saved["csv"].decode("utf-8-sig").splitlines())
+    assert len(rows) >= 5 and all(len(row) == len(header) for row in rows)
+    if of == "tps":
+        tps = dict(zip((row[0] for row in rows), (row[1] for row in rows), strict=True))
+        assert (tps["cap 100%"], tps["cap 5%"]) == ("2968", "412")  # no thousands separators
+
+
+def test_a_link_into_the_folded_evidence_opens_it(opened):
+    page = opened("pool")
+    assert page.evaluate("document.querySelector('#transactions details').open") is False
+    page.click("nav a[href='#transactions']")
+    page.wait_for_function("document.querySelector('#transactions details').open")
+    listed = page.evaluate("[...document.querySelectorAll('nav a')].map(a => a.getAttribute('href'))")
+    assert {"#summary", "#findings", "#axis", "#time", "#environment"} <= set(listed)
+    assert page.evaluate("ids => ids.every(id => document.querySelector(id))", listed)

@@ -1,12 +1,12 @@
 """A comparison in HTML, in a terminal and in Markdown."""
 
-import json
 import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from support.comparisons import made, template, with_step
+from support.html_page import figures_of
 from support.report_summaries import DRIVER_BOUND, FOREIGN_IO
 from support.steps import changed_step
 
@@ -59,7 +59,7 @@ def test_the_page_begins_with_the_verdict_and_holds_every_run_and_check(sound):
 
 def test_bars_hold_the_mean_of_runs_and_every_run(sound):
     html = render_comparison(*compared(sound))
-    figures = json.loads(html.split('id="figures">')[1].split("</script>")[0])
+    figures = figures_of(html)
     assert set(figures) == {
         "chart-compare-throughput", "chart-compare-io", "chart-compare-time", "chart-compare-ratio-0",
     }  # fmt: skip
@@ -74,14 +74,15 @@ def test_bars_hold_the_mean_of_runs_and_every_run(sound):
 def test_runs_whose_folders_are_namesakes_stay_apart(sound):
     runs = made(sound, HDD=[400.0, 404.0, 402.0]) + made(sound, experiment="e2", HDD=[480.0, 478.0, 484.0])
     html = render_comparison(experiment(runs), compare_runs(runs))
-    figures = json.loads(html.split('id="figures">')[1].split("</script>")[0])
+    figures = figures_of(html)
     assert figures["chart-compare-throughput"]["data"][0]["y"] == pytest.approx([402.0, 480.66], rel=1e-3)
     assert html.count('<td class="word"><span>e1/') == html.count('<td class="word"><span>e2/') == 3
 
 
 def test_an_emulated_side_is_labelled_in_every_figure(sound):
     html = render_comparison(*compared(sound))
-    assert html.count("EMULATED") > 10 and "measure no product" in html
+    assert all("EMULATED" in str(one["layout"]["annotations"]) for one in figures_of(html).values())
+    assert "<strong>EMULATED</strong>" in html and "measure no product" in html
 
 
 def test_names_are_text_and_nothing_else(sound):
@@ -139,9 +140,9 @@ def test_a_comparison_that_may_not_be_made_names_the_check(sound):
 
 def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):
     summary, found = compared(sound)
-    with_verdict = replace(summary, comparison=found)
+    with_verdict = replace(summary, comparison=found, answer=found.pairs[0].finding)
     html = render(with_verdict)
-    assert html.index("SSD beats HDD by 20 %") < html.index('id="findings"')
+    assert html.index("SSD beats HDD by 20 %") < html.index("<svg")
     assert "SSD beats HDD by 20 %" in show(table(with_verdict), 100)
     assert "SSD beats HDD" not in render(summary) and "BETTER" not in show(table(summary), 100)
     pair = experiment_in_json(with_verdict)["comparison"]["pairs"][0]

@@ -13,9 +13,11 @@ from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
 from support.wording import findings_in, golden
 
+from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind
+from stallmark.analysis.kinds import ExperimentKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.comparison.markdown import summary_for_a_ticket
@@ -111,7 +113,8 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     make(tmp_path)
     summary = summarise(find_records([tmp_path]))
     dumped(experiment_in_json(summary))
-    assert render(summary).rstrip().endswith("</html>")
+    html = render(summary)
+    assert html.rstrip().endswith("</html>") and len(html.encode()) < 2_000_000
     for finding in findings_in(summary):
         assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))
@@ -126,6 +129,32 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     assert html.rstrip().endswith("</html>") and ('id="array"' in html) is (make in (flash, array))
     assert all(pair.b in summary_for_a_ticket(found) for pair in found.pairs)
     console.print(verdicts(found))
+
+
+def test_two_experiments_in_one_report_have_a_title_and_a_question_each(tmp_path):
+    asked = {"one": "Which disk?", "two": "How much memory?"}
+    for number, (name, title) in enumerate(asked.items()):
+        scenario = {"name": name, "title": title, "answers": f"The question of {name}."}
+        for repeat in range(1, number + 2):
+            folder = make_run(tmp_path / f"{name}{repeat}", Truth(variant="small", sequence=repeat, seed=repeat))
+            changed(folder, scenario=scenario, experiment=name, repeat=repeat)
+    summary = summarise(find_records([tmp_path]))
+    assert [(one.title, one.variants) for one in summary.questions] == [
+        ("Which disk?", ["small (one)"]),
+        ("How much memory?", ["small (two)"]),
+    ]
+    assert not any(finding.kind == ExperimentKind.ONE_RUN_EACH for finding in summary.findings)
+    [few] = [one for one in summary.cautions if one.kind == CautionKind.FEW_RUNS]
+    assert few.facts == {"fewest": 1, "most": 2}
+    html = render(summary)
+    assert all(title in html and f"The question of {name}." in html for name, title in asked.items())
+
+
+def test_results_that_are_different_things_are_refused(tmp_path):
+    make_run(tmp_path / "bank", Truth(variant="a", sequence=1))
+    make_run(tmp_path / "brokerage", Truth(variant="b", sequence=2, brokerage=Brokerage()))
+    with pytest.raises(StallmarkError, match="make a report of each"):
+        summarise(find_records([tmp_path]))
 
 
 def test_json_holds_no_number_that_is_none() -> None:

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 from hypothesis import given as property_of
 from hypothesis import strategies as st
@@ -89,6 +91,21 @@ def test_a_variant_of_a_tenth_of_the_throughput_is_still_seen():
     layout = figure.plotly["layout"]
     assert layout["yaxis"]["type"] == "log" and "type" not in layout["yaxis2"]
     assert "committed transactions per second, log scale" in [note["text"] for note in layout["annotations"]]
+
+
+def test_a_standstill_is_seen_on_every_scale_and_the_hover_does_not_lie():
+    steps = [given.step(key=f"{n}", run=f"{n}", variant=f"{n}", tps=tps) for n, tps in enumerate((5.0, 180.0))]
+    runs = [given.run([step]) for step in steps]
+    runs[0].series.tps[40:45] = 0.0
+    (figure,) = time_figures(given.experiment(runs))
+    axis, line = (
+        figure.plotly["layout"]["yaxis"],
+        next(t for t in figure.plotly["data"] if 0.0 in t.get("customdata", ())),
+    )
+    drawn = line["y"][list(line["customdata"]).index(0.0)]
+    assert axis["ticktext"][0] == "0" and drawn == axis["tickvals"][0] and math.log10(drawn) > axis["range"][0]
+    assert "customdata" in line["hovertemplate"]
+    assert all(figure.plotly["layout"][f"yaxis{n}"]["range"][0] < 0 for n in (2, 3))
 
 
 def test_the_end_where_users_stop_is_not_drawn(tmp_path):

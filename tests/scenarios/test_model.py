@@ -74,7 +74,7 @@ def test_a_server_without_it_refuses_what_it_is_to_observe(read, tmp_path):
     with pytest.raises(StallmarkError, match="small asks for `observe: io_latency`, which only SQL Server has"):
         refuse_what_cannot_be(
             read(sets=("observe=[io_latency]", "emulated_array=null", "start_cache=as it is", "reset=continue",
-                       "variants=[{name: a}]")), engine, tmp_path, None,
+                       "variants=[{name: a}]")), engine, tmp_path,
         )  # fmt: skip
 
 
@@ -103,10 +103,18 @@ def test_the_first_scenarios_are_there():
 
 def test_the_demo_is_of_memory_and_of_flash_and_all_of_it_emulated():
     demo = read_scenario("demo")
-    flash = [devices["data"].cache or devices["data"].tier for devices in map(demo.emulated_arrays_of, demo.variants)]
-    assert [one is None for one in flash] == [True, True, True, False, False]
-    assert len({variant.buffer_pool.share for variant in demo.variants}) == 3
-    assert all(variant.buffer_pool == demo.variants[0].buffer_pool for variant in demo.variants[3:])
+    assert all(map(demo.emulates, demo.variants))
+    least, most = (variant.buffer_pool.share for variant in demo.variants[:2])
+    arrays = [variant.emulated_array.data for variant in demo.variants[2:]]
+    assert [(one.cache or one.tier).size.share for one in arrays] == [pytest.approx(most - least)] * 2, "the same bytes"
+    assert all(variant.buffer_pool.share == least for variant in demo.variants[2:])
+
+
+def test_the_longer_demo_adds_steps_of_memory_on_a_larger_database():
+    demo, longer = read_scenario("demo"), read_scenario("demo-long")
+    assert len({variant.buffer_pool.share for variant in longer.variants}) == 3
+    assert longer.workload.scale["customers"] > demo.workload.scale["customers"]
+    assert longer.run_seconds() > demo.run_seconds() and all(map(longer.emulates, longer.variants))
 
 
 def test_an_array_s_experiment_and_its_laptop_s_form_are_the_same_experiment():

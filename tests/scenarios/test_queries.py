@@ -122,28 +122,26 @@ def test_the_shipped_one_has_the_same_pools_on_slow_and_on_fast_devices():
 
 
 def test_more_parallel_than_there_are_cores_is_refused(read, nowhere, tmp_path):
-    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 4, all]"), nowhere, tmp_path, None)
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 4, all]"), nowhere, tmp_path)
     with pytest.raises(StallmarkError, match="few asks for `dop: 5`, but the server has 4 cores"):
-        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 5]"), nowhere, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[1, 5]"), nowhere, tmp_path)
 
 
 def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, nowhere, tmp_path, monkeypatch):
     monkeypatch.setattr(PostgresEngine, "cores", lambda self: None)
     with pytest.raises(StallmarkError, match="does not say how many cores it has: write the number"):
-        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), nowhere, tmp_path, None)
-    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), nowhere, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), nowhere, tmp_path)
+    refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), nowhere, tmp_path)
 
 
 def test_more_streams_than_sessions_are_refused(read, nowhere, tmp_path, monkeypatch):
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 6)
-    refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), nowhere, tmp_path, None)
+    refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=4"), nowhere, tmp_path)
     with pytest.raises(StallmarkError, match="asks for 5 streams and one that refreshes, but the server takes 6"):
-        refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), nowhere, tmp_path, None)
+        refuse_what_cannot_be(read("queries.run=throughput", "queries.streams=5"), nowhere, tmp_path)
 
 
-def test_there_is_no_web_page_and_there_are_no_load_machines(read, nowhere, tmp_path):
-    with pytest.raises(StallmarkError, match="no web page: leave out --web"):
-        refuse_what_cannot_be(read(), nowhere, tmp_path, 8089)
+def test_there_are_no_load_machines(read, nowhere):
     with pytest.raises(StallmarkError, match="leave out --expect-workers"):
         refuse_load_machines(read(), nowhere, ExpectedMachines(2, "*", 5557))
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
@@ -148,7 +148,8 @@ def test_an_unknown_scenario_is_answered_with_those_there_are(tmp_path):
     for unknown in ("", "/nowhere/at-all.yaml", str(tmp_path)):
         with pytest.raises(
             StallmarkError,
-            match="there are buffer-pool, buffer-pool-sqlserver, demo, flash-cache-vs-tiering, flash-emulated, htap",
+            match="there are buffer-pool, buffer-pool-sqlserver, demo, demo-long, flash-cache-vs-tiering, "
+            "flash-emulated, htap",
         ):
             read_scenario(unknown)
 
@@ -248,7 +249,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(KEYS), VALUES)
 def test_no_value_whatsoever_ends_in_anything_but_plain_sentences(path, key, value):
     text = json.dumps(value, ensure_ascii=False)

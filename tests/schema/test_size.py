@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12)
 @given(kinds=st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=8))
 def test_postgres_tables_and_keys(database: EmbeddedEngine, kinds: list[str]) -> None:
     metadata = sa.MetaData(schema="sized")

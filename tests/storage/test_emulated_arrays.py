@@ -5,95 +5,17 @@ An I/O can never end sooner than its service time: lower bounds hold on any mach
 
 from __future__ import annotations
 
-import math
-import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
+from support.emulated_bench import BLOCK, FAST, MIB, SLOW, Bench
 
-from stallmark.storage.emulator import ArrayCounters, ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
+from stallmark.storage.emulator import ArrayCounters, ArrayModel
 from stallmark.storage.emulator.shared import SharedState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
-
-BLOCK = 8192
-MIB = 1 << 20
-FAST = ArrayModel(spindles=1, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000)
-SLOW = ArrayModel(spindles=1, read_ms=20, write_ms=30, sync_ms=40, mb_per_s=100_000)
-
-# Run in a process on the emulated arrays: `block` is aligned as O_DIRECT demands.
-PRELUDE = f"""
-import mmap, os, sys
-block = mmap.mmap(-1, {BLOCK})
-DIRECT, BUFFERED, DSYNC = os.O_RDWR | os.O_DIRECT, os.O_RDWR, os.O_RDWR | os.O_DSYNC
-"""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Two devices, a file of 4 MiB on each, and a way to run Python code on them."""
-
-    devices: EmulatedArrays
-    data: Path
-    wal: Path
-    state_file: Path
-
-    def start(self, code: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + code, str(self.data), str(self.wal)],
-            env=os.environ | self.devices.environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, code: str) -> str:
-        process = self.start(code)
-        output, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors
-        return output
-
-    def used(self, code: str, device: str = "data") -> ArrayCounters:
-        """Return what `code` alone did to a device."""
-        before = self.devices.counters()[device]
-        self.run(code)
-        after = self.devices.counters()[device]
-        assert before.flash is None and after.flash is None
-        return ArrayCounters(
-            **{name: value - getattr(before, name) for name, value in vars(after).items() if name != "flash"}
-        )
-
-
-@pytest.fixture(scope="session")
-def build_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("build")
-
-
-@pytest.fixture
-def bench(tmp_path: Path, build_dir: Path) -> Iterator[Bench]:
-    cluster, elsewhere = tmp_path / "cluster", tmp_path / "wal elsewhere"
-    (cluster / "base").mkdir(parents=True)
-    elsewhere.mkdir()
-    (cluster / "pg_wal").symlink_to(elsewhere)
-    files = cluster / "base" / "1", cluster / "pg_wal" / "1"
-    for file in files:
-        file.write_bytes(bytes(4 * MIB))
-    try:
-        os.close(os.open(files[0], os.O_RDONLY | os.O_DIRECT))
-    except OSError:
-        pytest.skip("the file system of the temporary directory has no direct I/O")
-    directories = {"data": cluster, "wal": cluster / "pg_wal"}
-    state_file = tmp_path / "state"
-    with EmulatedArrays.create(
-        state_file, directories, dict.fromkeys(directories, FAST), build_dir=build_dir
-    ) as devices:
-        yield Bench(devices, *files, state_file)
 
 
 def ms(nanoseconds: int) -> float:
@@ -305,119 +227,3 @@ for i, line in enumerate(sys.stdin):
         bench.devices.set_model("data", model)
         assert ms(one_read()) == pytest.approx(expected, abs=0.01)
     process.communicate(timeout=60)
-
-
-# ---- What it refuses ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"spindles": 0},
-        {"spindles": 65},
-        {"spindles": 1.5},
-        {"spindles": True},
-        {"read_ms": -1},
-        {"write_ms": math.nan},
-        {"sync_ms": math.inf},
-        {"read_ms": "8"},
-        {"mb_per_s": 0},
-    ],
-    ids=str,
-)
-def test_impossible_models_are_refused(wrong: dict[str, float]) -> None:
-    (name,) = wrong
-    with pytest.raises(ValueError, match=rf"^{name} must be "):
-        ArrayModel(**{**vars(SLOW), **wrong})
-
-
-def test_wrong_devices_are_refused(tmp_path: Path, build_dir: Path, bench: Bench) -> None:
-    def create(directories: dict[str, Path], models: dict[str, ArrayModel | None]) -> None:
-        EmulatedArrays.create(tmp_path / "other", directories, models, build_dir=build_dir)
-
-    with pytest.raises(ValueError, match="needs a directory and a model"):
-        create({"data": tmp_path}, {"wal": FAST})
-    with pytest.raises(ValueError, match="does not exist"):
-        create({"data": tmp_path / "nowhere"}, {"data": FAST})
-    with pytest.raises(ValueError, match="From 1 to 8 devices"):
-        create({}, {})
-    with pytest.raises(ValueError, match="no emulated array 'tape'"):
-        bench.devices.set_model("tape", FAST)
-
-
-def test_a_missing_compiler_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(NoCompiler, match="needs a C compiler"):
-        build.interposer(tmp_path / "build")
-
-
-def test_a_failing_compiler_shows_its_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\necho 'In file x:' >&2\necho 'x.c:1: error: no headers' >&2\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NoCompiler, match=r"x\.c:1: error: no headers"):
-        build.interposer(tmp_path / "build")
-    assert list((tmp_path / "build").iterdir()) == []
-
-
-def test_it_is_compiled_once(build_dir: Path) -> None:
-    library = build.interposer(build_dir)
-    built = library.stat()
-    assert build.interposer(build_dir).stat() == built
-
-
-def test_a_build_directory_that_cannot_be_preloaded_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EmulatedArrayError, match="space or a colon"):
-        build.interposer(tmp_path / "my cache")
-
-
-def _truncate(file: Path) -> None:
-    os.truncate(file, 100)
-
-
-def _scribble(file: Path) -> None:
-    with file.open("r+b") as stream:
-        stream.write(b"NOT OURS")
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"), [(_truncate, "wrong size"), (_scribble, "not a state file"), (Path.unlink, "No such file")]
-)
-def test_a_process_with_a_wrong_state_file_does_not_start(
-    bench: Bench, damage: Callable[[Path], None], message: str
-) -> None:
-    # A copy takes the blow: the devices have the original mapped.
-    copy = bench.state_file.with_name("copy")
-    subprocess.run(["cp", "--sparse=always", bench.state_file, copy], check=True)
-    damage(copy)
-    environment = bench.devices.environment() | {"STALLMARK_EMULATED_ARRAYS": str(copy)}
-    done = subprocess.run(["true"], env=os.environ | environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 78
-    assert message in done.stderr
-
-
-def test_without_a_state_file_in_the_environment_nothing_happens(bench: Bench) -> None:
-    library = {"LD_PRELOAD": bench.devices.environment()["LD_PRELOAD"]}
-    subprocess.run(["true"], env=os.environ | library, check=True)
-
-
-def test_closing_removes_the_state_file(bench: Bench) -> None:
-    assert bench.state_file.exists()
-    bench.devices.close()
-    bench.devices.close()
-    assert not bench.state_file.exists()
-    with pytest.raises(EmulatedArrayError, match="closed"):
-        bench.devices.counters()
-
-
-def test_creating_again_leaves_a_running_server_its_own_state(bench: Bench, build_dir: Path) -> None:
-    running = bench.start("sys.stdin.readline(); os.preadv(os.open(sys.argv[1], DIRECT), [block], 0)")
-    assert running.poll() is None
-    again = EmulatedArrays.create(
-        bench.state_file, {"data": bench.data.parent.parent}, {"data": None}, build_dir=build_dir
-    )
-    with again:
-        assert list(bench.state_file.parent.glob("state.*")) == []
-        running.communicate("\n", timeout=60)
-        assert running.returncode == 0

@@ -50,6 +50,16 @@ def shell_commands() -> list[Shell]:
     return list(dict.fromkeys(found))
 
 
+def scenarios() -> list[tuple[str, str]]:
+    """Return the whole scenarios that pages show, each with its page."""
+    return [
+        (page.name, block["text"])
+        for page in PAGES
+        for block in _BLOCK.finditer(page.read_text(encoding="utf-8"))
+        if block["kind"] == "yaml" and block["text"].startswith("name:")
+    ]
+
+
 def links(page: Path) -> list[str]:
     return [link for link in _LINK.findall(_prose(page)) if "://" not in link]
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -106,3 +107,18 @@ def sessions(database: EmbeddedEngine) -> Iterator[Callable[..., PostgresSession
 def aside() -> Iterator[Callable[..., Future]]:
     with ThreadPoolExecutor() as pool:
         yield pool.submit
+
+
+def postmaster(server: EmbeddedServer) -> psutil.Process:
+    return psutil.Process(int((server.data / "postmaster.pid").read_text().split()[0]))
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def family(server: EmbeddedServer) -> list[psutil.Process]:
+    return [postmaster(server), *postmaster(server).children()]

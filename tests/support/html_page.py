@@ -1,9 +1,16 @@
 """A rendered page, taken apart."""
 
+import json
 import re
 from html.parser import HTMLParser
 
 from stallmark import format as units
+from stallmark.report.packed import unpacked
+
+
+def figures_of(html: str) -> dict[str, dict]:
+    """Return the figures of a page by the id of their place in it."""
+    return json.loads(unpacked(html.split('id="figures">')[1].split("</script>")[0]))["figures"]
 
 
 class Page(HTMLParser):

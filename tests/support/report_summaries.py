@@ -250,7 +250,7 @@ def buffer_pool(repeats: int = 1, bare: bool = True) -> ExperimentSummary:
     return experiment(
         runs,
         findings=[found("cap 5%"), info(ExperimentKind.STORAGE_LIMITS, steps=["cap 5%", "cap 20%", "cap 50%"])],
-        cautions=[caution(CautionKind.EMULATED, devices=[EMULATED]), caution(CautionKind.SCATTER)],
+        cautions=[caution(CautionKind.EMULATED, steps=None), caution(CautionKind.SCATTER)],
     )
 
 

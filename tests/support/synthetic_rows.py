@@ -1,6 +1,7 @@
 """The tables of a synthetic record: rates drawn from a truth, and the rows that follow from them."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -99,15 +100,14 @@ class Tables:
         self.read_ms = truth.read_ms * np.clip(1 + 2 * truth.noise * slow, 0.2, None)
 
     def write(self, end: int) -> None:
-        self._drivers(end)
-        for name, rows in self._collectors(end).items():
-            if name in self.truth.off:
-                continue
-            for start in range(0, len(rows), 200):
-                self.writer.append(name, rows[start : start + 200])
+        for tables in (self._drivers(end), self._collectors(end)):
+            for name, rows in tables.items():
+                if name not in self.truth.off:
+                    self.writer.append(name, rows)
 
-    def _drivers(self, end: int) -> None:
+    def _drivers(self, end: int) -> dict[str, list[dict[str, Any]]]:
         truth = self.truth
+        self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for second in range(end):
             committed = int(self.committed[second])
             users, think = int(self.users[second]), float(self.think_ms[second])
@@ -120,28 +120,26 @@ class Tables:
                 else self._transfer(second, committed, latency_us)
             )
             lag = int(truth.lag_ms * 1000 * committed)
-            self.writer.append(
-                "users",
-                [
-                    {
-                        "second": second,
-                        "executor": executor,
-                        "running": users / 2,
-                        "busy_us": busy_us // 2,
-                        "think_us": think_us // 2,
-                        "lag_us": lag // 2,
-                        "lag_max_us": int(truth.lag_ms * 4000),
-                        "cpu_us": int(truth.executor_cpu * 1e6),
-                    }
-                    for executor in range(2)
-                ],
-            )
+            self.rows["users"] += [
+                {
+                    "second": second,
+                    "executor": executor,
+                    "running": users / 2,
+                    "busy_us": busy_us // 2,
+                    "think_us": think_us // 2,
+                    "lag_us": lag // 2,
+                    "lag_max_us": int(truth.lag_ms * 4000),
+                    "cpu_us": int(truth.executor_cpu * 1e6),
+                }
+                for executor in range(2)
+            ]
+        return self.rows
 
     def _trade(self, second: int, count: int, mean_us: float) -> int:
         """Returns the time that users spent, in µs."""
         rows = self.trading.second(second, count, mean_us)
         for name, some in rows.items():
-            self.writer.append(name, some)
+            self.rows[name] += some
         return sum(row["service_us"] for row in rows["transactions"] if row["transaction"] in CARDS)
 
     def _transfer(self, second: int, committed: int, latency_us: float) -> int:
@@ -149,38 +147,32 @@ class Tables:
         values = self.rng.lognormal(math.log(latency_us) - 0.125, 0.5, committed)
         values = np.maximum(1, values * latency_us / values.mean()).astype(int) if committed else values
         failed = int(self.truth.failed_per_second)
-        self.writer.append(
-            "transactions",
-            [
+        self.rows["transactions"] += [
+            {
+                "second": second,
+                "transaction": "transfer",
+                "committed": committed,
+                "rolled_back": 0,
+                "failed": failed,
+                "retries": failed * 3,
+                "latency_us": int(values.sum()),
+                "service_us": int(values.sum()),
+            }
+            | histogram("latency", values)
+            | histogram("service", values)
+        ]
+        if failed:
+            self.rows["errors"] += [
                 {
                     "second": second,
                     "transaction": "transfer",
-                    "committed": committed,
-                    "rolled_back": 0,
-                    "failed": failed,
-                    "retries": failed * 3,
-                    "latency_us": int(values.sum()),
-                    "service_us": int(values.sum()),
+                    "error_class": "deadlock",
+                    "code": "40P01",
+                    "attempts": failed * 4,
+                    "given_up": failed,
+                    "message": "deadlock detected",
                 }
-                | histogram("latency", values)
-                | histogram("service", values)
-            ],
-        )
-        if failed:
-            self.writer.append(
-                "errors",
-                [
-                    {
-                        "second": second,
-                        "transaction": "transfer",
-                        "error_class": "deadlock",
-                        "code": "40P01",
-                        "attempts": failed * 4,
-                        "given_up": failed,
-                        "message": "deadlock detected",
-                    }
-                ],
-            )
+            ]
         return int(values.sum())
 
     def _collectors(self, end: int) -> dict[str, list[dict[str, Any]]]:
@@ -226,8 +218,7 @@ class Tables:
                 for name in COLLECTOR_TABLES
                 if name not in truth.off
             ]
-        self.writer.append("collector_cost", cost)
-        return tables
+        return tables | {"collector_cost": cost}
 
     def _restarted(self, t: float) -> float:
         """When the server's counters last were zero."""

@@ -78,6 +78,9 @@ class Tool:
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _older: set[Path] = field(default_factory=set)
+    """Folders of the experiments before the last command: a clock may be set back, so names do not tell."""
+    _newest: Path | None = None
 
     @classmethod
     def on_server(cls, folder: Path, url: str) -> "Tool":
@@ -112,6 +115,7 @@ class Tool:
     def run_beside(self, *arguments: str) -> tuple[int, str]:
         """Run a command in this process, which has imported it, while another one may be at work. Returns its exit code
         and all that it and what it started have said."""
+        self._remember()
         said = self._new_file()
         with said.open("a", buffering=1) as output, self._as_if_started(output):
             try:
@@ -124,6 +128,7 @@ class Tool:
         return code, text
 
     def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Command:
+        self._remember()
         said = self._new_file()
         with said.open("w") as output:
             process = psutil.Popen(
@@ -163,10 +168,10 @@ class Tool:
             os.environ.update(changed)
             yield
 
-    def start_measuring(self, **changes: Any) -> tuple[Command, Path]:
+    def start_measuring(self, *options: str, **changes: Any) -> tuple[Command, Path]:
         """Start a long run; returns when users have been at work for a second, with the run's folder."""
         before = set(self.runs.glob("*/*/manifest.json"))
-        command = self.start("run", self.scenario(**({"measure": "60s"} | changes)))
+        command = self.start("run", self.scenario(**({"measure": "600s"} | changes)), *options)
 
         def record_with_transactions() -> Path | None:
             assert command.process.poll() is None, command.text
@@ -218,7 +223,15 @@ class Tool:
 
     def newest(self) -> Path:
         """The folder of the last experiment."""
-        return max(self.runs.iterdir())
+        made = set(self.runs.iterdir()) - self._older
+        self._newest = max(made, default=self._newest)
+        assert self._newest
+        return self._newest
+
+    def _remember(self) -> None:
+        if self.runs.exists() and any(self.runs.iterdir()):
+            self.newest()
+            self._older = set(self.runs.iterdir())
 
     def manifests(self) -> list[Manifest]:
         """Of the last experiment, in order."""

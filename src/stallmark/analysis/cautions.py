@@ -53,9 +53,8 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     steps = _steps(runs)
-    devices = list(dict.fromkeys(step.device for step in steps if step.emulated))
-    if devices:
-        yield caution(CautionKind.EMULATED, devices=devices)
+    if emulated := [step for step in steps if step.emulated]:
+        yield caution(CautionKind.EMULATED, steps=_names(emulated, runs))
     late = [step for step in steps if (step.storage.late_share or 0) > LATE]
     if late:
         most = max(step.storage.late_share or 0 for step in late)
@@ -64,9 +63,9 @@ def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     found = points(_steps(runs))
-    fewest = min((len(point.steps) for point in found), default=0)
-    if 0 < fewest < REPLICATES and len(found) > 1:
-        yield caution(CautionKind.FEW_RUNS, runs=fewest)
+    each = [len(point.steps) for point in found]
+    if len(found) > 1 and min(each) < REPLICATES:
+        yield caution(CautionKind.FEW_RUNS, fewest=min(each), most=max(each))
     if found:
         yield caution(CautionKind.SCATTER)
     few = [step for step in _steps(runs) if step.interval.cycles and step.interval.cycles.count < CHECKPOINTS]

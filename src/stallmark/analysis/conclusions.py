@@ -74,14 +74,14 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
 def _pools(found: Sequence[Point]) -> Iterator[Finding]:
     """Compare the smallest with the largest buffer pool on each device."""
     devices = _by_device(found)
-    for device, same in devices.items():
+    for same in devices.values():
         same = sorted(same, key=lambda point: point.first.buffer_pool_bytes or 0)
         if len({point.first.buffer_pool_bytes for point in same}) < 2:
             continue
         small, large = same[0], same[-1]
         yield info(
             ExperimentKind.POOL,
-            device=device if len(devices) > 1 else None,
+            variants=[small.first.variant, large.first.variant] if len(devices) > 1 else None,
             pools_bytes=[small.first.buffer_pool_bytes, large.first.buffer_pool_bytes],
             pools_share=[small.first.buffer_pool_share, large.first.buffer_pool_share],
             per_s=[small.tps, large.tps],
@@ -102,17 +102,17 @@ def _pools(found: Sequence[Point]) -> Iterator[Finding]:
 def _devices(found: Sequence[Point]) -> Iterator[Finding]:
     """Compare devices at the same buffer pool; there the reads per transaction must not differ."""
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.users)):
-        by_device = list(_by_device(same).items())
-        for (slow_name, slow), (fast_name, fast) in pairwise(by_device):
+        by_device = list(_by_device(same).values())
+        for slow, fast in pairwise(by_device):
             a, b = slow[0], fast[0]
-            devices, pool = [slow_name, fast_name], (a.first.buffer_pool_bytes, a.first.buffer_pool_share)
+            variants, pool = [a.first.variant, b.first.variant], (a.first.buffer_pool_bytes, a.first.buffer_pool_share)
             if a.first.emulated_roles != b.first.emulated_roles:
-                yield caution(ExperimentKind.DEVICES_UNLIKE, devices=devices, pool_bytes=pool[0], pool_share=pool[1])
+                yield caution(ExperimentKind.DEVICES_UNLIKE, variants=variants, pool_bytes=pool[0], pool_share=pool[1])
                 continue
             flash = any(point.first.storage.flash for point in (a, b))
             yield info(
                 ExperimentKind.DEVICES,
-                devices=devices,
+                variants=variants,
                 pool_bytes=pool[0],
                 pool_share=pool[1],
                 per_s=[a.tps, b.tps],
@@ -123,7 +123,7 @@ def _devices(found: Sequence[Point]) -> Iterator[Finding]:
             before, after = a.reads_per_transaction, b.reads_per_transaction
             if before is None or after is None or abs(after - before) <= READS_DIFFER * max(before, after, 0.1):
                 continue
-            yield caution(ExperimentKind.DEVICE_READS, devices=devices, reads_per_transaction=[before, after])
+            yield caution(ExperimentKind.DEVICE_READS, variants=variants, reads_per_transaction=[before, after])
 
 
 def _flash(found: Sequence[Point]) -> Iterator[Finding]:
@@ -232,7 +232,7 @@ def _limits(found: Sequence[Point]) -> Iterator[Finding]:
 
 def _certainty(found: Sequence[Point]) -> Finding:
     fewest = min(len(point.steps) for point in found)
-    if fewest == 1:
+    if all(len(point.steps) == 1 for point in found):
         return caution(ExperimentKind.ONE_RUN_EACH)
     return info(ExperimentKind.SPREAD, share=max(point.spread for point in found), fewest_runs=fewest)
 

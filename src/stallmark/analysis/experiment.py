@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from stallmark.analysis.answer import answer
 from stallmark.analysis.cause.step import with_cause
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.compare.storage import drifts
@@ -35,7 +36,7 @@ from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
-from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.analysis.summary import ExperimentSummary, Question, RunSummary, StepSummary
 from stallmark.analysis.thresholds import judge
 from stallmark.analysis.validity.judge import Validity
 from stallmark.errors import StallmarkError
@@ -58,6 +59,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
     variants = Counter(_variant(record) for record in records)
     keys = [f"run{number}" for number in range(1, len(records) + 1)]
     runs = list(each(summarise_run, records, keys, [variants[_variant(record)] > 1 for record in records]))
+    runs = _told_apart(runs)
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.scenario
     axis = find_axis(steps)
@@ -65,22 +67,60 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         raise StallmarkError(
             "Runs of queries and runs of transactions do not compare: make a report of each by itself."
         )
+    if len(results := dict.fromkeys(step.throughput.primary for step in steps)) > 1:
+        named = " and ".join(f"{name or 'all transactions'} per second" for name in results)
+        raise StallmarkError(f"The results of these runs are different things ({named}): make a report of each.")
     compared = compare(runs)
-    judged = comparison_within(runs)
+    questions = _questions(runs)
+    judged = None if questions else comparison_within(runs)
+    findings = list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None)
     return ExperimentSummary(
         scenario=scenario.name,
-        title=scenario.title or scenario.name,
-        answers=scenario.answers,
+        title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
+        answers="" if questions else scenario.answers,
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
         runs=runs,
-        findings=list(query_findings(compared, runs)) if compared else conclusions(axis, runs, judged is not None),
+        answer=answer(findings, runs, judged),
+        findings=findings,
         cautions=[*(query_cautions(compared) if compared else ()), *cautions(runs)],
         queries=compared,
         comparison=judged,
         drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
         thresholds=judge(runs),
+        questions=questions,
     )
+
+
+def _told_apart(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """Return runs whose variants of one name, but of different scenarios, have the scenario's name as well."""
+    scenarios: dict[str, set[str]] = {}
+    for run in runs:
+        scenarios.setdefault(run.manifest.variant.name, set()).add(run.manifest.scenario.name)
+
+    def named(run: RunSummary) -> RunSummary:
+        variant, scenario = run.manifest.variant.name, run.manifest.scenario.name
+        if len(scenarios[variant]) < 2:
+            return run
+        name = f"{variant} ({scenario})"
+        steps = [replace(step, variant=name) for step in run.steps]
+        return replace(run, title=run.title.replace(variant, name, 1), steps=steps)
+
+    return [named(run) for run in runs]
+
+
+def _questions(runs: Sequence[RunSummary]) -> list[Question]:
+    """Return what each scenario asked; none where there is only one."""
+    asked = group(runs, lambda run: run.manifest.scenario.name)
+    return [
+        Question(
+            title=(scenario := same[0].manifest.scenario).title or scenario.name,
+            answers=scenario.answers,
+            variants=list(dict.fromkeys(step.variant for run in same for step in run.steps)),
+        )
+        for same in asked
+        if len(asked) > 1
+    ]
 
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:

@@ -8,6 +8,7 @@ class ExperimentKind(Kind):
     NOTHING_MEASURED = "nothing_measured"
     STEPS_LEFT_OUT = "steps_left_out"
     NO_STEADY_STATE = "no_steady_state"
+    AGAINST_FIRST = "variants_against_first"
     MOST_USERS = "throughput_by_users"
     KNEE = "throughput_knee"
     POOL = "throughput_by_pool"

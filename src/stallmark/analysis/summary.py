@@ -376,8 +376,17 @@ class RunSummary:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What one of several experiments asked, and of which variants."""
+
+    title: str
+    answers: str
+    variants: list[str]
+
+
+@dataclass(frozen=True)
 class ExperimentSummary:
-    """The summary of an experiment, with everything that the report shows."""
+    """The summary of an experiment, or of several together, with everything that the report shows."""
 
     scenario: str
     title: str
@@ -385,12 +394,14 @@ class ExperimentSummary:
     emulated: bool  # any run on an emulated array
     axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
     runs: list[RunSummary]
+    answer: Finding | None = None  # the one finding above all others
     findings: list[Finding] = field(default_factory=list)  # most important first
     cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
     queries: QueryComparison | None = None  # of runs of queries
     comparison: ComparisonSummary | None = None  # of variants that were repeated
     drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)  # of each, where there are several experiments
 
     @property
     def steps(self) -> list[StepSummary]:

@@ -13,9 +13,11 @@ from stallmark.cli.check import check
 from stallmark.cli.common import FAILED, UNEXPECTED, Group, err, escape, system_sentence, tell
 from stallmark.cli.compare import compare
 from stallmark.cli.copies import copies
+from stallmark.cli.db import db
 from stallmark.cli.doctor import doctor
 from stallmark.cli.export import export
 from stallmark.cli.list_scenarios import list_scenarios
+from stallmark.cli.live import live
 from stallmark.cli.new import new
 from stallmark.cli.plan import plan
 from stallmark.cli.probe import probe
@@ -23,7 +25,8 @@ from stallmark.cli.report import report
 from stallmark.cli.run import run
 from stallmark.cli.runs import runs
 from stallmark.cli.schema import schema
-from stallmark.cli.server.commands import selftest, server
+from stallmark.cli.selftest.command import selftest
+from stallmark.cli.server.commands import server
 from stallmark.cli.status import status
 from stallmark.cli.whatif import whatif
 from stallmark.cli.worker import worker
@@ -31,8 +34,8 @@ from stallmark.errors import CallFailed, StallmarkError, in_words
 from stallmark.experiment.stopping import Stopped, listen
 
 GROUPS = {
-    "Start": (doctor, list_scenarios, new, schema, build, check),
-    "Measure": (run, status, probe, attach),
+    "Start": (doctor, list_scenarios, new, schema, db, build, check),
+    "Measure": (run, status, live, probe, attach),
     "Judge": (report, compare, plan, whatif, runs, export),
     "Servers, arrays and load machines": (server, selftest, copies, array, worker),
 }

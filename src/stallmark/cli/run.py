@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +19,20 @@ from stallmark.cli.common import (
     system_sentence,
     target_options,
     tell,
+    web_option,
 )
 from stallmark.cli.report import show_report
 from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
-from stallmark.experiment.progress import Show
-from stallmark.experiment.stopping import Stopped
+from stallmark.experiment.progress import Phase, Show
+from stallmark.experiment.stopping import Stopped, ask
 from stallmark.format import duration
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
+    from stallmark.live.guard import Address
+    from stallmark.live.server import LivePage
+    from stallmark.scenarios.model import QueryScenario, Scenario
 
 
 @click.command(cls=Command)
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
-@click.option("--web", "web_port", type=click.IntRange(1, 65535), help="Show Locust's web page on this port.")
+@web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
 @click.option(
     "--expect-workers", type=click.IntRange(1), metavar="N",
     help="Drive from N load machines, each of which runs `stallmark worker`. Then no users run here.",
@@ -51,7 +56,7 @@ if TYPE_CHECKING:
 @click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], out_dir: Path, resume: Path | None, web_port: int | None,
+    scenario: str | None, target, overrides: tuple[str, ...], out_dir: Path, resume: Path | None, web: "Address | None",
     expect_workers: int | None, master_bind_host: str, master_bind_port: int, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
@@ -75,7 +80,7 @@ def run(
     if isinstance(model, ProbeScenario):
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web_port or expect_workers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(web or expect_workers))
         return
     runs = len(model.run_order())
     if isinstance(model, QueryScenario):
@@ -87,16 +92,19 @@ def run(
     show.say(f"{runs} run{'s' if runs > 1 else ''}{how_long}")
     if begun:
         show.say(f"{len(begun.records)} of them are there; going on in {begun.folder}")
-    runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
+    runner, page, state, because = None, None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.workload, model) as engine:
             expected = ExpectedMachines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
-            runner = Runner(model, engine, out_dir, show, web_port, expected, begun)
+            runner = Runner(model, engine, out_dir, show, expected, begun)
+            if web:
+                page = _show_live(runner.folder, model, web, show)
             try:
                 finished = runner.run()
             except (Stopped, StallmarkError, CallFailed, OSError) as error:
                 because = system_sentence(error) if isinstance(error, OSError) else in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
+                    show.enter(Phase.REPORTING)
                     try:
                         show_report([runner.folder], runner.folder / "report.html", as_json)
                     except (StallmarkError, OSError) as of_report:  # why it ended matters more
@@ -105,10 +113,13 @@ def run(
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
+        show.enter(Phase.REPORTING)
         kept = show_report([runner.folder], runner.folder / "report.html", as_json)
     finally:
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)
+        if page:
+            page.close(state == "complete", because)
     if because:
         tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         _say_how_to_resume(runner.folder, target)
@@ -117,6 +128,15 @@ def run(
         sys.exit(CONDITION_BROKEN)
     if not kept:
         sys.exit(VERDICT)
+
+
+def _show_live(folder: Path, model: "Scenario | QueryScenario", web: "Address", show: Show) -> "LivePage":
+    from stallmark.live.server import LivePage
+    from stallmark.live.view import View
+
+    page = LivePage(View(folder, model, show), web, stop=partial(ask, "the live page"))
+    show.say(f"Live page: {page.start()}")
+    return page
 
 
 def _say_how_to_resume(folder: Path, target: "Target") -> None:

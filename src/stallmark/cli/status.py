@@ -36,15 +36,13 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
+    from stallmark.report.text import live
 
     yield f"{found.title} ({found.folder}), begun {format.minute(found.started)}"
     because = f": {found.because}" if found.because else ""
     yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
     if found.state is State.SILENT and found.silent_s:
-        yield (
-            f"Nothing was written for {format.duration(found.silent_s)}: it was killed, its machine stands still, or "
-            f"cannot reach this folder. If it was killed, stallmark run --resume {found.folder} goes on."
-        )
+        yield live.silent(found.silent_s, str(found.folder))
     if found.state is State.BETWEEN and found.silent_s:
         ago = format.duration(found.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
@@ -58,7 +56,5 @@ def _sentences(found: "Status"):
         read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
-    if found.left_s is not None:
-        yield f"about {format.duration(found.left_s)} left, going by the runs that are whole"
-    elif found.load_left_s is not None:
-        yield f"{format.duration(found.load_left_s)} of load left, and what prepares and checks each run"
+    if left := live.time_left(found.left_s, found.load_left_s):
+        yield left

@@ -268,6 +268,9 @@ class Engine(ABC):
         """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
         return {}
 
+    def note_content(self, content: Mapping[str, Any]) -> None:
+        """Note beside a database of ours what it holds, for those who look while its server is stopped."""
+
     def gone(self) -> str | None:
         """Return a sentence when a server of ours has ended by itself."""
         return None

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import humanize
 
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.loaders.load import BuildProgress
 
 
@@ -25,5 +25,5 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
             note += f", {(progress.rows - began[1]) / (now - began[0]):,.0f} rows/s"
         show.advance(progress.rows, note, progress.rows_total)
 
-    with show.bar(title, None):
+    with show.bar(title, None, Phase.LOADING):
         yield report

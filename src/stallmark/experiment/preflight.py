@@ -20,9 +20,7 @@ _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded 
 _MOST_USERS = {"postgresql": "max_connections", "mssql": "`user connections` or `max worker threads` (sp_configure)"}
 
 
-def refuse_what_cannot_be(
-    scenario: AnyScenario, engine: Engine, out: Path, web_port: int | None, machines: int = 1
-) -> None:
+def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, machines: int = 1) -> None:
     """Raise StallmarkError for whatever can be known to fail before the first byte is loaded. `machines`: how many
     machines the load comes from."""
     _refuse_what_the_engine_cannot(scenario, engine)
@@ -35,10 +33,6 @@ def refuse_what_cannot_be(
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
-        if web_port:
-            raise StallmarkError(f"{scenario.name} runs queries, which have no web page: leave out --web.")
-    if web_port:
-        _refuse_port_in_use("127.0.0.1", web_port, "the web page")
     _refuse_unwritable(out)
 
 

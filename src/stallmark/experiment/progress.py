@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -15,6 +17,29 @@ PLAIN_EVERY_S = 15
 MIN_TITLE, MIN_BAR = 12, 8
 
 
+class Phase(StrEnum):
+    LOADING = "loading"
+    PREPARING = "preparing"
+    PROBING = "probing the storage"
+    WARM_UP = "warming up"
+    UNSTEADY = "waiting until it is steady"
+    MEASURING = "measuring"
+    CHECKING = "checking consistency"
+    REPORTING = "writing the report"
+
+
+@dataclass(frozen=True)
+class Doing:
+    """The work of this moment, for the live page. `run` is the number of the run in its experiment, None before the
+    first; `done` of `total` is in the unit of the work, `total` None where it is not known."""
+
+    phase: Phase = Phase.LOADING
+    run: int | None = None
+    note: str = ""
+    done: float = 0.0
+    total: float | None = None
+
+
 class Show:
     """A display of one bar at a time. On a terminal it moves; into a file or a pipe goes a line now and then."""
 
@@ -25,9 +50,14 @@ class Show:
         self._said = 0.0
         # When work was first reported, and how much was done then.
         self._first: tuple[float, float] | None = None
+        self.doing = Doing()
+
+    def enter(self, phase: Phase, run: int | None = None) -> None:
+        """Note which phase begins, of the run of this number or of the same one as before."""
+        self.doing = Doing(phase, run or self.doing.run)
 
     @contextmanager
-    def bar(self, title: str, total: float | None) -> Iterator[None]:
+    def bar(self, title: str, total: float | None, phase: Phase | None = None) -> Iterator[None]:
         """Show a bar for one piece of work; `advance` moves it. It leaves one line behind when done.
 
         `total` is for work by the clock, in seconds. For other work, or when the end has moved, `advance` is told the
@@ -35,6 +65,7 @@ class Show:
         """
         began = time.monotonic()
         self._title = title
+        self.doing = Doing(phase or self.doing.phase, self.doing.run, total=total)
         self._said = began
         self._first = None
         self._total = total
@@ -56,7 +87,9 @@ class Show:
         self._stop()
         self.say(f"{title}: done in {time.monotonic() - began:.1f} s")
 
-    def advance(self, done: float, note: str = "", total: float | None = None) -> None:
+    def advance(self, done: float, note: str = "", total: float | None = None, phase: Phase | None = None) -> None:
+        was = self.doing
+        self.doing = replace(was, phase=phase or was.phase, note=note, done=done, total=total or was.total)
         if self._progress and self._task is not None:
             self._progress.update(self._task, completed=done, note=note, total=total, description=self._fitting(note))
             return

@@ -9,6 +9,7 @@ from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
+from stallmark.experiment import progress
 from stallmark.experiment.drawn_query import drawn_query
 from stallmark.experiment.manifest import Work, of_queries, phase_step
 from stallmark.experiment.run import AnyRun
@@ -63,7 +64,7 @@ class QueryRun(AnyRun):
             with (
                 self._given_back(sampler, writer, drive.finish, drive.notes),
                 self._watch,
-                self._show.bar(f"{self._title}: running", None),
+                self._show.bar(f"{self._title}: running", None, progress.Phase.MEASURING),
             ):
                 self._engine.devices.engage()
                 writer.update(started=now())

@@ -16,7 +16,7 @@ from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, Work, manifest
 from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.watch import Watch
@@ -83,7 +83,7 @@ class AnyRun(ABC):
 
     def go(self) -> str | None:
         """Execute the run; return why it is incomplete, None when it is whole. The record is closed in any case."""
-        with self._show.bar(f"{self._title}: preparing", None):
+        with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
         writer = self._open_record(memory)
         reason: str | None = "Stallmark ended unexpectedly"
@@ -201,7 +201,7 @@ class AnyRun(ABC):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:
-        with self._show.bar(f"{self._title}: checking consistency", None):
+        with self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING):
             scale = self._loaded.identity.scale
             findings = checks.run(self._engine, self._workload, scale, driven=True)
         findings = [finding for finding in findings if finding.holds is not None or finding.refused]

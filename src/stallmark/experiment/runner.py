@@ -27,7 +27,7 @@ from stallmark.experiment.preflight import (
     refuse_pool_sizes,
     refuse_what_cannot_be,
 )
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.resume import Begun, alone
 from stallmark.experiment.run import AnyRun
@@ -60,7 +60,6 @@ class Runner:
         engine: Engine,
         out: Path,
         show: Show,
-        web_port: int | None = None,
         expected: ExpectedMachines | None = None,
         begun: Begun | None = None,
     ):
@@ -69,7 +68,6 @@ class Runner:
         self._scenario = scenario
         self._engine = engine
         self._show = show
-        self._web_port = web_port
         self._expected = expected
         if begun:
             self._experiment, self.folder = begun.last.experiment, begun.folder
@@ -91,7 +89,7 @@ class Runner:
 
     def _run(self, look: Callable[[], None]) -> Finished:
         machines = self._expected.count if self._expected else 1
-        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, self._web_port, machines)
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         with alone(self.folder):
             if self._begun:
                 self._begun = Begun.read(self.folder)  # another may have added to it until now
@@ -129,6 +127,7 @@ class Runner:
                 last = done[number].folder
                 continue
             look()
+            self._show.enter(Phase.PREPARING, number)
             if planned.variant is not there:
                 try:
                     there, prepared = planned.variant, storage.make(planned.variant)
@@ -171,7 +170,7 @@ class Runner:
     def _make(self, variant: Variant, **common: Any) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, variant, self._engine, **common)
-        return Run(self._scenario, variant, self._engine, web_port=self._web_port, expected=self._expected, **common)
+        return Run(self._scenario, variant, self._engine, expected=self._expected, **common)
 
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""

@@ -1,7 +1,7 @@
 """How far an experiment is, read from its records alone: on any machine that sees their folder, while it runs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -41,8 +41,11 @@ class Now:
     users: int | None
     elapsed_s: float
     ends_s: float | None
-    tps: float | None
-    read_ms: float | None
+    tps: float | None = None
+    read_ms: float | None = None
+
+
+Lately = Callable[[Record], dict[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,21 @@ def newest(out: Path) -> Path:
 def status(folder: Path) -> Status:
     """Return how far the experiment in `folder` is."""
     records = find_records(with_records(folder)[:1] or [folder])
-    last = records[-1]
-    scenario = scenario_of(folder, last.manifest)
+    scenario = scenario_of(folder, records[-1].manifest)
     refuse_run(folder)
+    return status_of(folder, scenario, records, _lately)
+
+
+def status_of(
+    folder: Path, scenario: Scenario | QueryScenario, records: Sequence[Record], lately: Lately = lambda record: {}
+) -> Status:
+    """Return how far the experiment is of which these are the records; `lately` gives the figures of the present
+    run."""
+    last = records[-1]
     planned = len(scenario.run_order())
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
-    now = _now(last) if last.manifest.status == "running" else None
+    now = _now(last, lately) if last.manifest.status == "running" else None
     live = state in (State.RUNNING, State.BETWEEN)
     load_left_s = _load_left_s(scenario, planned - len(whole), now) if live else None
     return Status(
@@ -112,10 +123,9 @@ def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, 
     return State.BETWEEN, None, max(0.0, time.time() - (last.folder / "manifest.json").stat().st_mtime)
 
 
-def _now(record: Record) -> Now:
+def _now(record: Record, lately: Lately) -> Now:
     made = record.manifest
     elapsed_s = (datetime.now(UTC) - datetime.fromisoformat(made.started)).total_seconds()
-    series = summarise_run(record, "now").series
     step = next((step for step in made.steps if elapsed_s < step.end_s), made.steps[-1] if made.steps else None)
     if step is None:
         phase = "queries"
@@ -130,12 +140,16 @@ def _now(record: Record) -> Now:
         users=step.users if step else None,
         elapsed_s=elapsed_s,
         ends_s=made.steps[-1].end_s if made.steps else None,
-        tps=_lately(series.tps),
-        read_ms=_lately(series.read_ms),
+        **lately(record),
     )
 
 
-def _lately(line: np.ndarray) -> float | None:
+def _lately(record: Record) -> dict[str, float | None]:
+    series = summarise_run(record, "now").series
+    return {"tps": _mean_lately(series.tps), "read_ms": _mean_lately(series.read_ms)}
+
+
+def _mean_lately(line: np.ndarray) -> float | None:
     recent = line[-LATELY_S - 1 : -1]  # the last second may not be whole
     return float(np.nanmean(recent)) if recent.size and not np.isnan(recent).all() else None
 

@@ -1,6 +1,7 @@
 """Stopping by Ctrl-C, and by the signals that ask for the same, at a moment when it does no harm."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,12 +12,16 @@ _SIGNALS = {
 }
 
 
+_asked_from: list[str] = []
+
+
 class Stopped(KeyboardInterrupt):
     """A signal to stop, raised where it arrived. `exit_code` is the one that a shell expects of a command stopped by
     it."""
 
     def __init__(self, number: int):
-        super().__init__(f"stopped by {_SIGNALS[signal.Signals(number).name]}")
+        by = f"from {_asked_from[-1]}" if _asked_from else f"by {_SIGNALS[signal.Signals(number).name]}"
+        super().__init__(f"stopped {by}")
         self.exit_code = 128 + number
 
 
@@ -25,6 +30,18 @@ def listen() -> None:
     for name in _SIGNALS:
         if signal.getsignal(number := getattr(signal, name)) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+
+
+def ask(place: str) -> None:
+    """Stop this process as Ctrl-C does, from a thread; `place` is where it was asked for."""
+    _asked_from.append(place)
+    heard = [name for name in _SIGNALS if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN]
+    number = getattr(signal, (heard or ["SIGTERM"])[0])
+    main = threading.main_thread().ident
+    if main and hasattr(signal, "pthread_kill"):  # wakes it out of a call that waits
+        signal.pthread_kill(main, number)
+    else:
+        signal.raise_signal(number)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.manifest import PreparedStorage
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Phase, Show
 from stallmark.record.manifest import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
@@ -82,7 +82,7 @@ class StorageWork:
         choice = self._scenario.probe
         if choice is None:
             return None
-        with self._show.bar(f"{title}: probing the storage itself", None):
+        with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
             self._engine.checkpoint()  # what the server has still to write is not the storage's doing
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.

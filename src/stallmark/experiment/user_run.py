@@ -12,6 +12,7 @@ from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import StreamsBeside
 from stallmark.experiment.maintenance import MaintenanceBeside
 from stallmark.experiment.manifest import Work, of_load
+from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
 from stallmark.record.manifest import now
 from stallmark.record.writer import RecordWriter
@@ -24,19 +25,11 @@ class Run(AnyRun):
     _scenario: Scenario
 
     def __init__(
-        self,
-        scenario: Scenario,
-        variant: Variant,
-        engine: Engine,
-        *,
-        web_port: int | None,
-        expected: ExpectedMachines | None,
-        **common: Any,
+        self, scenario: Scenario, variant: Variant, engine: Engine, *, expected: ExpectedMachines | None, **common: Any
     ):
         super().__init__(scenario, variant, engine, **common)
         self._timeline = scenario.timeline()
         self._streams = scenario.streams_of(variant)
-        self._web_port = web_port
         self._expected = expected
 
     def _work(self) -> Work:
@@ -53,7 +46,7 @@ class Run(AnyRun):
             choice.locality,
             self._place.repeat,
         )
-        drive = Drive(self._timeline, load, writer, self._web_port, self._expected)
+        drive = Drive(self._timeline, load, writer, self._expected)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
         beside = None
         if self._streams:
@@ -88,7 +81,7 @@ class Run(AnyRun):
             with (
                 self._given_back(sampler, writer, finish, notes),
                 self._watch,
-                self._show.bar(f"{self._title}: running", self._timeline.end_s),
+                self._show.bar(f"{self._title}: running", self._timeline.end_s, Phase.WARM_UP),
             ):
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
@@ -109,13 +102,13 @@ class Run(AnyRun):
         return drive.fruitless()
 
     def _show_progress(self, progress: LoadProgress) -> None:
-        phase = "warming up" if progress.elapsed_s < progress.step.measure_s else "measuring"
+        phase = Phase.WARM_UP if progress.elapsed_s < progress.step.measure_s else Phase.MEASURING
         if progress.waiting:
-            phase = "waiting until it is steady"
+            phase = Phase.UNSTEADY
         note = f"{phase}, {progress.step.users} users, {progress.tps:,.0f} TPS"
         if progress.errors:
             note += f", {progress.errors} errors"
-        self._show.advance(progress.elapsed_s, note, total=progress.ends_s)
+        self._show.advance(progress.elapsed_s, note, progress.ends_s, phase)
 
 
 def _finish(drive: Drive, writer: RecordWriter) -> None:

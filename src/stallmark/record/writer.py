@@ -142,7 +142,8 @@ def _to_parquet(source: Path, target: Path, schema: pa.Schema) -> int:
     try:
         with pq.ParquetWriter(draft, schema, compression="zstd", **_encodings(schema)) as writer:
             for rows in read_stream(source):
-                writer.write_table(rows)
+                if rows.num_rows:
+                    writer.write_table(rows)
                 count += rows.num_rows
         os.replace(draft, target)
     except OSError:

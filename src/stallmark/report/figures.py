@@ -11,6 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark.report.style import KeyItem, plain
+from stallmark.report.text.device import EMULATED
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,18 @@ class Figure:
     key: list[KeyItem] = field(default_factory=list)
     reading: str = ""  # a line under the title of a chart that needs no key
     wide: bool = False
+    columns: list[str] = field(default_factory=list)
+    """Of lines over time: what each plot shows, from the top. Their CSV is of what is drawn, others' of the table."""
 
     @property
     def plotly(self) -> dict[str, Any]:
-        """Return "data" and "layout" as Plotly's JSON."""
+        """Return "data" and "layout" as Plotly's JSON. Where the device is emulated the chart itself says so."""
         found = self.chart.to_plotly_json()
         del found["layout"]["template"]
+        notes = list(found["layout"].get("annotations", ()))
+        if self.emulated and not any(EMULATED in one["text"] for one in notes):
+            notes.append({"text": f"<b>{EMULATED}</b>", **STAMP, "x": 1, "y": 1, "xanchor": "right", "yshift": 6})
+        found["layout"]["annotations"] = notes
         return found
 
 
@@ -79,10 +86,15 @@ def places(count: int) -> list[str]:
     return ["", *map(str, range(2, count + 1))]
 
 
+STAMP = {"bordercolor": "#b0770f", "borderwidth": 1, "borderpad": 2}
+"""The frame of the word EMULATED in a chart."""
+
+
 def note(made: go.Figure, text: object, limit: int | None = None, *, bold: bool = False, **place: Any) -> None:
     """Write words on a chart, top left unless `place` says where else; cut to `limit` characters."""
     words = plain(text, limit)
-    made.add_annotation({"text": f"<b>{words}</b>" if bold else words, "x": 0, "y": 1} | place)
+    stamped = STAMP if words == EMULATED else {}
+    made.add_annotation({"text": f"<b>{words}</b>" if bold else words, "x": 0, "y": 1} | stamped | place)
 
 
 def from_zero(top: float) -> list[float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.style import plain
-from stallmark.report.text.device import EMULATED, labelled
+from stallmark.report.text.device import EMULATED
 
 
 def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
@@ -32,11 +32,6 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
     return labels
 
 
-def emulated_label(step: StepSummary, labels: dict[str, str]) -> str:
-    """Return the step's label, with EMULATED where its device is."""
-    return f"{labels[step.key]} ({EMULATED})" if step.emulated else labels[step.key]
-
-
 @dataclass(frozen=True)
 class Panel:
     """Steps that may be drawn on common axes: those of emulated arrays, or those of real devices."""
@@ -54,12 +49,9 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
         chosen = [s for s in steps if s.emulated == emulated]
         if not chosen:
             continue
-        devices = {labelled(s.device) for s in chosen}
-        one = devices.pop() if len(devices) == 1 else None
-        if emulated:
-            title = one or f"{EMULATED} devices"
-        else:
-            title = (f"bare device {one}" if one else "bare devices") if some_emulated else ""
+        devices = {s.device.name for s in chosen}
+        bare = f"bare device {devices.pop()}" if len(devices) == 1 else "bare devices"
+        title = EMULATED if emulated else bare if some_emulated else ""
         result.append(Panel(chosen, emulated, title))
     return result
 

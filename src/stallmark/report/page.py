@@ -1,7 +1,8 @@
 """Write an experiment as one HTML file that needs no network."""
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from stallmark import format
+from stallmark.analysis.cautions import CautionKind
+from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.queries.summary import PHASES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
@@ -19,6 +22,8 @@ from stallmark.report import columns, labels, style
 from stallmark.report.columns import Mark
 from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
+from stallmark.report.packed import packed
+from stallmark.report.picture import NARROW, WIDE, Picture, picture_of, svg
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
 from stallmark.report.sections import agreement, blocking, environment, errors, transactions, validity
@@ -34,7 +39,7 @@ from stallmark.report.sections.thresholds import thresholds
 from stallmark.report.sections.timeline import time_figures
 from stallmark.report.sections.volumes import volumes
 from stallmark.report.sections.waits import correlation_figures, wait_figure
-from stallmark.report.style import KeyItem, Look, looks
+from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED, described
 from stallmark.report.text.terms import term
@@ -71,7 +76,11 @@ def render(experiment: ExperimentSummary) -> str:
     return page(
         "query_report.html" if experiment.queries else "report.html",
         [figure for group in groups.values() for figure in group],
+        query_charts.key(experiment) if experiment.queries else variant_key(experiment),
         experiment=experiment,
+        answer=answer_of(experiment),
+        picture=picture_of(experiment),
+        questions=experiment.questions,
         headline=headline(experiment),
         banner=banner(experiment),
         groups=groups,
@@ -87,22 +96,40 @@ def render(experiment: ExperimentSummary) -> str:
     )
 
 
-def page(template: str, figures: Iterable[Figure], **context: Any) -> str:
-    """Return a filled template, with everything in it that a page needs without a network."""
-    charts = {f"chart-{figure.id}": figure.plotly for figure in figures}
-    return (
+def page(template: str, figures: Iterable[Figure], key: Sequence[KeyItem], **context: Any) -> str:
+    """Return a filled template, with everything in it that a page needs without a network.
+
+    `key` is that of all charts which have none of their own.
+    """
+    charts = {
+        f"chart-{one.id}": one.plotly
+        | {
+            "title": plain(one.title),
+            "key": [[plain(item.text), item.colour] for item in one.key or key],
+            "columns": one.columns,
+        }
+        for one in figures
+    }
+    html = (
         templates()
         .get_template(template)
         .render(
             emulated_word=EMULATED,
-            figures=Markup(script_json(charts)),
-            template=Markup(script_json(style.template().to_plotly_json())),
-            plotly=Markup(get_plotlyjs()),
+            figures=Markup(packed(json.dumps({"figures": charts, "template": style.template().to_plotly_json()}))),
+            plotly=Markup(_plotly()),
             style=Markup((TEMPLATES / "report.css").read_text()),
             script=Markup((TEMPLATES / "report.js").read_text()),
             **context,
         )
     )
+    return html.replace("<!--contents-->", contents(html), 1)
+
+
+def contents(html: str) -> str:
+    """Return links to the sections of a page that follow the mark, as a list."""
+    found = re.findall(r'<section id="([\w-]+)".*?<h2>(.*?)</h2>', html.partition("<!--contents-->")[2], re.S)
+    links = "".join(f"<li><a href='#{id}'>{title}</a></li>" for id, title in found)
+    return f"<nav aria-label='Contents'><ul>{links}</ul></nav>"
 
 
 def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
@@ -138,6 +165,11 @@ def query_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "active": active_figures(experiment),
         "waits": [waits] if waits else [],
     }
+
+
+def answer_of(experiment: ExperimentSummary) -> str:
+    """Return the answer in a sentence."""
+    return sentence(experiment.answer) if experiment.answer else "No finding: the record does not support one."
 
 
 def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
@@ -179,6 +211,10 @@ def _load(experiment: ExperimentSummary, users: list[int]) -> str:
     return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
 
 
+SHORT = 40
+"""Characters of devices that the banner can name in its line."""
+
+
 def banner(experiment: ExperimentSummary) -> str | None:
     """Return a sentence about the emulated arrays; None when nothing is emulated."""
     steps = experiment.steps
@@ -192,7 +228,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
         runs, devices = sum(variant.runs for variant in slow), [variant.device for variant in slow]
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
     said = described(devices)
-    what = f" ({said})" if said else ""
+    what = f" ({said})" if said and len(said) < SHORT else ""  # else they stand in the table
     return (
         f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
         "to such a device; they measure no product."
@@ -225,29 +261,24 @@ def _settings(step: StepSummary) -> str:
     return f"{users}, {format.size(step.pool_held_bytes)} ({format.portion(step.pool_held_share)})"
 
 
-def explained(rows: list[Row]) -> list[tuple[Mark, str, bool]]:
-    """Return every mark once, with the steps it holds for and whether one of them is emulated."""
+def explained(rows: list[Row]) -> list[tuple[Mark, str]]:
+    """Return every mark once, with the steps it holds for."""
     found: dict[Mark, list[Row]] = {}
     for row in rows:
         for mark in row.marks:
             found.setdefault(mark, []).append(row)
     return [
-        (
-            mark,
-            "all steps" if 1 < len(held) == len(rows) else ", ".join(row.name for row in held),
-            any(row.emulated for row in held),
-        )
+        (mark, "all steps" if 1 < len(held) == len(rows) else ", ".join(row.name for row in held))
         for mark, held in found.items()
     ]
 
 
 def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
     """Return the key for all charts against the axis; empty for a single variant."""
-    emulated = {s.variant: s.emulated for s in experiment.steps}
-    seen = looks(list(emulated))
+    seen = looks([s.variant for s in experiment.steps])
     if len(seen) < 2:
         return []
-    return [KeyItem(name, look.colour, None, look.symbol, emulated[name]) for name, look in seen.items()]
+    return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]
 
 
 @cache
@@ -259,17 +290,36 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {
-        "format": format,
-        "sentence": sentence,
-        "term": term,
-        "causes": cause_tables,
-        "array": array_tables,
-    }
+    found.globals |= {"format": format, "sentence": sentence, "term": term}
+    found.globals |= {"causes": cause_tables, "array": array_tables}
+    found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found
 
 
-def script_json(value: object) -> str:
-    """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+@cache
+def _plotly() -> str:
+    return packed(get_plotlyjs())
+
+
+def drawn(made: Picture, kind: str) -> Markup:
+    """Return the first picture as an element, "wide" or "narrow"."""
+    return svg(made, {"wide": WIDE, "narrow": NARROW}[kind], kind)
+
+
+LINES, LINE = 3, 170
+"""Lines of cautions in the first screen, and the characters in each of them at its usual width."""
+
+
+def first_lines(cautions: Sequence[Finding]) -> tuple[list[str], list[str]]:
+    """Return the sentences of cautions that fit the first screen, and the others. The banner says EMULATED already."""
+    shown: list[str] = []
+    rest: list[str] = []
+    lines = 0
+    for one in sorted(cautions, key=lambda one: (one.kind in _SAID_ABOVE, one.severity is not Severity.INVALID)):
+        said = sentence(one)
+        lines += -(-len(said) // LINE)
+        (shown if lines <= LINES and one.kind not in _SAID_ABOVE else rest).append(said)
+    return shown, rest
+
+
+_SAID_ABOVE = (CautionKind.EMULATED,)

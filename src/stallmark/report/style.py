@@ -47,7 +47,6 @@ class KeyItem:
     colour: str
     dash: str | None = None
     symbol: str | None = None
-    emulated: bool = False
     opacity: float = 1.0
 
 

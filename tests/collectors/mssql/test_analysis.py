@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, run, step, summary
@@ -107,7 +107,7 @@ def test_foreign_io_that_began_again_is_not_known(tmp_path):
     assert found.storage.foreign_io_share is None and found.validity.invalid == []
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(rates=st.lists(st.tuples(st.sampled_from(["data", "wal", "temp", "foreign"]), st.integers(0, 400),
                                 st.integers(0, 400)), min_size=1, max_size=6))  # fmt: skip
 def test_files_add_up(tmp_path_factory, rates):

@@ -126,7 +126,7 @@ class StateViews:
         """Return the pages that checkpoints of all databases wrote since the server started, by sample."""
         return self.counters.get((POOL, "Checkpoint pages/sec"))
 
-    def pages_written(self, counter: str, seconds: int) -> np.ndarray | None:
+    def pool_pages(self, counter: str, seconds: int) -> np.ndarray | None:
         """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None without
         it."""
         total = self._total(POOL, counter)

@@ -2,17 +2,13 @@
 
 import shutil
 
-import sqlalchemy as sa
-from sqlalchemy.schema import DropSchema
-
 from stallmark.cli.selftest.check import Check, attempt
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.target import Target
 from stallmark.loaders import load
 from stallmark.scenarios.model import WorkloadChoice
-from stallmark.schema.deploy import connected
-from stallmark.schema.ledger import METADATA as OWN_TABLES
+from stallmark.schema.drop import drop_schemas
 from stallmark.transactions import find_workload
 
 # A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
@@ -21,8 +17,6 @@ BANK = WorkloadChoice(name="bank", scale={"branches": 1}, seed=SEED)
 BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 0.02}, seed=SEED)
 # One after the other in the same database. What is the server's own matter is tried on the first, the smaller one.
 CHOICES = (BANK, BROKERAGE)
-
-_PROCEDURES = "SELECT name FROM sys.procedures WHERE schema_id = SCHEMA_ID(?)"
 
 
 def refuse_what_is_not_ours(engine: Engine) -> None:
@@ -52,20 +46,7 @@ def remove(engine: Engine, target: Target) -> Check:
 
 
 def drop(engine: Engine) -> str:
-    """Tables, procedures and schemas; the database itself was there before us."""
-    with connected(engine) as connection:
-        schemas = set(sa.inspect(connection).get_schema_names())
-        for metadata in (*(find_workload(choice.name).metadata for choice in CHOICES), OWN_TABLES):
-            schema = str(metadata.schema)
-            if schema not in schemas:
-                continue
-            metadata.drop_all(connection)
-            if engine.dialect == "mssql":  # has no DROP SCHEMA … CASCADE
-                for (name,) in engine.query(_PROCEDURES, [schema]):
-                    connection.execute(sa.text(f"DROP PROCEDURE [{schema}].[{name}]"))
-                connection.execute(DropSchema(schema))
-            else:
-                connection.execute(DropSchema(schema, cascade=True))
+    drop_schemas(engine, [find_workload(choice.name).metadata for choice in CHOICES])
     return "the database is empty again"
 
 

@@ -143,10 +143,10 @@ class MssqlEngine(Server, Engine):
         [(connections,)] = self.query("SELECT @@MAX_CONNECTIONS")
         try:
             [(workers,)] = self.query("SELECT max_workers_count FROM sys.dm_os_sys_info")
-        except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
-            workers = None
+        except CallFailed:  # needs VIEW SERVER STATE
+            workers = 0
         most: int = connections - OWN_SESSIONS
-        return most if workers is None else min(most, workers - SERVERS_OWN_WORKERS)
+        return min(most, workers - SERVERS_OWN_WORKERS) if workers else most  # 0 on Babelfish: it has no workers
 
     def cores(self) -> int | None:
         """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""

@@ -21,7 +21,6 @@ from stallmark.report.over_time import bucket_means, bucket_width, line, measuri
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
-from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 GAP = 0.12  # of a figure's width, between two charts side by side
@@ -133,7 +132,7 @@ def _bars(id: str, title: str, bars: tuple[Bar, Bar], sides: Sequence[Group], se
         header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in bars)],
         rows=[
             [
-                f"{one.label} ({EMULATED})" if one.emulated else one.label,
+                one.label,
                 str(len(one.steps)),
                 *(format.number(mean_of_runs(_values(bar, one))) for bar in bars),
             ]

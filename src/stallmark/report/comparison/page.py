@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.points import Point
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.comparison import figures as comparison_charts
 from stallmark.report.comparison import tables as comparison_tables
 from stallmark.report.figures import Figure
 from stallmark.report.file import write_whole
 from stallmark.report.page import banner, page
+from stallmark.report.picture import picture_from
 from stallmark.report.sections import environment
 from stallmark.report.sections.active_set import active_figures
 from stallmark.report.style import KeyItem, looks
@@ -35,7 +37,13 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
     return page(
         "comparison.html",
         figures,
+        _key(found),
         experiment=experiment,
+        answer=comparison_words.headline(found),
+        picture=picture_from(
+            experiment, [(g.label, g.side, Point(tuple(g.steps))) for g in comparison_charts.groups(experiment, found)]
+        ),
+        questions=experiment.questions,
         comparison=found,
         headline=_headline(experiment, found),
         banner=banner(experiment),
@@ -69,4 +77,4 @@ def _headline(experiment: ExperimentSummary, found: ComparisonSummary) -> list[s
 
 def _key(found: ComparisonSummary) -> list[KeyItem]:
     seen = looks([side.name for side in found.sides])
-    return [KeyItem(side.name, seen[side.name].colour, None, "bar", emulated=side.emulated) for side in found.sides]
+    return [KeyItem(side.name, seen[side.name].colour, None, "bar") for side in found.sides]

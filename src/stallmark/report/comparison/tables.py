@@ -11,16 +11,31 @@ from stallmark.report.table import Cell, Table
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.checks import CHECKS
-from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
 
-def checks(pair: PairComparison) -> Table:
+def held(pair: PairComparison) -> str:
+    """Return how many checks hold, in a line."""
+    return f"{sum(one.passed is True for one in pair.checks)} of {len(pair.checks)} hold."
+
+
+def brief(found: ComparisonSummary) -> str:
+    """Return how many checks of all pairs hold, in a line."""
+    passed = [one.passed is True for pair in found.pairs for one in pair.checks]
+    return f"{sum(passed)} of {len(passed)} checks hold; every run"
+
+
+def checks(pair: PairComparison, holding: bool = True) -> Table:
+    """Return the checks of a pair, those that hold only with `holding`."""
     return Table(
         header=["check", "what must hold", "", "found"],
-        rows=[[*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)] for one in pair.checks],
+        rows=[
+            [*CHECKS[one.kind], WORDS[one.passed], sentence(one.found)]
+            for one in pair.checks
+            if holding or not one.passed
+        ],
         words=frozenset({0, 1, 2, 3}),
         notes=[sentence(one.reason) for one in pair.failed if one.reason],
     )
@@ -99,7 +114,6 @@ def runs(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
     for started, run, step in steps:
         side = side_of[run]
         name = f"{side.name} (again)" if run in again else side.name
-        name += f" ({EMULATED})" if side.emulated else ""
         users = [str(step.users)] if several else []
         began = started.replace("T", " ")[:19]
         rows.append([run, name, *users, began, format.seconds(step.interval.measured_s), *_figures(step)])

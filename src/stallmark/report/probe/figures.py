@@ -29,8 +29,7 @@ def key(experiment: ProbeExperiment) -> list[KeyItem]:
     if len(experiment.runs) < 2:
         return []
     return [
-        KeyItem(run.variant, seen[run.variant].colour, "solid", seen[run.variant].symbol, run.result.emulated)
-        for run in experiment.runs
+        KeyItem(run.variant, seen[run.variant].colour, "solid", seen[run.variant].symbol) for run in experiment.runs
     ]
 
 

@@ -8,6 +8,7 @@ from stallmark.report.file import write_whole
 from stallmark.report.page import page
 from stallmark.report.probe import figures as probe_charts
 from stallmark.report.probe import tables as probe_tables
+from stallmark.report.text import sentence
 
 
 def write_probe_report(experiment: ProbeExperiment, target: Path) -> Path:
@@ -21,7 +22,11 @@ def render_probes(experiment: ProbeExperiment) -> str:
     return page(
         "probe_report.html",
         [figure for group in groups.values() for figure in group],
+        probe_charts.key(experiment),
         experiment=experiment,
+        answer=sentence(experiment.findings[0]) if experiment.findings else "",
+        picture=None,
+        questions=[],
         headline=_headline(experiment),
         banner=_banner(experiment),
         groups=groups,

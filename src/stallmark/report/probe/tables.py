@@ -19,8 +19,8 @@ def storage(experiment: ProbeExperiment) -> Table:
     """Return the probed storage, with place, file and tool."""
     rows: list[Sequence[str | Cell]] = [
         [
-            _named(run),
-            run.result.device or format.NONE,
+            run.variant,
+            f"{EMULATED} {run.result.device}" if run.result.emulated else run.result.device or format.NONE,
             run.result.place,
             format.size(run.result.file_bytes),
             f"{run.result.tool}, {run.result.how}",
@@ -140,7 +140,3 @@ def beside_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
             *dict.fromkeys(sentence(one.caution) for _, one in found if one.caution),
         ],
     )
-
-
-def _named(run: ProbeRun) -> str:
-    return f"{run.variant} ({EMULATED})" if run.result.emulated else run.variant

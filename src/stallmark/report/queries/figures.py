@@ -11,7 +11,7 @@ from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.figures import Figure, chart, from_zero, highest, note, rounded
-from stallmark.report.queries.tables import compared, dop, name_of, times
+from stallmark.report.queries.tables import compared, dop, times
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 
 MEAN = "mean"
@@ -74,9 +74,7 @@ def key(experiment: ExperimentSummary) -> list[KeyItem]:
     seen = _looks(found)
     if len(found.variants) < 2:
         return []
-    return [
-        KeyItem(one.name, seen[one.name].colour, None, seen[one.name].symbol, one.emulated) for one in found.variants
-    ]
+    return [KeyItem(one.name, seen[one.name].colour, None, seen[one.name].symbol) for one in found.variants]
 
 
 def _looks(found: QueryComparison) -> dict[str, Look]:
@@ -131,7 +129,7 @@ def _relative(found: QueryComparison) -> Figure:
         method=f"Run time of each query in the {PHASES[found.phase]} divided by its run time in {found.baseline}; "
         "below 1 is faster. Mean: geometric mean of all queries, refreshes left out. Hatched: its plan is another one.",
         chart=made,
-        header=["query", *(name_of(variant) for variant in others)],
+        header=["query", *(variant.name for variant in others)],
         rows=[
             [query, *(times(_cell_value(variant, found, query, lambda cell: cell.relative)) for variant in others)]
             for query in found.queries
@@ -159,7 +157,7 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
         summary=" ".join(_largest(found, variant, value, unit) for variant in found.variants),
         method=method,
         chart=made,
-        header=["query", *(name_of(variant) for variant in found.variants)],
+        header=["query", *(variant.name for variant in found.variants)],
         rows=[
             [query, *(format.number(_cell_value(variant, found, query, value)) for variant in found.variants)]
             for query in found.names
@@ -208,7 +206,7 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         method="Run time over how many processes or threads were allowed to work on the query, log scale; how many did "
         "is in the table of all figures.",
         chart=made,
-        header=["DOP", *(name_of(variant) for variant in found.variants)],
+        header=["DOP", *(variant.name for variant in found.variants)],
         rows=[
             [dop(one), *(format.number(_seconds(variant, query, one)) for variant in found.variants)]
             for one in tried

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
-from stallmark.record.devices import is_emulated
+from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.table import Cell, Table
-from stallmark.report.text.device import EMULATED
+from stallmark.report.text.device import labelled
 
 WAITS_SHOWN = 3
 
@@ -15,10 +14,6 @@ WAITS_SHOWN = 3
 def compared(experiment: ExperimentSummary) -> QueryComparison:
     assert experiment.queries
     return experiment.queries
-
-
-def name_of(variant: QueryVariant) -> str:
-    return f"{variant.name} ({EMULATED})" if variant.emulated else variant.name
 
 
 def dop(value: int | None) -> str:
@@ -39,8 +34,8 @@ def variants(experiment: ExperimentSummary) -> Table:
         io = step.storage.data if step else None
         rows.append(
             [
-                name_of(variant),
-                variant.device.name,
+                variant.name,
+                labelled(variant.device),
                 format.size(variant.buffer_pool_bytes),
                 format.number(variant.power),
                 format.number(variant.throughput),
@@ -76,10 +71,10 @@ def by_query(experiment: ExperimentSummary) -> Table:
     """Return a row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
     found = compared(experiment)
     first, *others = found.variants
-    header, groups = ["query", "s", "MB read"], [("", 1), (name_of(first), 2)]
+    header, groups = ["query", "s", "MB read"], [("", 1), (first.name, 2)]
     for variant in others:
         header += ["s", "relative", "MB read", "plan"]
-        groups.append((name_of(variant), 4))
+        groups.append((variant.name, 4))
     rows: list[Sequence[str | Cell]] = []
     for query in found.names:
         row: list[str | Cell] = [query]
@@ -134,7 +129,7 @@ def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
         ]
         found.append(
             (
-                name_of(variant),
+                variant.name,
                 Table(
                     header, rows, frozenset({0, 11, 12}), notes, [("", 1), ("DOP", 2), ("", 2), ("Pages", 2), ("", 6)]
                 ),
@@ -176,7 +171,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
             failed = sum(one.failed for one in done)
             rows.append(
                 [
-                    _title(run),
+                    run.title,
                     "refresh" if refreshes else str(stream),
                     format.count(len(done)),
                     format.number(ended - min(one.started_s for one in done)),
@@ -189,7 +184,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
 
 def failures(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
-        [_title(run), PHASES[one.phase], str(one.stream), one.query, format.number(one.seconds), one.error_class or "",
+        [run.title, PHASES[one.phase], str(one.stream), one.query, format.number(one.seconds), one.error_class or "",
          one.error or ""]
         for run in experiment.runs
         for one in (run.queries.executions if run.queries else ())
@@ -232,10 +227,6 @@ def _elapsed(experiment: ExperimentSummary, variant: str, phase: str) -> float |
         if run.manifest.variant.name == variant and run.queries:
             return run.queries.phases.get(phase)
     return None
-
-
-def _title(run: RunSummary) -> str:
-    return f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title
 
 
 def _whole(value: float | None) -> str:

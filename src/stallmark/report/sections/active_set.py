@@ -15,7 +15,6 @@ from stallmark.report.figures import Figure, chart, note, values_axis
 from stallmark.report.labels import Panel, panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale
 from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
-from stallmark.report.text.device import EMULATED
 
 HEIGHT = 300
 MIB, GIB = 1 << 20, 1 << 30
@@ -73,7 +72,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         method=_method(runs, counted),
         chart=made,
         header=["run", unit, f"active, {name}", f"in a minute, {name}"],
-        rows=[row for run in runs for row in _rows(run, panel, divisor, per)],
+        rows=[row for run in runs for row in _rows(run, divisor, per)],
         key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
         wide=True,
     )
@@ -138,11 +137,10 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
     )
 
 
-def _rows(run: RunSummary, panel: Panel, divisor: float, per: int) -> list[list[str]]:
-    name = f"{run.title} ({EMULATED})" if panel.emulated else run.title
+def _rows(run: RunSummary, divisor: float, per: int) -> list[list[str]]:
     lines = (
         (run.series.second + 1 - measuring_began(run)) / divisor,
         run.series.line("active_bytes") / per,
         run.series.line("active_minute_bytes") / per,
     )
-    return [[name, *map(format.number, row)] for row in coarse(lines)]
+    return [[run.title, *map(format.number, row)] for row in coarse(lines)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.agreement import Pair, Rates, pairs
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
 
@@ -17,7 +17,7 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
         for step in run.steps:
             for pair in pairs(run, step):
                 if writes or pair.server.reads or pair.device.reads:
-                    name = emulated_label(step, labels)
+                    name = labels[step.key]
                     rows.append([name, pair.files, *(_writes if writes else _reads)(pair)])
     if not rows:
         return None

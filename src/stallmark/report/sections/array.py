@@ -9,7 +9,7 @@ from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import HookResult, Manifest
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.probe.tables import beside_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
@@ -60,7 +60,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
     if not steps:
         return None
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), f"{format.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
+        [labels[step.key], f"{format.size(use.size_bytes)} {use.kind}", *_use(use)] for step, use in steps
     ]
     header = ["step", "flash", "reads it answered", "ms of these", "ms of the rest", "evicted/s", "moved up"]
     header += ["moved down", "filled"]
@@ -81,7 +81,7 @@ def active(experiment: ExperimentSummary) -> Table | None:
         return None
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             _counted(one),
             format.size(one.minute_bytes),
             format.size(one.database_bytes),
@@ -148,7 +148,7 @@ def _device(manifest: Manifest) -> str:
 def against_probe(experiment: ExperimentSummary) -> Table | None:
     """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
     labels = step_labels(experiment)
-    rows = [(emulated_label(step, labels), step.storage.probe) for step in experiment.steps if step.storage.probe]
+    rows = [(labels[step.key], step.storage.probe) for step in experiment.steps if step.storage.probe]
     return beside_table(rows) if rows else None
 
 

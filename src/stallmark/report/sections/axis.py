@@ -15,7 +15,7 @@ from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import primary_of, rate
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
-from stallmark.report.labels import Axis, Panel, emulated_label, panels, step_labels
+from stallmark.report.labels import Axis, Panel, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
 from stallmark.report.text.charts import Metric, known, reading_of, summary_of
 from stallmark.report.text.device import labelled
@@ -186,7 +186,7 @@ def axis_figure(
         header=["step", *(m.name for m in metrics), "measured", "commits"],
         rows=[
             [
-                emulated_label(s, labels),
+                labels[s.key],
                 *(format.number(m.value(s)) for m in metrics),
                 format.seconds(s.interval.measured_s),
                 format.count(s.throughput.committed),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
 
@@ -12,7 +12,7 @@ def blocked(experiment: ExperimentSummary) -> Table | None:
     """Return who blocked whom in every step; None where nobody was seen blocked."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), one.blocked, one.blocker, one.wait_type, format.number(one.sessions)]
+        [labels[step.key], one.blocked, one.blocker, one.wait_type, format.number(one.sessions)]
         for step in experiment.steps
         for one in step.waits.blocked
     ]

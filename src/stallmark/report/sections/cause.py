@@ -8,7 +8,7 @@ from stallmark.analysis.cause.summary import PARTS, Cause, Evidence, Series, Ste
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import percent
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
@@ -61,7 +61,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
         star = "" if budget.device_known else "*"
         rows.append(
             [
-                emulated_label(step, labels) + star,
+                labels[step.key] + star,
                 format.number(budget.response_ms),
                 *(f"{format.number(budget.parts_ms[name])} ({format.share(budget.share(name))})" for name in parts),
                 format.count(budget.transactions),
@@ -83,8 +83,7 @@ def what_if(experiment: ExperimentSummary) -> Table | None:
         return None
     times = [one.read_ms for one in known[0][1].predictions]
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), *_measured(cause), *(_predicted(cause, ms) for ms in times)]
-        for step, cause in known
+        [labels[step.key], *_measured(cause), *(_predicted(cause, ms) for ms in times)] for step, cause in known
     ]
     header = ["step", "read ms measured", "by", "TPS measured", *(f"{format.number(ms)} ms" for ms in times)]
     return Table(
@@ -123,7 +122,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
         closed = {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}
         rows.append(
             [
-                emulated_label(step, labels),
+                labels[step.key],
                 name,
                 f"{left}: {format.number(law.left_value)}",
                 f"{right}: {format.number(law.right_value)}",
@@ -152,7 +151,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
                 continue
             rows.append(
                 [
-                    emulated_label(step, labels),
+                    labels[step.key],
                     *words.series_words(one),
                     _with_interval(one.r, one.low, one.high),
                     f"{format.count(one.n)} of {format.seconds(one.bin_s)}",

@@ -6,7 +6,6 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
-from stallmark.record.devices import is_emulated
 from stallmark.record.manifest import Manifest, Server
 from stallmark.redact import names_secret
 from stallmark.report.table import Cell, Table
@@ -82,7 +81,7 @@ def _run_row(run: RunSummary) -> list[str | Cell]:
         grown += f" {format.signed_share(run.growth_share)}"
     apart = configured is not None and reached is not None and configured != reached
     return [
-        f"{run.title} ({EMULATED})" if is_emulated(run.manifest) else run.title,
+        run.title,
         run.folder,
         format.minute(run.started),
         Cell("incomplete", "bad") if run.incomplete_because else "complete",

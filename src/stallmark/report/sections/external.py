@@ -13,7 +13,6 @@ from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, s
 from stallmark.report.style import looks, plain
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
-from stallmark.report.text.device import EMULATED
 
 HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, between two, the axis below
 
@@ -146,8 +145,7 @@ Line = tuple[str, np.ndarray, np.ndarray]
 def _throughput(run: RunSummary) -> Line:
     width = bucket_width(len(run.series.second))
     x = bucket_means(run.series.second + 0.5, width)
-    emulated = f" ({EMULATED} device)" if any(step.emulated for step in run.steps) else ""
-    return f"committed transactions per second{emulated}", x, bucket_means(run.series.tps, width)
+    return "committed transactions per second", x, bucket_means(run.series.tps, width)
 
 
 def _samples(counter: ExternalCounter) -> Line:

@@ -6,7 +6,7 @@ from stallmark import format
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.report.text import sentence
@@ -23,7 +23,7 @@ def files(experiment: ExperimentSummary) -> Table | None:
             io, kind = file.io, FILE_KINDS.get(file.kind, file.kind)
             rows.append(
                 [
-                    emulated_label(step, labels),
+                    labels[step.key],
                     file.name,
                     Cell(kind, "apart") if file.kind == "foreign" else kind,
                     *_rates(io, io.reads if io else 0, io.read_bytes if io else 0, io.read_ms if io else None),
@@ -124,7 +124,7 @@ def replicas(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             replica.name,
             "synchronous" if replica.synchronous else "asynchronous",
             format.share(replica.synchronized_share),
@@ -168,7 +168,7 @@ def _states(
     """Return a row for each step that has any of these figures; None where no step has."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
-        [emulated_label(step, labels), *cells(step.server.state)] for step in experiment.steps if step.server.state
+        [labels[step.key], *cells(step.server.state)] for step in experiment.steps if step.server.state
     ]
     rows = [row for row in rows if any(str(cell) != format.NONE for cell in row[1:])]
     return Table(["step", *header], rows, frozenset({0}), [note], groups) if rows else None
@@ -179,7 +179,7 @@ def pool_contents(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             content.database,
             content.page_type.replace("_", " ").lower(),
             format.size(content.size_bytes),
@@ -205,7 +205,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             wait.wait_type,
             WAIT_NAMES[wait.wait_class].replace("WAL", "log"),
             format.count(wait.waits),
@@ -238,7 +238,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
         return None
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             wait.table,
             format.number(wait.waiting),
             format.share(wait.waiting / step.users) if step.users else format.NONE,
@@ -267,7 +267,7 @@ def procedures(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             procedure.name,
             format.count(procedure.executions),
             format.share(procedure.coverage),
@@ -303,7 +303,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         return None
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             one.operation,
             format.count(one.ios),
             format.share(one.coverage),
@@ -320,7 +320,7 @@ def io_latency(experiment: ExperimentSummary) -> Table | None:
         )
         + "; < means less than one.",
         *dict.fromkeys(
-            f"{format.NONE}? {emulated_label(step, labels)}, {one.operation}: {sentence(one.doubt)}"
+            f"{format.NONE}? {labels[step.key]}, {one.operation}: {sentence(one.doubt)}"
             for step, one in found
             if one.doubt
         ),
@@ -352,7 +352,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             procedure.name,
             format.count(procedure.executions),
             *(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from stallmark import format
 from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
 TOP = 3
@@ -26,7 +26,7 @@ def statements(experiment: ExperimentSummary) -> Table | None:
             shares = [by(one) / total if total else None for by, total in zip(_BY, totals, strict=True)]
             rows.append(
                 [
-                    emulated_label(step, labels),
+                    labels[step.key],
                     one.procedure,
                     one.text,
                     format.number(one.executions / one.seconds),

@@ -7,7 +7,7 @@ from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.analysis.validity.service_level import MEAN_ONLY, Outcome
 from stallmark.format import signed
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
@@ -18,14 +18,14 @@ OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart",
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:
-    """Return the verdict on every step with the tests behind it; None where none was judged."""
+    """Return the verdict on every step that was tested, with the tests; None where none was."""
     labels = step_labels(experiment)
-    judged = [(step, step.validity.steadiness) for step in experiment.steps if step.validity.steadiness]
+    judged = [(step, one) for step in experiment.steps if (one := step.validity.steadiness) and one.drift is not None]
     if not judged:
         return None
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             Cell(term(found.verdict), "bad" if found.incomparable else ""),
             term(found.of),
             format.count(found.seconds),
@@ -50,12 +50,33 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
     return Table(header, rows, frozenset({0, 1, 2}), methods)
 
 
+def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """Return why steps could not be tested, those with the same reason together: (steps, sentence)."""
+    labels = step_labels(experiment)
+    found: dict[str, list[str]] = {}
+    for step in experiment.steps:
+        if (one := step.validity.steadiness) and one.drift is None:
+            found.setdefault(sentence(one.finding), []).append(labels[step.key])
+    return [(_these(names, experiment), text) for text, names in found.items()]
+
+
+def brief(experiment: ExperimentSummary) -> str:
+    """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty where none was judged."""
+    verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
+    counted = [f"{verdicts.count(one)} of {len(verdicts)} {one}" for one in dict.fromkeys(verdicts)]
+    return ", ".join(counted)
+
+
+def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
+    return "Every step" if len(names) == len(experiment.steps) else ", ".join(names)
+
+
 def seconds(experiment: ExperimentSummary) -> Table | None:
     """Return the seconds behind every step's figures, and the warm-up before them; None where they are not known."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             f"{step.interval.begin_s} to {step.interval.end_s} s",
             format.count(step.interval.end_s - step.interval.begin_s),
             format.count(
@@ -87,7 +108,7 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             f"{level.percentile} ≤ {level.limit_ms:g} ms",
             Cell(term(level.outcome), OUTCOMES[level.outcome]),
             term(level.figure),
@@ -124,11 +145,9 @@ def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
 
 
 def _tests(found: Steadiness) -> list[str]:
-    if found.drift is None or found.drift_low is None or found.drift_high is None:
-        return [format.NONE] * 7
     return [
-        signed(found.drift),
-        f"{signed(found.drift_low)} to {signed(found.drift_high)}",
+        signed(found.drift or 0.0),
+        f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}",
         signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE,
         _p(found.trend_p),
         signed(found.change or 0.0),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, Threshold
 from stallmark.analysis.thresholds import MILLISECONDS, SHARES, over_steps
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
 _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
@@ -16,7 +16,7 @@ def thresholds(experiment: ExperimentSummary) -> Table | None:
     names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
     rows: list[Sequence[str | Cell]] = []
     for verdict in over_steps(experiment.thresholds):
-        measured = "; ".join(f"{_value(one)} in {emulated_label(steps[one.step], names)}" for one in verdict.steps)
+        measured = "; ".join(f"{_value(one)} in {names[steps[one.step].key]}" for one in verdict.steps)
         rows.append([_PASSED[verdict.passed], verdict.text, measured])
     return Table(["verdict", "threshold", "measured"], rows, frozenset(range(3))) if rows else None
 

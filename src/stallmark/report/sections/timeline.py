@@ -17,7 +17,6 @@ from stallmark.report.figures import Figure, highest, note, places, stacked, val
 from stallmark.report.labels import Panel, panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
 from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
-from stallmark.report.text.device import EMULATED
 
 RESPONSE = (
     ("read_ms", "read time", "read time, ms per read of a data file"),
@@ -81,7 +80,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     for place, top, (name, _, title) in zip(places(len(drawn)), tops, drawn, strict=True):
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
-        made.update_layout({f"yaxis{place}": {"nticks": 5} | axis})
+        made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
         note(made, title + log_scale, y=top, yshift=4 if place else 18)
     if panel.title:
         note(made, panel.title, 44, bold=True, yshift=34)
@@ -98,10 +97,27 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         "shaded and drawn thin, and is in none of the figures above. " + density,
         chart=made,
         header=["run", unit, "users", *(name for _, name, _ in drawn)],
-        rows=list(_rows(panel, runs, divisor)),
+        rows=list(_rows(runs, divisor)),
         key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
         wide=True,
+        columns=[title for _, _, title in drawn],
     )
+
+
+def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[str, Any]:
+    """Return the axis of a plot so that a line at zero stands out: from a little below zero, or, of logarithms, with
+    zero as the lowest tick, where all smaller values are drawn."""
+    low, high = axis["range"]
+    if "type" not in axis:
+        return axis | {"range": [-0.03 * high, high]}
+    ground = 10**low
+    for trace in made.data:
+        if (trace.yaxis or "y") == f"y{place}" and any(v is not None and v < ground for v in trace.y):
+            trace.customdata, trace.hovertemplate = trace.y, "%{customdata:,.3~r}"
+            trace.y = [v if v is None else max(v, ground) for v in trace.y]
+    ticks = [value for value in axis["tickvals"] if value > ground * 1.3]
+    written = {"tickvals": [ground, *ticks], "ticktext": ["0", *(f"{value:,g}" for value in ticks)]}
+    return axis | written | {"range": [low - 0.04 * (high - low), high]}
 
 
 def _traces(
@@ -161,17 +177,16 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
     made.update_layout(shapes=shapes)
 
 
-def _rows(panel: Panel, runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
+def _rows(runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
     names = [name for name, _, _ in lines(runs)]
     for run in runs:
-        title = f"{run.title} ({EMULATED})" if panel.emulated else run.title
         since = (run.series.second - measuring_began(run)) / divisor
         for row in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
-            yield [title, *map(format.number, row)]
+            yield [run.title, *map(format.number, row)]
 
 
 def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
-    where = f"{panel.title}: " if panel.title else ""
+    where = f"{panel.title}: " if panel.title and not panel.emulated else ""
     parts = []
     for run in runs:
         steps = run.steps

@@ -8,7 +8,7 @@ from stallmark.analysis.read.server_summary import TransactionReads
 from stallmark.analysis.summary import ExperimentSummary, StepSummary, TransactionSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import spoken
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import PERCENTILES, Cell, Table, percentile, percentile_notes, shown
 from stallmark.stats.thresholds import SAMPLES_BEYOND
 
@@ -25,13 +25,10 @@ def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     labels = step_labels(experiment)
     several = len({t.name for s in experiment.steps for t in s.transactions}) > 1
     if not several:
-        rows = [[emulated_label(s, labels), *_row(t, s)] for s in experiment.steps for t in s.transactions]
+        rows = [[labels[s.key], *_row(t, s)] for s in experiment.steps for t in s.transactions]
         return [("", _table(["step", *HEADER], rows, [("", 3), *GROUPS[1:]], experiment.steps))]
     return [
-        (
-            emulated_label(step, labels),
-            _table(HEADER, [*(_row(t, step) for t in step.transactions), _all(step)], GROUPS, [step]),
-        )
+        (labels[step.key], _table(HEADER, [*(_row(t, step) for t in step.transactions), _all(step)], GROUPS, [step]))
         for step in experiment.steps
     ]
 
@@ -120,7 +117,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
             ]
         )
     return Table(
-        ["transaction", "limit", *(emulated_label(s, labels) for s in steps)],
+        ["transaction", "limit", *(labels[s.key] for s in steps)],
         rows,
         frozenset({0}),
         [
@@ -141,7 +138,7 @@ def reads(experiment: ExperimentSummary) -> Table | None:
         [spoken(name), *(_mean(mine[name], mine[name].reads) if name in mine else format.NONE for mine in found)]
         for name in names
     ]
-    header = ["transaction", *(emulated_label(step, labels) for step in steps)]
+    header = ["transaction", *(labels[step.key] for step in steps)]
     return Table(header, rows, frozenset({0}), _too_few(steps))
 
 
@@ -151,7 +148,7 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     header = ["transaction", "counted", "physical reads", "KiB read", "ms reading", "found in the pool", "of all reads"]
     return [
         (
-            emulated_label(step, labels),
+            labels[step.key],
             Table(
                 header,
                 [
@@ -202,7 +199,7 @@ def service_times(experiment: ExperimentSummary) -> Table:
     return Table(
         ["step", "transaction", *PERCENTILES],
         [
-            [emulated_label(s, labels), spoken(t.name), *(percentile(t.service_ms.get(p)) for p in PERCENTILES)]
+            [labels[s.key], spoken(t.name), *(percentile(t.service_ms.get(p)) for p in PERCENTILES)]
             for s in experiment.steps
             for t in s.transactions
         ],
@@ -232,4 +229,4 @@ def streams(experiment: ExperimentSummary) -> Table | None:
     for name in names:
         found = [next((one for one in beside.queries if one.name == name), None) for _, beside in steps]
         rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
-    return Table(["", *(emulated_label(step, labels) for step, _ in steps)], rows, notes=STREAMS_NOTES)
+    return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=STREAMS_NOTES)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, Gate
 from stallmark.analysis.validity.over_steps import gate_verdicts
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text.gates import allowed, asks, figure
 from stallmark.report.text.terms import term
@@ -19,7 +19,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = []
     for verdict in gate_verdicts(experiment.steps):
         kind = {False: "bad", True: "", None: "none"}[verdict.passed]
-        where = ", ".join(emulated_label(step, labels) for step in verdict.failed)
+        where = ", ".join(labels[step.key] for step in verdict.failed)
         some = f" in {where}" if where and len(experiment.steps) > 1 else ""
         gate = verdict.gate
         rows.append(
@@ -30,6 +30,15 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     header = ["gate", "verdict", "found", "allowed", "what must hold"]
     several = ["Found: in the step that is nearest to failing the gate, or fails it by most."]
     return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
+
+
+def brief(experiment: ExperimentSummary) -> str:
+    """Return how many gates hold, and those that do not, in a line."""
+    verdicts = gate_verdicts(experiment.steps)
+    counted = f"{sum(one.passed is True for one in verdicts)} of {len(verdicts)} hold"
+    failed, unknown = ([one.gate.name for one in verdicts if one.passed is what] for what in (False, None))
+    more = [f"{', '.join(names)} {word}" for names, word in ((failed, "FAILED"), (unknown, "not known")) if names]
+    return "; ".join([counted, *more])
 
 
 def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
@@ -49,11 +58,11 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
 def by_step(experiment: ExperimentSummary) -> Table:
     """Return the figure of every gate in every step."""
     labels, steps = step_labels(experiment), experiment.steps
-    names = [term(verdict.gate.kind) for verdict in gate_verdicts(experiment.steps)]
-    found = [{gate.name: gate for gate in step.validity.gates} for step in steps]
+    kinds = [verdict.gate.kind for verdict in gate_verdicts(experiment.steps)]
+    found = [{gate.kind: gate for gate in step.validity.gates} for step in steps]
     return Table(
-        ["gate", *(emulated_label(step, labels) for step in steps)],
-        [[name, *(_cell(gates.get(name)) for gates in found)] for name in names],
+        ["gate", *(labels[step.key] for step in steps)],
+        [[term(kind), *(_cell(gates.get(kind)) for gates in found)] for kind in kinds],
         frozenset(range(len(steps) + 1)),
     )
 

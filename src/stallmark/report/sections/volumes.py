@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
-from stallmark.report.labels import emulated_label, step_labels
+from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 
 
@@ -13,7 +13,7 @@ def volumes(experiment: ExperimentSummary) -> Table | None:
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = [
         [
-            emulated_label(step, labels),
+            labels[step.key],
             one.volume,
             *map(format.number, (one.queue, one.reads_per_s, one.read_ms, one.writes_per_s, one.write_ms)),
         ]

@@ -11,7 +11,7 @@ from stallmark import format
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.summary import ExperimentSummary, StepSummary
 from stallmark.report.figures import Figure, note, places, rounded, stacked
-from stallmark.report.labels import Panel, emulated_label, panels, step_labels
+from stallmark.report.labels import Panel, panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
 from stallmark.stats.correlation import Correlation
 
@@ -83,7 +83,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
         rows=[
             [
-                emulated_label(s, labels),
+                labels[s.key],
                 *(format.share((s.waits.share or {}).get(n, 0.0)) for n in order),
                 ", ".join(f"{event} {format.share(part)}" for event, part in s.waits.top[:4]) or format.NONE,
             ]
@@ -141,7 +141,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         unit="correlation of per-second changes, with its 95 % interval",
         emulated=any(p.emulated for p in parts),
         summary=" ".join(
-            f"{emulated_label(s, labels)}: r {_signed(c.r)}, 95 % from {_signed(c.low)} to {_signed(c.high)}."
+            f"{labels[s.key]}: r {_signed(c.r)}, 95 % from {_signed(c.low)} to {_signed(c.high)}."
             for s in steps
             for c in [found[s.key]]
         ),
@@ -151,7 +151,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
-            [emulated_label(s, labels), _signed(c.r), _signed(c.low), _signed(c.high), format.count(c.n), unit]
+            [labels[s.key], _signed(c.r), _signed(c.low), _signed(c.high), format.count(c.n), unit]
             for s in steps
             for c in [found[s.key]]
         ],
@@ -178,7 +178,7 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
         share = step.waits.share or {}
         first, second = sorted(share, key=lambda n: -share[n])[:2]
         parts.append(
-            f"{emulated_label(step, labels)}: {WAIT_NAMES[first]} {format.share(share[first])}, "
+            f"{labels[step.key]}: {WAIT_NAMES[first]} {format.share(share[first])}, "
             f"{WAIT_NAMES[second]} {format.share(share[second])}"
         )
     return "; ".join(parts) + "."

@@ -7,18 +7,15 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.finding import Finding
 from stallmark.errors import as_reason
 from stallmark.format import duration, listed, number, percent, quoted, size
-from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.device import labelled
 from stallmark.stats.thresholds import CHECKPOINTS, REPLICATES, SCHEDULING_CPU, SCHEDULING_MS
 
 
 @says(CautionKind.EMULATED)
-def _(devices: list[DeviceLabel]) -> str:
-    names = listed([labelled(one) for one in devices])
+def _(steps: list[str] | None) -> str:
     return (
-        f"Figures of an emulated device ({names}) show how the database reacts to a device that slow. They say nothing "
-        "about any real device."
+        f"The figures of {_steps(steps)} show how the database reacts to an emulated device. They say nothing about "
+        "any real device."
     )
 
 
@@ -31,11 +28,12 @@ def _(steps: list[str] | None, share: float) -> str:
 
 
 @says(CautionKind.FEW_RUNS)
-def _(runs: int) -> str:
-    each = "One run per variant is" if runs == 1 else f"{runs} runs per variant are"
+def _(fewest: int, most: int) -> str:
+    some = f"{fewest} to {most}" if most > fewest else "One" if most == 1 else f"{most}"
+    each = f"{some} run per variant is" if most == 1 else f"{some} runs per variant are"
     return (
         f"{each} indicative: another run of the same variant may differ by several percent. A verdict needs "
-        f"{REPLICATES} or more."
+        f"{REPLICATES} or more of each."
     )
 
 

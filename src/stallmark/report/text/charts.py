@@ -27,7 +27,7 @@ def summary_of(parts: Sequence[Panel], metrics: Sequence[Metric], labels: dict[s
     for panel in parts:
         for metric in metrics:
             values = [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]
-            where = f"{panel.title}: " if panel.title else ""
+            where = f"{panel.title}: " if len(parts) > 1 else ""
             what = f"{metric.name} " if len(metrics) > 1 else ""
             sentences.append(f"{where}{what}{_extremes(values) if values else 'not measured'}.")
     if own_scale:

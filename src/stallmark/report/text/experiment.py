@@ -1,12 +1,12 @@
 """The wording of an experiment's findings."""
 
+from typing import Any
+
 from stallmark import format
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, size
-from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.device import labelled
 from stallmark.stats.thresholds import REPLICATES
 
 
@@ -32,6 +32,16 @@ def _(step: str | None, unsteady: int, runs: int, how: Finding) -> str:
     return f"{where[0].upper()}{where[1:]}: {clause(how)}." if where else sentence(how)
 
 
+@says(ExperimentKind.AGAINST_FIRST)
+def _(
+    first: str, per_s: float, primary: str | None, others: list[list[Any]], left_out: int, fewest_runs: int
+) -> str:  # fmt: skip
+    said = listed([f"“{name}” {factor(ratio)}{' (no difference shown)' * unsure}" for name, ratio, unsure in others])
+    between = f", and {left_out} between them" if left_out else ""
+    once = "; one run each, so indicative only" if fewest_runs == 1 else ""
+    return f"Against “{first}” ({_rate(per_s, primary)}): {said}{between}{once}."
+
+
 @says(ExperimentKind.MOST_USERS)
 def _(variant: str | None, users: list[int], per_s: list[float], primary: str | None) -> str:
     few, best = map(_users, users)
@@ -52,7 +62,7 @@ def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list
 
 @says(ExperimentKind.POOL)
 def _(
-    device: DeviceLabel | None,
+    variants: list[str] | None,
     pools_bytes: list[int | None],
     pools_share: list[float | None],
     per_s: list[float],
@@ -61,7 +71,7 @@ def _(
     reads_per_transaction: list[float | None],
 ) -> str:
     small, large = map(_pool, pools_bytes, pools_share)
-    where = f"On {labelled(device)}, growing" if device else "Growing"
+    where = f"From {quoted(variants[:1])} to {quoted(variants[1:])}, growing" if variants else "Growing"
     what = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
     verb = "raised" if per_s[1] > per_s[0] else "lowered"
@@ -90,7 +100,7 @@ def _(ratio: float, pools_bytes: list[int | None], pools_share: list[float | Non
 
 @says(ExperimentKind.DEVICES)
 def _(
-    devices: list[DeviceLabel],
+    variants: list[str],
     pool_bytes: int | None,
     pool_share: float | None,
     per_s: list[float],
@@ -99,18 +109,18 @@ def _(
     flash_warming: bool,
 ) -> str:
     a, b = per_s
-    before, after = map(labelled, devices)
+    before, after = (quoted([name]) for name in variants)
     one_run = ", one run each" if one_run_each else ""
     warming = ", while flash was still warming up" if flash_warming else ""
     return (
         f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {after} gave {_rate(b, primary)} against "
-        f"{per_second(a)} on {before} ({factor(b / a)}{one_run}){warming}."
+        f"{per_second(a)} in {before} ({factor(b / a)}{one_run}){warming}."
     )
 
 
 @says(ExperimentKind.DEVICES_UNLIKE)
-def _(devices: list[DeviceLabel], pool_bytes: int | None, pool_share: float | None) -> str:
-    before, after = map(labelled, devices)
+def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
+    before, after = (quoted([name]) for name in variants)
     return (
         f"With the same buffer pool of {_pool(pool_bytes, pool_share)}, {before} and {after} are not "
         "compared: an emulated device says nothing about a real one."
@@ -118,9 +128,9 @@ def _(devices: list[DeviceLabel], pool_bytes: int | None, pool_share: float | No
 
 
 @says(ExperimentKind.DEVICE_READS)
-def _(devices: list[DeviceLabel], reads_per_transaction: list[float]) -> str:
+def _(variants: list[str], reads_per_transaction: list[float]) -> str:
     a, b = map(per_transaction, reads_per_transaction)
-    before, after = map(labelled, devices)
+    before, after = (quoted([name]) for name in variants)
     return (
         f"Physical reads per transaction differ between {before} and {after} ({a} and {b}), though buffer "
         "pool and transactions are the same: the pool had not filled, or something besides the device changed."

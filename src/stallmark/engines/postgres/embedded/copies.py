@@ -147,7 +147,7 @@ def _flush(folder: Path) -> None:
 
 def _refuse_full_disk(data: Path, folder: Path) -> None:
     wal = data / "pg_wal"
-    needed = _bytes_in(data) + (_bytes_in(wal.resolve()) if wal.is_symlink() else 0)
+    needed = bytes_in(data) + (bytes_in(wal.resolve()) if wal.is_symlink() else 0)
     free = shutil.disk_usage(folder).free
     if needed > free and not shares_blocks(folder):
         raise StallmarkError(
@@ -157,7 +157,8 @@ def _refuse_full_disk(data: Path, folder: Path) -> None:
         )
 
 
-def _bytes_in(folder: Path) -> int:
+def bytes_in(folder: Path) -> int:
+    """Return the disk space that a folder takes."""
     return sum(
         os.lstat(os.path.join(place, name)).st_blocks * 512 for place, _, names in os.walk(folder) for name in names
     )

@@ -5,11 +5,13 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from stallmark.engines.abilities import Backup, Caches, Devices, Memory, Placement
 from stallmark.engines.postgres.embedded.copies import shares_blocks
+from stallmark.engines.postgres.embedded.found import note_content
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -117,6 +119,9 @@ class EmbeddedEngine(PostgresEngine):
 
     def directories(self) -> dict[str, Path]:
         return self.server.directories()
+
+    def note_content(self, content: Mapping[str, Any]) -> None:
+        note_content(self.server.folder, content)
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.server.data).free

@@ -88,9 +88,7 @@ class EmbeddedServer:
         if self.running:
             return
         check_pool(self.buffer_pool_bytes)
-        if self._lock is None:
-            self._lock = claim(self.folder)
-        end_leftover(self.data)
+        self._claim()
         sweep(self.folder)
         if not self.data.exists() and self.snapshot.of is not None:
             self.restore()  # an earlier restore was cut
@@ -110,6 +108,11 @@ class EmbeddedServer:
             environment = self.devices.environment()
             self.relax_devices()
         self._launch(environment)
+
+    def _claim(self) -> None:
+        if self._lock is None:
+            self._lock = claim(self.folder)
+        end_leftover(self.data)
 
     def engage_devices(self) -> None:
         """Make the emulated arrays, if any, as slow as their models."""
@@ -161,8 +164,11 @@ class EmbeddedServer:
         return self.data.exists() or self.snapshot.of is not None
 
     def remove(self) -> None:
-        """Stop the server and remove what it has made: its folder, and what is in that of its WAL."""
-        assert self._lock is not None, "a folder that is ours is locked by us"
+        """Stop the server and remove what it has made: its folder, and what is in that of its WAL.
+
+        Raise StallmarkError when another Stallmark uses it.
+        """
+        self._claim()
         self.stop()
         if self.wal_folder:
             clear_wal(self.wal_folder)

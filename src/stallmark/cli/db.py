@@ -1,0 +1,202 @@
+"""`stallmark db …`: databases that Stallmark has built: make, check, list and remove them."""
+
+import difflib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import humanize
+
+from stallmark import format
+from stallmark.cli.build import build
+from stallmark.cli.check import check
+from stallmark.cli.common import Group, escape, json_option, out, server_option, tell
+from stallmark.errors import CallFailed, StallmarkError
+
+if TYPE_CHECKING:
+    from stallmark.engines.base import Engine
+    from stallmark.engines.postgres.embedded.found import FoundDatabase
+    from stallmark.loaders.ledger import Entry
+
+_NO_NAME = "A server by URL holds one database: leave NAME out, and name the database in the URL."
+
+
+@click.group(cls=Group)
+def db() -> None:
+    """Databases that Stallmark has built: build, check, list, remove."""
+
+
+db.add_command(build)
+db.add_command(check)
+
+_server = server_option(without="Without it: the embedded PostgreSQL.")
+_data_dir = click.option(
+    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look in this folder as well."
+)
+
+
+@db.command(name="list")
+@_server
+@_data_dir
+@json_option
+def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
+    """List the databases: what each holds, where it lies, how large it is, when it was used last.
+
+    Those of the embedded PostgreSQL are looked for below STALLMARK_HOME; with --server, in the database it names.
+    """
+    if server:
+        with _opened(server) as engine:
+            listed = [one] if (one := _in_server(engine)) else []
+    else:
+        listed = [_facts(one) for one in _embedded(data_dir)]
+    if as_json:
+        click.echo(json.dumps(listed, indent=2, default=str))
+        return
+    for each in listed:
+        tell(out, f"[bold]{escape(each['name'])}[/]  {escape(_in_words(each))}")
+    if not listed:
+        place = "this database" if server else " and ".join(map(str, _places(data_dir)))
+        tell(out, f"None in {escape(place)}: `stallmark db build` makes one.")
+
+
+@db.command()
+@click.argument("name", required=False)
+@_server
+@_data_dir
+@click.option("--yes", is_flag=True, help="Do not ask. With --server nothing is removed without it.")
+def remove(name: str | None, server: str | None, data_dir: Path | None, yes: bool) -> None:
+    """Remove a database for good: an embedded one by the NAME or folder that `list` shows.
+
+    With --server only the schemas that Stallmark made are dropped. The database itself and all others stay.
+    """
+    if server:
+        if name:
+            raise click.UsageError(_NO_NAME)
+        _drop(server, yes=yes)
+        return
+    if not name:
+        raise click.UsageError("Missing argument 'NAME': `stallmark db list` shows them.")
+    found = _named(name, data_dir)
+    if found.in_use_by:
+        raise StallmarkError(f"{found.name} is in use by process {found.in_use_by}: wait for it or stop it.")
+    said = f"{found.name} in {found.folder.parent} ({humanize.naturalsize(found.bytes)})"
+    if not yes:
+        if not sys.stdin.isatty():
+            raise StallmarkError(f"{said} is not removed without --yes, as nobody can be asked here.")
+        click.confirm(f"Remove {said}?", abort=True)
+    found.remove()
+    tell(out, escape(f"{said} is gone."))
+
+
+def _places(data_dir: Path | None) -> list[Path]:
+    from stallmark.experiment.target import home
+
+    return [home() / "embedded", *([data_dir] if data_dir else [])]
+
+
+def _embedded(data_dir: Path | None) -> "list[FoundDatabase]":
+    from stallmark.engines.postgres.embedded.found import find
+
+    return list(find(*_places(data_dir)))
+
+
+def _named(name: str, data_dir: Path | None) -> "FoundDatabase":
+    from stallmark.engines.postgres.embedded.found import find
+
+    there = _embedded(data_dir)
+    folder = Path(name)
+    if one := next((one for one in there if one.name == name), None):
+        return one
+    if one := next((one for one in find(folder) if one.folder == folder), None):
+        return one
+    near = difflib.get_close_matches(name, [one.name for one in there], 1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "`stallmark db list` shows what there is."
+    raise StallmarkError(f"{name} is no database of Stallmark: {hint}")
+
+
+def _facts(found: "FoundDatabase") -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "folder": found.folder,
+        "wal_folder": found.wal_folder,
+        "workload": found.content.get("workload"),
+        "scale": found.content.get("scale"),
+        "seed": found.content.get("seed"),
+        "bytes": found.bytes,
+        "used": found.used.isoformat(timespec="seconds"),
+        "in_use_by": found.in_use_by,
+    }
+
+
+def _in_server(engine: "Engine") -> dict[str, Any] | None:
+    from stallmark.loaders import ledger
+
+    entry = ledger.read(engine)
+    if entry is None:
+        return None
+    return {
+        "name": entry.identity.workload,
+        "workload": entry.identity.workload,
+        "scale": dict(entry.identity.scale),
+        "seed": entry.identity.seed,
+        "bytes": engine.bytes_used(),
+        "complete": entry.complete,
+        "driven": entry.driven,
+    }
+
+
+def _in_words(each: dict[str, Any]) -> str:
+    if each["workload"] is None:
+        said = ["content not noted by the version that built it"]
+    else:
+        said = [f"{each['workload']}, {', '.join(f'{name} {value:,g}' for name, value in each['scale'].items())}"]
+    said.append(humanize.naturalsize(each["bytes"]))
+    if "complete" in each:
+        said += [] if each["complete"] else ["not loaded to its end"]
+        said += ["load was driven against it"] if each["driven"] else []
+    else:
+        said.append(f"in use by process {each['in_use_by']}" if each["in_use_by"] else f"used {_minute(each['used'])}")
+        said.append(f"in {each['folder']}")
+    return "; ".join(said)
+
+
+def _minute(moment: str) -> str:
+    return f"{format.minute(moment)} UTC"
+
+
+def _opened(url: str):
+    from contextlib import closing
+
+    from stallmark.engines import open_engine
+
+    engine = open_engine(url)
+    engine.identity()  # an unreachable or too old server is refused here
+    return closing(engine)
+
+
+def _drop(url: str, *, yes: bool) -> None:
+    from stallmark.loaders import ledger
+    from stallmark.schema.drop import drop_schemas
+    from stallmark.transactions import find_workload
+
+    with _opened(url) as engine:
+        entry = ledger.read(engine)
+        if entry is None:
+            raise StallmarkError("The database holds nothing that Stallmark built: nothing was removed.")
+        if not yes:
+            raise StallmarkError(_unconfirmed(entry, engine))
+        try:
+            with engine.hold():
+                gone = drop_schemas(engine, [find_workload(entry.identity.workload).metadata])
+        except CallFailed as error:
+            raise StallmarkError(
+                f"Not all was dropped: {error.message.rstrip('.')}. Remove what keeps it, then give this command again."
+            ) from error
+    tell(out, escape(f"Dropped: schemas {', '.join(gone)}. All else in the database is as it was."))
+
+
+def _unconfirmed(entry: "Entry", engine: "Engine") -> str:
+    size = humanize.naturalsize(engine.bytes_used())
+    return f"Without --yes nothing is dropped: the database holds {entry.identity.workload}, {size} in all."

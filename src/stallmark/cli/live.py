@@ -1,0 +1,33 @@
+"""`stallmark live`: show an experiment in a browser, while another process runs it or after it has ended."""
+
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark.cli.common import Command, err, escape, tell, web_option
+from stallmark.experiment.stopping import Stopped
+
+if TYPE_CHECKING:
+    from stallmark.live.guard import Address
+
+
+@click.command(cls=Command)
+@click.argument("folder", metavar="[RUNS/…]", required=False, type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
+    help="Where the experiment begun last is looked for.",
+)  # fmt: skip
+@web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")
+def live(folder: Path | None, out_dir: Path, web: "Address") -> None:
+    """Show an experiment in a browser, from its records: also one that was started without --web."""
+    from stallmark.experiment.status import newest
+    from stallmark.live.server import LivePage
+    from stallmark.live.view import View
+
+    page = LivePage(View(folder or newest(out_dir)), web)
+    tell(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
+    with suppress(Stopped):
+        threading.Event().wait()

@@ -1,0 +1,93 @@
+"""Embedded databases as they lie on disk, found without starting a server."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from stallmark.engines.postgres.embedded.copies import bytes_in
+from stallmark.engines.postgres.embedded.ownership import MARKER, WAL_MARKER
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.errors import StallmarkError
+
+_CONTENT = "content.json"
+
+
+@dataclass(frozen=True)
+class FoundDatabase:
+    """A database of ours. `content`: workload, scale and seed; empty where an older version did not note them.
+    `in_use_by`: the process that has it now."""
+
+    folder: Path
+    wal_folder: Path | None
+    content: Mapping[str, Any]
+    bytes: int
+    used: datetime
+    in_use_by: str | None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    def remove(self) -> None:
+        """Remove it with its copy and its WAL. Raise StallmarkError when it is in use."""
+        wal = self.wal_folder
+        if wal and not _is_of(wal, self.folder):
+            raise StallmarkError(f"The WAL of {self.folder} lies in {wal}, which is not marked as its own: look at it.")
+        EmbeddedServer(self.folder, wal).remove()
+
+
+def find(*places: Path) -> Iterator[FoundDatabase]:
+    """Yield the databases that lie in these folders, or are these folders, by name."""
+    for place in places:
+        within = sorted(place.iterdir()) if place.is_dir() else []
+        for folder in [place, *within]:
+            if (folder / MARKER).is_file():
+                yield _found(folder)
+
+
+def note_content(folder: Path, content: Mapping[str, Any]) -> None:
+    (folder / _CONTENT).write_text(json.dumps(content) + "\n")
+
+
+def _found(folder: Path) -> FoundDatabase:
+    wal = folder / "data" / "pg_wal"
+    elsewhere = wal.resolve() if wal.is_symlink() else None
+    used = datetime.fromtimestamp((folder / MARKER).stat().st_mtime, UTC)
+    size = bytes_in(folder) + (bytes_in(elsewhere) if elsewhere and _is_of(elsewhere, folder) else 0)
+    return FoundDatabase(folder, elsewhere, _content(folder), size, used, _user(folder))
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / _CONTENT).read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _is_of(wal: Path, folder: Path) -> bool:
+    try:
+        return (wal / WAL_MARKER).read_text() == (folder / WAL_MARKER).read_text()
+    except OSError:
+        return False
+
+
+def _user(folder: Path) -> str | None:
+    """Return the process that has the lock of a database; None where none has it."""
+    import fcntl  # not on Windows, where there is no embedded server
+
+    try:
+        lock = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.read(lock, 32).decode() or "unknown"
+    finally:
+        os.close(lock)
+    return None

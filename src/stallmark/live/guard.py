@@ -1,0 +1,88 @@
+"""The guard of the live page: where it listens, whom it answers, and whose word it takes to stop.
+
+On this machine alone it needs no password. A page of another site could still have the browser ask it, by a name that
+resolves to this machine (DNS rebinding) or by a form: so the name that was asked for must be one of this machine, and
+what stops needs the token that only the page itself holds. On another address everybody needs the token.
+"""
+
+import hmac
+import secrets
+import socket
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+HERE = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address that the page is served at."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Parse PORT or HOST:PORT; raise ValueError."""
+        host, _, port = text.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]") or HERE[1]
+        if not port.isdecimal() or not 1 <= int(port) <= 65535:
+            raise ValueError(f"{text!r} is no port: write 8089, or an address of this machine too, 0.0.0.0:8089")
+        return cls(host, int(port))
+
+    @property
+    def is_here(self) -> bool:
+        """Tell whether only this machine can reach it."""
+        return self.host in HERE
+
+    @property
+    def everywhere(self) -> bool:
+        return self.host in ("0.0.0.0", "::")
+
+    @property
+    def url(self) -> str:
+        """Return the URL to open; of all addresses of this machine the one by its name."""
+        host = socket.gethostname() if self.everywhere else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+
+@dataclass(frozen=True)
+class Guard:
+    address: Address
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+    def knows_host(self, asked: str) -> bool:
+        """Tell whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port may
+        be that of a tunnel."""
+        try:
+            name = urlsplit(f"//{asked}").hostname or ""
+        except ValueError:
+            return False
+        if self.address.is_here:
+            return name in HERE
+        return _is_address(name) or name in (*HERE, self.address.host.lower(), *_own_names())
+
+    def may_see(self, cookie: str | None, authorization: str | None) -> bool:
+        """Tell whether a request may read: anybody on this machine, elsewhere who has the token."""
+        bearer = (authorization or "").removeprefix("Bearer ")
+        return self.address.is_here or self.fits(cookie) or self.fits(bearer)
+
+    def may_stop(self, origin: str | None, token: str | None, host: str) -> bool:
+        """Tell whether a request comes from the page itself: with its token, and from nowhere else."""
+        return self.fits(token) and (origin is None or urlsplit(origin).netloc == host)
+
+    def fits(self, token: str | None) -> bool:
+        return hmac.compare_digest((token or "").encode(), self.token.encode())
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _own_names() -> tuple[str, ...]:
+    return socket.gethostname().lower(), socket.getfqdn().lower()

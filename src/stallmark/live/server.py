@@ -1,0 +1,157 @@
+"""The server of the live page: the page, its figures as JSON, Prometheus' metrics, and the stop."""
+
+import threading
+import time
+from collections.abc import Callable
+from importlib.resources import files
+
+from flask import Flask, Response, abort, jsonify, redirect, render_template, request
+from plotly.offline import get_plotlyjs
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.wrappers import Response as AnyResponse
+
+from stallmark.errors import StallmarkError
+from stallmark.experiment.status import State
+from stallmark.live import metrics
+from stallmark.live.guard import Address, Guard
+from stallmark.live.lines import MEANS
+from stallmark.live.state import lines, state
+from stallmark.live.view import View
+from stallmark.report.text import live as text
+
+WATCHED_S, FAREWELL_S = 5.0, 4.0
+"""A page that asked within the first is open; it is waited for so long at the end."""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+class LivePage:
+    """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
+
+    def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
+        """Take the address; raise StallmarkError where it is not free."""
+        self.guard = Guard(address)
+        self._view, self._stop = view, stop
+        self._asked: dict[str, float] = {}
+        """When each open page last asked."""
+        self._told: set[str] = set()
+        """Pages that know that it has ended."""
+        try:
+            self._server: BaseWSGIServer = make_server(
+                address.host, address.port, self._app(), threaded=True, request_handler=_Quiet
+            )
+        except (OSError, SystemExit) as error:  # werkzeug exits where a port is taken
+            why = getattr(error, "strerror", None) or "it is in use"
+            raise StallmarkError(f"Port {address.port} is not free for the live page ({why}): name another.") from None
+        self._thread = threading.Thread(target=self._server.serve_forever, name="live page", daemon=True)
+
+    def start(self) -> str:
+        """Serve it from now on. Return the URL to open, which holds the token where one is needed."""
+        self._thread.start()
+        address = self.guard.address
+        return address.url if address.is_here else f"{address.url}?token={self.guard.token}"
+
+    def close(self, complete: bool, because: str) -> None:
+        """Let the pages that are open know how it ended, and serve them no longer."""
+        self._view.end(State.COMPLETE if complete else State.ENDED, because)
+        deadline = time.monotonic() + FAREWELL_S
+        while time.monotonic() < deadline and self._open() - self._told:
+            time.sleep(0.05)
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _open(self) -> set[str]:
+        since = time.monotonic() - WATCHED_S
+        return {page for page, asked in list(self._asked.items()) if asked > since}
+
+    def _app(self) -> Flask:
+        app = Flask(__name__, static_folder=None, template_folder="page")
+        guard, view = self.guard, self._view
+        cookie = f"stallmark-{guard.address.port}"
+
+        @app.before_request
+        def admit() -> AnyResponse | None:
+            if not guard.knows_host(request.host):
+                abort(403)
+            if guard.fits(request.args.get("token")):
+                answer = redirect("/")
+                answer.set_cookie(cookie, guard.token, httponly=True, samesite="Strict")
+                return answer
+            if not guard.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
+                abort(401)
+            return None
+
+        @app.after_request
+        def protect(answer: Response) -> Response:
+            for name, value in _HEADERS.items():
+                answer.headers.setdefault(name, value)
+            return answer
+
+        @app.get("/")
+        def page() -> str:
+            return render_template(
+                "live.html", text=text, means=MEANS, token=guard.token if self._stop else "", scenario=view.scenario
+            )
+
+        @app.get("/<name>.<any(css, js):kind>")
+        def asset(name: str, kind: str) -> Response:
+            if (content := _asset(f"{name}.{kind}")) is None:
+                abort(404)
+            kept = {"Cache-Control": "max-age=86400"} if name == "plotly" else {}
+            return Response(content, mimetype="text/css" if kind == "css" else "text/javascript", headers=kept)
+
+        @app.get("/state")
+        def state_now() -> Response:
+            seen = view.look()
+            self._asked[request.args.get("page", "")] = time.monotonic()
+            return jsonify(state(seen))
+
+        @app.get("/told")
+        def told() -> str:
+            self._told.add(request.args.get("page", ""))
+            return ""
+
+        @app.get("/lines/<int:number>")
+        def lines_of(number: int) -> Response:
+            run = view.look().runs.get(number)
+            if run is None or not run.sums:
+                abort(404)
+            return jsonify(lines(run))
+
+        @app.get("/metrics")
+        def exposed() -> Response:
+            return Response(metrics.exposition(view.look()), content_type=metrics.CONTENT_TYPE)
+
+        @app.post("/stop")
+        def stop() -> tuple[str, int]:
+            origin = request.headers.get("Origin")
+            if self._stop is None or not guard.may_stop(origin, request.headers.get("X-Stallmark-Token"), request.host):
+                abort(403)
+            self._stop()
+            return "", 202
+
+        return app
+
+
+def _asset(name: str) -> str | None:
+    """Return a file that the page needs; Plotly's is the one of its package."""
+    if name == "plotly.js":
+        return get_plotlyjs()
+    if name == "report.css":
+        return files("stallmark.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    if name in ("live.css", "live.js"):
+        return files("stallmark.live").joinpath("page", name).read_text(encoding="utf-8")
+    return None
+
+
+class _Quiet(WSGIRequestHandler):
+    """A handler without a log: its lines would hold the token."""
+
+    def log(self, type: str, message: str, *args: object) -> None:
+        pass

@@ -1,0 +1,185 @@
+"""The contents of the live page, as JSON."""
+
+import math
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from stallmark import format
+from stallmark.experiment.status import State
+from stallmark.live.followed import FollowedRun, Tally
+from stallmark.live.lines import MEANS, WAITS, mean, means
+from stallmark.live.view import Seen
+from stallmark.record.devices import is_emulated
+from stallmark.report.style import dash_of, looks
+from stallmark.report.text import live as text
+
+POINTS = 600
+"""Of a line at most: more than the pixels it is drawn with."""
+LATELY_S = 10
+TOP_WAITS = 3
+
+Json = dict[str, Any]
+
+
+def state(seen: Seen) -> Json:
+    """Return what changes from second to second."""
+    status = seen.status
+    run = seen.running
+    planned = seen.order[seen.present - 1] if seen.present else None
+    repeats = Counter(one.variant.name for one in seen.order)
+    place = None
+    if planned:
+        name = planned.variant.name
+        place = text.run(seen.present or 0, len(seen.order), name, planned.repeat, repeats[name])
+    doing = seen.doing
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "state": status.state.name.lower(),
+        "badge": text.BADGES[status.state.name.lower()],
+        "final": seen.final,
+        "phase": seen.phase,
+        "place": place,
+        "step": _step(run),
+        "left": text.time_left(status.left_s, status.load_left_s),
+        "note": doing.note if doing else "",
+        "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
+        "said": _said(seen),
+        "emulated": any(is_emulated(one.record.manifest) for one in seen.runs.values()),
+        "present": seen.present,
+        "charts": [{"line": line, "title": text.LINES[line][0], "unit": text.LINES[line][1]} for line in _charts(seen)],
+        "lately": _lately(run),
+        "method": text.METHOD,
+        "transactions": _transactions(run),
+        "runs": _runs(seen),
+        "lines": lines(run) if run else None,
+    }
+
+
+def lines(run: FollowedRun) -> Json:
+    """Return the lines of a run, in seconds since measuring began; `warm_up` ends at 0."""
+    steps = run.record.manifest.steps
+    began = steps[0].measure_s if steps else 0.0
+    width = max(1, math.ceil(run.seconds / POINTS))
+    at = np.arange(0, run.seconds, width)
+    return {
+        "seconds": np.round(at + min(width, max(run.seconds, 1)) / 2 - began, 1).tolist(),
+        "width": width,
+        "steps": [[step.name, *(round(at - began, 1) for at in (step.begin_s, step.measure_s))] for step in steps],
+        **{line: _rounded(means(run.sums, line, width)) for line in (*MEANS, *WAITS) if run.sums},
+    }
+
+
+def _said(seen: Seen) -> str | None:
+    status, report = seen.status, seen.folder / "report.html"
+    if status.state is State.COMPLETE:
+        return text.complete(status.planned, str(report) if report.exists() else None)
+    if status.state is State.ENDED:
+        return text.ended(status.because, status.whole, status.planned, str(seen.folder) if seen.runs else None)
+    if status.state is State.SILENT and status.silent_s:
+        return text.silent(status.silent_s, str(seen.folder))
+    return None
+
+
+def _charts(seen: Seen) -> list[str]:
+    """Return the charts to draw: what every run has, and the classes that sessions waited in most."""
+    waited = Counter({line: float(sum(np.nansum(run.sums[line]) for run in _read(seen))) for line in WAITS})
+    most = [line for line, sessions in waited.most_common(TOP_WAITS) if sessions > 0]
+    return [line for line in MEANS if line != "hit_share"] + most + ["hit_share"]
+
+
+def _read(seen: Seen) -> list[FollowedRun]:
+    return [run for run in seen.runs.values() if run.sums]
+
+
+def _step(run: FollowedRun | None) -> str | None:
+    steps = run.record.manifest.steps if run else ()
+    if not run or not steps:
+        return None
+    number, _ = run.step_at(run.seconds)
+    step = steps[number]
+    users = format.users(step.users)
+    return users if len(steps) == 1 else f"step {number + 1} of {len(steps)}, {users}"
+
+
+def _lately(run: FollowedRun | None) -> list[Json]:
+    """Return the means of the last seconds of which something is known."""
+    if run is None or not run.sums:
+        return []
+    last, errors = slice(max(0, run.seconds - LATELY_S), run.seconds), sum(run.errors.values())
+    found: list[Json] = [
+        {"title": text.LINES[line][0], "unit": text.LINES[line][1], "value": _figure(run, line, last)} for line in MEANS
+    ]
+    return [*found, {"title": text.ERRORS[0], "unit": text.ERRORS[1], "value": f"{errors:,}", "bad": errors > 0}]
+
+
+def _transactions(run: FollowedRun | None) -> list[list[str]]:
+    """Return the transactions of the present step: those measured, or while it warms up all there were."""
+    if run is None:
+        return []
+    step, measured = run.step_at(run.seconds - 1)
+    steps = run.record.manifest.steps
+    began = (steps[step].measure_s if measured else steps[step].begin_s) if steps else 0.0
+    seconds = run.seconds - math.ceil(began)
+    tallies = {name: tally for (*at, name), tally in run.tallies.items() if at == [step, measured]}
+    return [_transaction(name, tally, seconds) for name, tally in sorted(tallies.items())]
+
+
+def _transaction(name: str, tally: Tally, seconds: int) -> list[str]:
+    """Return a transaction's row: its name, and the values of TRANSACTION_COLUMNS."""
+    counts = tally.counts
+    done = counts["committed"] + counts["rolled_back"]
+    return [
+        format.spoken(name),
+        format.number(counts["committed"] / seconds if seconds > 0 else None),
+        format.number(counts["latency_us"] / 1000 / done if done else None),
+        format.number(tally.latencies.percentile_ms(0.95)),
+        format.count(counts["rolled_back"]),
+        format.count(counts["failed"]),
+    ]
+
+
+def _runs(seen: Seen) -> list[Json]:
+    repeated = Counter(one.variant.name for one in seen.order)
+    look = looks([variant.name for variant in seen.scenario.variants])
+    return [
+        {
+            "number": number,
+            "variant": planned.variant.name,
+            "name": text.name(planned.variant.name, planned.repeat, repeated[planned.variant.name], planned.again),
+            "colour": look[planned.variant.name].colour,
+            "dash": dash_of(planned.repeat),
+            "begun": number in seen.runs,
+            "present": number == seen.present,
+            "live": seen.running is not None and number == seen.present,
+            "cut": text.CUT if _cut(seen, number) else "",
+            "drawn": number in seen.runs and bool(seen.runs[number].sums),
+            "emulated": number in seen.runs and is_emulated(seen.runs[number].record.manifest),
+            "figures": _figures(seen.runs.get(number)),
+        }
+        for number, planned in enumerate(seen.order, 1)
+    ]
+
+
+def _cut(seen: Seen, number: int) -> bool:
+    """Tell whether a run has ended early."""
+    run = seen.runs.get(number)
+    return run is not None and run is not seen.running and run.record.incomplete_because is not None
+
+
+def _figures(run: FollowedRun | None) -> list[str]:
+    """Return the means of a run's measured seconds, by MEANS."""
+    if run is None or not run.sums:
+        return [format.NONE] * len(MEANS)
+    return [_figure(run, line, run.measured()) for line in MEANS]
+
+
+def _figure(run: FollowedRun, line: str, pick: slice | np.ndarray) -> str:
+    write = format.share if line == "hit_share" else format.number
+    return write(mean(run.sums, line, pick))
+
+
+def _rounded(line: np.ndarray) -> list[float | None]:
+    return [float(f"{value:.4g}") if math.isfinite(value) else None for value in line]

@@ -1,0 +1,290 @@
+"""The first picture of a report: throughput of every variant, and in the same row its response time by cause.
+
+It is a drawing of our own, in SVG: it stands in the page without a script, in two widths, and alone on a slide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from markupsafe import Markup
+
+from stallmark import format
+from stallmark.analysis.compare.metrics import mean_of_runs
+from stallmark.analysis.marks import doubtful
+from stallmark.analysis.points import Point, labels, points
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.format import plural
+from stallmark.report.columns import primary_of
+from stallmark.report.style import FONT, WAIT_COLOURS, looks
+from stallmark.report.text.device import EMULATED
+from stallmark.stats.student import paired
+from stallmark.stats.thresholds import REPLICATES
+
+CAUSES = (
+    ("reads", ("read",), WAIT_COLOURS["io"]),
+    ("log", ("log",), WAIT_COLOURS["wal"]),
+    ("locks", ("lock",), WAIT_COLOURS["lock"]),
+    ("CPU", ("cpu",), WAIT_COLOURS["cpu"]),
+    ("rest", ("other I/O", "client", "queue", "rest"), WAIT_COLOURS["client"]),
+)
+"""Causes, the parts of the response time in each, and their colours."""
+UNKNOWN = "#7d8590"
+MOST_ROWS = 14
+"""Rows above which a variant has only that of its best step."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant, or one of its steps: means over runs. `parts_ms` is empty where the cause of the time is not known."""
+
+    name: str
+    colour: str
+    emulated: bool
+    doubtful: bool
+    runs: list[float]  # per second, each
+    rate: float | None
+    low: float | None  # 95 % interval over runs
+    high: float | None
+    response_ms: float | None
+    parts_ms: list[float] = field(default_factory=list)  # as CAUSES
+
+
+@dataclass(frozen=True)
+class Picture:
+    rows: list[Row]
+    unit: str
+    best_steps: bool  # of each variant only its best step
+
+    @property
+    def emulated(self) -> bool:
+        return any(row.emulated for row in self.rows)
+
+    @property
+    def mixed(self) -> bool:
+        return self.emulated and not all(row.emulated for row in self.rows)
+
+    @property
+    def summary(self) -> str:
+        """Return the picture in words, for readers who cannot see it."""
+        said = [f"{row.name}: {format.number(row.rate)}, {format.number(row.response_ms)} ms" for row in self.rows]
+        return f"{self.unit} and mean response time. {'; '.join(said)}."
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of its numbers."""
+        header = ["variant", "runs", self.unit, "95 % low", "95 % high", "response ms"]
+        return [*header, *(f"{name} ms" for name, _, _ in CAUSES)], [
+            [
+                row.name,
+                format.count(len(row.runs)),
+                *map(format.number, (row.rate, row.low, row.high, row.response_ms)),
+                *(map(format.number, row.parts_ms) if row.parts_ms else [format.NONE] * len(CAUSES)),
+            ]
+            for row in self.rows
+        ]
+
+
+def picture_of(experiment: ExperimentSummary) -> Picture | None:
+    """Return the picture; None where nothing was measured, or queries were."""
+    found = points(experiment.steps)
+    if not found or experiment.queries:
+        return None
+    best = len(found) > MOST_ROWS
+    if best:
+        variants = dict.fromkeys(point.first.variant for point in found)
+        found = [max((p for p in found if p.first.variant == name), key=lambda p: p.tps) for name in variants]
+    named = zip(labels(found, found), (point.first.variant for point in found), found, strict=True)
+    return picture_from(experiment, list(named), best)
+
+
+def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, Point]], best: bool = False) -> Picture:
+    """Return the picture of points, each with its name and with that of the side or variant whose colour it has."""
+    seen, doubts, primary = looks([side for _, side, _ in named]), doubtful(experiment), primary_of(experiment)
+    rows = [_row(point, name, seen[side].colour, doubts) for name, side, point in named]
+    return Picture(rows, f"{plural(primary) if primary else 'Transactions'} per second", best)
+
+
+def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
+    runs = [step.result_tps for step in point.steps]
+    rate = mean_of_runs(runs)
+    low = high = None
+    if len(runs) >= REPLICATES and min(runs) > 0:
+        ends = paired(np.zeros(len(runs)), np.log(runs)).interval()
+        low, high = (float(np.exp(end)) for end in ends)
+    budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
+    known = len(budgets) == len(point.steps)
+    return Row(
+        name,
+        colour,
+        emulated=point.first.emulated,
+        doubtful=any(step.key in doubts for step in point.steps),
+        runs=runs,
+        rate=rate,
+        low=low,
+        high=high,
+        response_ms=float(np.mean([one.response_ms for one in budgets])) if known else point.latency_mean_ms,
+        parts_ms=[float(np.mean([sum(one.parts_ms[p] for p in parts) for one in budgets])) for _, parts, _ in CAUSES]
+        if known
+        else [],
+    )
+
+
+# The drawing. ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Places of a drawing of `width` px: of names, of both bars, and of a row. `wrapped` puts a name above its bars."""
+
+    width: int
+    name: int  # px from the left, where the name ends
+    rate: tuple[int, int]  # begin of the bar and the px for it and its number
+    time: tuple[int, int]
+    row: int
+    bar: int
+    wrapped: bool = False
+
+
+WIDE = Frame(1240, 230, (244, 420), (700, 540), 44, 24)
+NARROW = Frame(388, 388, (0, 388), (0, 388), 84, 18, wrapped=True)
+LABEL = 96
+"""px beside the longest bar, for its number."""
+HEAD = 62
+
+
+def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]:
+    """Return the shapes of a drawing from `top` px on, and its height."""
+    row_height = frame.row if frame.wrapped or len(made.rows) <= 8 else max(28, frame.row * 8 // len(made.rows))
+    bar = frame.bar if row_height == frame.row else row_height - 10
+    fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
+    slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
+    per_rate, per_ms = (frame.rate[1] - LABEL) / fastest, (frame.time[1] - LABEL) / slowest
+    shapes = _head(made, frame, top)
+    begin = top + (HEAD if not frame.wrapped else HEAD + 18)
+    for number, row in enumerate(made.rows):
+        y = begin + number * row_height
+        shapes += _name(row, made.mixed, frame, y, bar)
+        first = y + (22 if frame.wrapped else 0)
+        shapes += _rate(row, frame, first, bar, per_rate)
+        shapes += _time(row, frame, first + (bar + 6 if frame.wrapped else 0), bar, per_ms)
+    return shapes, begin - top + row_height * len(made.rows)
+
+
+def svg(made: Picture, frame: Frame, kind: str) -> Markup:
+    """Return the drawing as an element for a page."""
+    shapes, height = drawing(made, frame)
+    return Markup(
+        f'<svg class="picture {kind}" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {height}" '
+        f'width="{frame.width}" height="{height}" font-family=\'{FONT}\' role="img" aria-label="{{}}">{{}}</svg>'
+    ).format(made.summary, elements(shapes))
+
+
+def elements(shapes: Sequence[dict]) -> Markup:
+    """Return shapes as SVG elements; whatever they hold is escaped."""
+    return Markup("\n").join(
+        Markup("<{} {}>{}</{}>").format(
+            Markup(shape["is"]),
+            Markup(" ").join(
+                Markup('{}="{}"').format(Markup(k), v) for k, v in shape.items() if k not in ("is", "says")
+            ),
+            shape.get("says", ""),
+            Markup(shape["is"]),
+        )
+        for shape in shapes
+    )
+
+
+INK, SOFT, WARN = "#1a1e22", "#535c65", "#8a4b00"
+
+
+def text(x: float, y: float, says: str, size: int = 13, ink: str = "ink", **more: str | int) -> dict:
+    """Return words. `ink` is a class of the page's style sheet, or its colour where there is none."""
+    fill = {"ink": INK, "soft": SOFT, "warn": WARN, "white": "#ffffff"}[ink]
+    place = {"is": "text", "x": round(x, 1), "y": round(y, 1), "font-size": size, "fill": fill, "class": ink}
+    return place | {name.replace("_", "-"): value for name, value in more.items()} | {"says": says}
+
+
+def box(x: float, y: float, width: float, height: float, fill: str, **more: str | float) -> dict:
+    place = {"x": round(x, 1), "y": round(y, 1), "width": round(max(width, 0), 1), "height": round(height, 1)}
+    return {"is": "rect", **place, "fill": fill} | {name.replace("_", "-"): value for name, value in more.items()}
+
+
+def stamp(right: float, y: float, says: str) -> list[dict]:
+    """Return a word in a frame, flush right."""
+    width = 10.4 * len(says) + 14
+    return [
+        box(right - width, y - 15, width, 21, "none", stroke=WARN, stroke_width=1.5, **{"class": "warn-line"}),
+        text(right - width / 2, y, says, 13, "warn", text_anchor="middle", font_weight=700, letter_spacing=1),
+    ]
+
+
+def _head(made: Picture, frame: Frame, top: int) -> list[dict]:
+    y = top + 16
+    best = " (each at its best step)" if made.best_steps else ""
+    found = []
+    if made.emulated and not made.mixed:
+        found += stamp(frame.width - 1, y, EMULATED)
+    if frame.wrapped:
+        found += [text(0, y, f"{made.unit}{best},", 13, font_weight=600)]
+        y += 20
+        found += [text(0, y, "and mean response time, ms, by cause", 13, font_weight=600)]
+    else:
+        found += [text(frame.rate[0], y, made.unit + best, 13, font_weight=600)]
+        found += [text(frame.time[0], y, "Mean response time, ms, by cause", 13, font_weight=600)]
+    x = frame.time[0]
+    for name, _, colour in CAUSES:
+        found += [box(x, y + 13, 11, 11, colour), text(x + 16, y + 23, name, 12, "soft")]
+        x += 16 + 8 * len(name) + 18
+    return found
+
+
+def _name(row: Row, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
+    most = 44 if frame.wrapped else 29
+    name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
+    words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
+    words += ["doubtful: see the table"] * row.doubtful
+    if frame.wrapped:
+        return [
+            text(0, y + 14, name, 14, font_weight=600),
+            text(388, y + 14, ", ".join(words), 11, "warn", text_anchor="end"),
+        ]
+    middle = y + bar / 2 + (0 if words and bar > 20 else 5)
+    found = [text(frame.name, middle, name, 14, font_weight=600, text_anchor="end")]
+    if words and bar > 20:
+        found.append(text(frame.name, middle + 14, ", ".join(words), 11, "warn", text_anchor="end"))
+    return found
+
+
+def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+    """Return the bar of throughput: a tick for each of several runs, a line for the interval over three and more."""
+    x, middle = frame.rate[0], y + bar / 2
+    if row.rate is None:
+        return [text(x + 4, middle + 5, format.NONE, 14, "soft")]
+    end = x + row.rate * per
+    found = [box(x, y, row.rate * per, bar, row.colour, **({"opacity": 0.45} if row.doubtful else {}))]
+    if len(row.runs) > 1:
+        found += [
+            box(x + one * per - 0.75, y + 3, 1.5, bar - 6, INK, opacity=0.55, **{"class": "ink"}) for one in row.runs
+        ]
+        end = max(end, x + max(row.runs) * per)
+    if row.low is not None and row.high is not None:
+        found.append(box(x + row.low * per, middle - 1, (row.high - row.low) * per, 2, INK, **{"class": "ink"}))
+        end = max(end, x + row.high * per)
+    return [*found, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
+
+
+def _time(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
+    """Return the bar of response time, with the ms of a cause wherever they fit into it."""
+    x, middle = float(frame.time[0]), y + bar / 2
+    if row.response_ms is None:
+        return [text(x + 4, middle + 5, format.NONE, 14, "soft")]
+    parts = list(zip(row.parts_ms, (colour for _, _, colour in CAUSES), strict=True)) if row.parts_ms else []
+    found = []
+    for ms, colour in parts or [(row.response_ms, UNKNOWN)]:
+        width = ms * per
+        found.append(box(x, y, width, bar, colour))
+        if parts and width > 9 * len(format.number(ms)) + 6:
+            found.append(text(x + width / 2, middle + 4.5, format.number(ms), 12, "white", text_anchor="middle"))
+        x += width
+    why = "" if parts else " (cause not known)"
+    return [*found, text(x + 7, middle + 5, f"{format.number(row.response_ms)} ms{why}", 13)]

@@ -1,0 +1,151 @@
+"""Databases of Stallmark: what `db list` shows, and that `db remove` removes that and nothing else."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from support.command_line import stallmark
+
+from stallmark.cli.main import main
+from stallmark.engines import open_engine
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.found import note_content
+from stallmark.engines.postgres.embedded.ownership import claim
+from stallmark.loaders.load import build
+from stallmark.transactions.bank import WORKLOAD
+
+SCALE = {"branches": 1}
+HELD = {"workload": "bank", "scale": SCALE, "seed": 1}
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STALLMARK_SERVER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def made(template: Path, home: Path) -> Path:
+    """A database in the home, of which was noted what it holds; its server is stopped."""
+    folder = home / "embedded" / "bank-1-branches"
+    shutil.copytree(template, folder, symlinks=True)
+    note_content(folder, HELD)
+    return folder
+
+
+def listed(*arguments: str) -> list[dict]:
+    done = stallmark("db", "list", "--json", *arguments)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def refused(*arguments: str) -> str:
+    done = stallmark("db", "remove", *arguments)
+    assert done.exit_code == 3 and done.stderr.count("Error:") == 1, done.output
+    return " ".join(done.stderr.split())
+
+
+def test_build_and_check_are_the_same_commands():
+    group = main.commands["db"]
+    assert all(group.commands[name] is main.commands[name] for name in ("build", "check"))
+
+
+def test_an_embedded_database_is_listed_with_all_that_is_known(made: Path):
+    [found] = listed()
+    assert found["name"] == made.name and found["folder"] == str(made)
+    assert {name: found[name] for name in HELD} == HELD
+    assert found["bytes"] > 10e6 and found["in_use_by"] is None and found["used"][:2] == "20"
+    assert "bank, branches 1" in stallmark("db", "list").stdout
+
+
+def test_one_of_which_nothing_was_noted_is_listed_too(made: Path):
+    (made / "content.json").unlink()
+    assert listed()[0]["workload"] is None
+    assert "not noted" in stallmark("db", "list").stdout
+
+
+def test_a_folder_that_is_named_is_looked_into(template: Path, tmp_path: Path):
+    assert listed() == []
+    shutil.copytree(template, tmp_path / "array" / "mine", symlinks=True)
+    (tmp_path / "array" / "others").mkdir()
+    assert [one["name"] for one in listed("--data-dir", str(tmp_path / "array"))] == ["mine"]
+    assert [one["name"] for one in listed("--data-dir", str(tmp_path / "array" / "mine"))] == ["mine"]
+
+
+def test_a_database_is_removed_and_its_neighbour_stays(made: Path):
+    other = shutil.copytree(made, made.with_name("other"), symlinks=True)
+    assert "is not removed without --yes" in refused(made.name) and made.exists()
+    done = stallmark("db", "remove", made.name, "--yes")
+    assert done.exit_code == 0 and not made.exists() and other.exists(), done.output
+
+
+def test_its_wal_on_another_device_goes_too(made: Path, tmp_path: Path):
+    wal = tmp_path / "wal"
+    shutil.move(made / "data" / "pg_wal", wal)
+    (made / "data" / "pg_wal").symlink_to(wal)
+    assert "is not marked as its own" in refused(made.name, "--yes") and made.exists()
+    for folder in (made, wal):
+        (folder / "stallmark-wal").write_text("the same number")
+    assert stallmark("db", "remove", str(made), "--yes").exit_code == 0
+    assert not made.exists() and list(wal.iterdir()) == []
+
+
+def test_one_in_use_is_not_removed(made: Path):
+    lock = claim(made)
+    try:
+        assert listed()[0]["in_use_by"]
+        assert "is in use by process" in refused(made.name, "--yes") and made.exists()
+    finally:
+        os.close(lock)
+    assert listed()[0]["in_use_by"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("bank-1-branch", "did you mean bank-1-branches?"), (".", "is no database of Stallmark")]
+)
+def test_what_is_no_database_is_not_removed(made: Path, tmp_path: Path, name: str, said: str):
+    (tmp_path / "precious").write_text("x")
+    assert said in refused(name, "--yes")
+    assert made.exists() and (tmp_path / "precious").exists()
+
+
+def test_a_name_is_needed_and_none_with_a_server():
+    assert stallmark("db", "remove").exit_code == 2
+    assert stallmark("db", "remove", "bank", "--server", "postgresql://x@y/z").exit_code == 2
+
+
+def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: EmbeddedEngine):
+    url = ("--server", database.spec())
+    assert listed(*url) == [] and "nothing was removed" in refused("--yes", *url)
+    build(database, WORKLOAD, SCALE, 1, workers=1)
+    database.execute("CREATE SCHEMA mine")
+    database.execute("CREATE TABLE mine.kept AS SELECT 1 AS number")
+    [found] = listed(*url)
+    assert {name: found[name] for name in ("workload", "scale")} == {"workload": "bank", "scale": SCALE}
+    assert found["complete"] and not found["driven"] and found["bytes"] > 1e6
+    assert "Without --yes nothing is dropped" in refused(*url)
+    with open_engine(database.spec()).hold():
+        assert "Another Stallmark drives" in refused("--yes", *url)
+    assert set(database.schemas_in_use()) == {"bank", "mine", "stallmark"}
+    done = stallmark("db", "remove", "--yes", *url)
+    assert done.exit_code == 0 and set(database.schemas_in_use()) == {"mine"}, done.output
+    assert database.query("SELECT number FROM mine.kept") == [(1,)]
+
+
+def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedEngine):
+    build(database, WORKLOAD, SCALE, 1, workers=1)
+    database.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")
+    assert "Not all was dropped: cannot drop table bank.branches because" in refused(
+        "--yes", "--server", database.spec()
+    )
+    assert database.query("SELECT * FROM public.mine") == [(1,)] and listed("--server", database.spec())
+
+
+@pytest.mark.server
+def test_a_build_notes_what_it_holds(home: Path):
+    assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
+    assert [{name: one[name] for name in HELD} for one in listed()] == [HELD]

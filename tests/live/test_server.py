@@ -1,0 +1,142 @@
+"""The server of the live page: whom it answers, and whose word it takes to stop."""
+
+import logging
+import socket
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import pytest
+from werkzeug.test import Client
+
+from stallmark.errors import StallmarkError
+from stallmark.live.guard import Address, Guard
+from stallmark.live.server import LivePage
+
+HERE = Address("127.0.0.1", 8089)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("8089", "127.0.0.1", 8089),
+        ("0.0.0.0:80", "0.0.0.0", 80),
+        ("[::1]:1", "::1", 1),
+        ("db.example:9", "db.example", 9),
+    ],
+)
+def test_an_address_is_a_port_or_a_host_and_a_port(text, host, port):
+    assert Address.parse(text) == Address(host, port)
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "65536", "localhost", "localhost:", "1:2:x"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(ValueError):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "known"),
+    [
+        ("127.0.0.1", "localhost:8089", True),
+        ("127.0.0.1", "localhost:9000", True),  # through a tunnel
+        ("127.0.0.1", "[::1]:8089", True),
+        ("127.0.0.1", "rebound.example:8089", False),
+        ("127.0.0.1", "192.0.2.7:8089", False),
+        ("127.0.0.1", "", False),
+        ("127.0.0.1", "[x", False),
+        ("0.0.0.0", "192.0.2.7:8089", True),
+        ("0.0.0.0", socket.gethostname(), True),
+        ("0.0.0.0", "rebound.example", False),
+        ("db.example", "db.example:8089", True),
+    ],
+)
+def test_a_name_that_is_not_of_this_machine_is_not_answered(bound, asked, known):
+    assert Guard(Address(bound, 8089)).knows_host(asked) is known
+
+
+def test_only_the_page_itself_may_stop():
+    guard = Guard(HERE)
+    host = "localhost:8089"
+    assert guard.may_stop(f"http://{host}", guard.token, host) and guard.may_stop(None, guard.token, host)
+    assert not guard.may_stop("http://evil.example", guard.token, host)
+    assert not guard.may_stop("null", guard.token, host)
+    for token in (None, "", "x", guard.token[:-1]):
+        assert not guard.may_stop(f"http://{host}", token, host)
+
+
+class Stub:
+    """A page that is not served, asked through WSGI."""
+
+    def __init__(self, view, host: str, stoppable: bool = True):
+        self.stops: list[bool] = []
+        page = LivePage.__new__(LivePage)
+        page.guard, page._view, page._asked, page._told = Guard(Address(host, 8089)), view, {}, set()
+        page._stop = (lambda: self.stops.append(True)) if stoppable else None
+        self.token = page.guard.token
+        self.client = Client(page._app(), use_cookies=False)
+
+    def get(self, path: str, host: str = "localhost:8089", **headers: str):
+        return self.client.get(path, headers={"Host": host} | {k.replace("_", "-"): v for k, v in headers.items()})
+
+    def post(self, **headers: str) -> int:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.post("/stop", headers={"Host": "localhost:8089"} | named).status_code
+
+
+def test_the_page_its_figures_and_its_metrics_are_there(view):
+    here = Stub(view(), "127.0.0.1")
+    page = here.get("/")
+    assert (
+        page.status_code == 200
+        and here.token in page.text
+        and "default-src 'none'" in page.headers["Content-Security-Policy"]
+    )
+    assert here.get("/state").json["present"] == 3
+    assert here.get("/lines/1").json["width"] == 1 and here.get("/lines/4").status_code == 404
+    assert "stallmark_transactions_total{" in here.get("/metrics").text
+    assert len(here.get("/plotly.js").data) > 1_000_000 and here.get("/report.css").status_code == 200
+    for path in ("/manifest.js", "/live.py", "/../view.js", "/x.css"):
+        assert here.get(path).status_code == 404
+    assert here.get("/state", host="rebound.example:8089").status_code == 403
+
+
+def test_stopping_needs_the_pages_token_and_no_other_site_can_ask(view):
+    here = Stub(view(), "127.0.0.1")
+    own = "http://localhost:8089"
+    assert here.post() == here.post(Origin=own) == here.post(Origin=own, X_Stallmark_Token="guess") == 403
+    assert here.post(Origin="http://evil.example", X_Stallmark_Token=here.token) == 403
+    assert here.get("/stop").status_code == 405 and here.stops == []
+    assert here.post(Origin=own, X_Stallmark_Token=here.token) == 202 and here.stops == [True]
+    reader = Stub(view(), "127.0.0.1", stoppable=False)
+    assert reader.token not in reader.get("/").text and reader.post(X_Stallmark_Token=reader.token) == 403
+
+
+def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
+    here, host = Stub(view(), "0.0.0.0"), "192.0.2.7:8089"
+    assert {here.get(path, host).status_code for path in ("/", "/state", "/metrics", "/live.js", "/?token=guess")} == {
+        401
+    }
+    assert here.get("/metrics", host, Authorization=f"Bearer {here.token}").status_code == 200
+    assert here.get("/metrics", host, Authorization="Bearer guess").status_code == 401
+    entered = here.get(f"/?token={here.token}", host)
+    cookie = entered.headers["Set-Cookie"]
+    assert entered.status_code == 302 and entered.headers["Location"] == "/"
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and here.token in cookie
+    assert here.get("/state", host, Cookie=cookie.partition(";")[0]).status_code == 200
+    assert here.get("/state", host, Cookie="stallmark-8089=guess").status_code == 401
+
+
+def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog, capfd):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        with pytest.raises(StallmarkError, match=f"Port {port} is not free for the live page"):
+            LivePage(view(), Address("127.0.0.1", port))
+    capfd.readouterr()
+    with caplog.at_level(logging.DEBUG):
+        page = LivePage(view(), Address("0.0.0.0", port))
+        url = page.start()
+        assert page.guard.token in url and page.guard.token not in repr(page.guard)
+        browser = build_opener(HTTPCookieProcessor())
+        with browser.open(f"http://127.0.0.1:{port}/state?token={page.guard.token}") as answer:
+            assert answer.status == 200
+        page.close(True, "")
+    assert page.guard.token not in caplog.text + "".join(capfd.readouterr())

@@ -1,0 +1,128 @@
+"""The view of an experiment: which run, which phase, and how it ended; as JSON and as metrics."""
+
+import json
+import os
+import shutil
+import time
+from io import StringIO
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from support.manifests import changed
+
+from stallmark.experiment.progress import Phase, Show
+from stallmark.experiment.status import SILENT_S, State
+from stallmark.live.metrics import exposition
+from stallmark.live.state import POINTS, lines, state
+from stallmark.live.view import View
+from stallmark.record.reader import Record
+
+
+@pytest.fixture
+def show() -> Show:
+    return Show(Console(file=StringIO()))
+
+
+def samples(view: View) -> dict[str, list]:
+    families = text_string_to_metric_families(exposition(view.look()).decode())
+    found: dict[str, list] = {}
+    for one in (sample for family in families for sample in family.samples):
+        found.setdefault(one.name, []).append(one)
+    return found
+
+
+def test_the_run_under_way_and_those_before_it(view):
+    now = state(view().look())
+    json.dumps(now, allow_nan=False)
+    assert (now["present"], now["state"], now["final"]) == (3, "running", False)
+    assert [run["drawn"] for run in now["runs"]] == [True, True, True, False, False]
+    assert [run["live"] for run in now["runs"]] == [False, False, True, False, False]
+    figures = [run["figures"] for run in now["runs"]]
+    assert [float(row[0]) for row in figures[:3]] == pytest.approx([400, 540, 890], rel=0.03)
+    assert [float(row[2]) for row in figures[:3]] == pytest.approx([28, 26, 21], rel=0.05)
+    assert set(figures[3]) == {"–"}  # nothing was measured
+    assert now["charts"][0]["line"] == "tps" and {"waits_io", "waits_wal"} < {one["line"] for one in now["charts"]}
+    assert now["emulated"] and all(run["emulated"] for run in now["runs"][:3])
+    assert len({run["colour"] for run in now["runs"]}) == 5
+
+
+def test_lines_begin_with_measuring_and_are_no_longer_than_a_screen_is_wide(view):
+    run = view().look().runs[1]
+    drawn = lines(run)
+    assert drawn["seconds"][0] == pytest.approx(-4.5) and drawn["steps"] == [["steady", -5.0, 0.0]]
+    assert len(drawn["tps"]) == len(drawn["seconds"]) == 35 and drawn["width"] == 1
+    run.seconds = 10 * POINTS
+    assert len(lines(run)["seconds"]) == POINTS
+
+
+def test_what_is_being_done_is_known_where_it_is_done(view, show, tmp_path):
+    before = view(tmp_path / "not-there-yet", show)
+    show.enter(Phase.LOADING)
+    with show.bar("Loading", None):
+        show.advance(1, "a quarter", 4)
+        now = state(before.look())
+    assert (now["phase"], now["progress"], now["note"], now["present"]) == ("loading", 0.25, "a quarter", None)
+    assert now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
+    show.enter(Phase.PREPARING, 2)
+    seen = before.look()
+    assert (seen.present, seen.phase) == (2, "preparing")
+
+
+def test_how_it_ended_is_said_and_all_runs_are_read_before(made, scenario, tmp_path, show):
+    folder = tmp_path / "x"
+    shutil.copytree(made, folder)
+    here = View(folder, scenario, show)
+    here.end(State.ENDED, "stopped from the live page")
+    changed(folder / "03", status="incomplete", incomplete_because="stopped from the live page")
+    finals = [state(here.look())["final"] for _ in range(4)]
+    assert finals == [False, False, True, True]
+    now = state(here.look())
+    assert now["state"] == "ended" and "stopped from the live page" in now["said"] and now["runs"][2]["cut"]
+    assert "stallmark_run_info" not in samples(here)
+
+
+def test_a_killed_one_is_not_shown_as_live(made, scenario, tmp_path):
+    folder = tmp_path / "x"
+    shutil.copytree(made, folder)
+    long_ago = time.time() - SILENT_S - 60
+    for path in (folder / "03").iterdir():
+        os.utime(path, (long_ago, long_ago))
+    seen = View(folder, scenario).look()
+    assert seen.status.state is State.SILENT and state(seen)["badge"] == "not live" and state(seen)["said"]
+
+
+def test_files_that_are_being_replaced_leave_the_view_as_it_was(view, made, monkeypatch):
+    here = view()
+    before = here.look()
+    monkeypatch.setattr(View, "_read", lambda self: (made / "gone").stat())
+    assert here.look() is before
+
+
+def test_metrics_are_the_counts_of_the_record(view, made):
+    found, record = samples(view()), Record(made / "03")
+    transactions = record.table("transactions")
+    counted = {
+        outcome: sum(one.value for one in found["stallmark_transactions_total"] if one.labels["outcome"] == outcome)
+        for outcome in ("committed", "failed")
+    }
+    assert counted == {name: sum(transactions[name].to_pylist()) for name in counted} and counted["failed"] == 56
+    infinite = [one for one in found["stallmark_response_time_seconds_bucket"] if one.labels["le"] == "+Inf"]
+    assert sum(one.value for one in infinite) == counted["committed"]
+    assert sum(one.value for one in found["stallmark_response_time_seconds_sum"]) == pytest.approx(
+        sum(transactions["latency_us"].to_pylist()) / 1e6
+    )
+    last = {row["entity"]: row for row in record.table("server_io").to_pylist()}
+    stalls = {(one.labels["file"], one.labels["kind"]): one.value for one in found["stallmark_io_stall_seconds_total"]}
+    file = "client backend/relation/normal"
+    assert stalls[file, "read"] == pytest.approx(last[file]["read_stall_ms"] / 1000)
+    assert [one.labels["phase"] for one in found["stallmark_phase"] if one.value] == ["ending"]
+    assert found["stallmark_virtual_users"][0].value == 30
+
+
+def test_names_are_as_prometheus_wants_them(view):
+    for family in text_string_to_metric_families(exposition(view().look()).decode()):
+        assert family.name.startswith("stallmark_") and len(family.documentation) > 10
+        for sample in family.samples:
+            assert (sample.name.endswith("_total")) == (family.type == "counter"), sample.name
+            assert not {"ms", "us", "percent", "kib"} & set(sample.name.split("_")), sample.name
