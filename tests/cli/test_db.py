@@ -145,6 +145,7 @@ def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedE
     assert database.query("SELECT * FROM public.mine") == [(1,)] and listed("--server", database.spec())
 
 
+@pytest.mark.server
 def test_a_build_notes_what_it_holds(home: Path):
     assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
     assert [{name: one[name] for name in HELD} for one in listed()] == [HELD]

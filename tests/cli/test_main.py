@@ -42,6 +42,30 @@ def test_a_misspelt_workload_is_guessed(given, meant):
     assert f"did you mean {meant}?" in stallmark("build", given, "--scale", "branches=1").output
 
 
+@pytest.mark.parametrize(("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["run", "--sett"], "--set")])
+def test_a_misspelt_command_or_option_is_guessed(given, meant):
+    result = stallmark(*given)
+    assert result.exit_code == 2 and f"Did you mean '{meant}'?" in result.stderr
+
+
+def test_a_deep_look_is_the_selftest(monkeypatch):
+    asked = []
+
+    def look(*given, **options):
+        asked.append((given[0], options))
+        raise StallmarkError("That is enough.")
+
+    monkeypatch.setattr("stallmark.cli.selftest.selftest.selftest", look)
+    for command in (["doctor", "--deep"], ["selftest"]):
+        assert stallmark(*command, "--seconds", "7", "--cap-memory").exit_code == 3
+    assert asked[0] == asked[1] and asked[0][1] == {"seconds": 7, "keep": False, "may_cap_memory": True}
+
+
+def test_options_of_a_deep_look_are_refused_without_it():
+    result = stallmark("doctor", "--keep")
+    assert result.exit_code == 2 and "--keep is an option of --deep" in result.stderr
+
+
 def test_list_names_every_scenario_and_what_it_answers():
     result = stallmark("list")
     assert result.exit_code == 0

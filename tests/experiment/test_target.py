@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import platformdirs
 import pytest
 from click.testing import CliRunner, Result
 from support.mssql_server import answering, says_it_is
@@ -10,6 +11,7 @@ from support.tds.script import Script
 from stallmark.cli.main import main
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
+from stallmark.experiment import target
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.loaders.plan import LARGEST_SEED
@@ -31,6 +33,15 @@ def refused(*arguments: str) -> str:
     result: Result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 3 and result.stdout == "", result.output
     return " ".join(result.stderr.split())
+
+
+def test_one_home_for_make_and_for_every_later_command(monkeypatch, tmp_path: Path):
+    monkeypatch.delenv("STALLMARK_HOME")
+    root = Path(__file__).parents[2]
+    assert target.home() == root / ".stallmark" and "STALLMARK_HOME" not in (root / "Makefile").read_text()
+    installed = tmp_path / "lib" / "site-packages" / "stallmark" / "__init__.py"
+    monkeypatch.setattr(target.stallmark, "__file__", str(installed))
+    assert target.home() == platformdirs.user_data_path("stallmark")
 
 
 def test_a_check_of_what_was_never_built_makes_nothing(home: Path, tmp_path: Path):

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 import humanize
+from click.core import ParameterSource
 
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
+from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -30,9 +32,21 @@ class Finding:
 
 @click.command(cls=Command)
 @target_options
+@click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
+@deep_options
 @json_option
-def doctor(target: "Target", as_json: bool) -> None:
-    """Say what works on this machine (and server), and what is missing."""
+@click.pass_context
+def doctor(context: click.Context, target: "Target", deep: bool, as_json: bool, **of_deep) -> None:
+    """Say what works on this machine (and server), and what is missing.
+
+    With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty, and
+    is so again afterwards. The output names no host and holds no password: paste it into an issue.
+    """
+    if deep:
+        return try_everything(target, as_json=as_json, **of_deep)
+    if given := [one for one in DEEP if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
+        option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
+        raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
     findings = examine(target)
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))

@@ -25,7 +25,8 @@ from stallmark.cli.report import report
 from stallmark.cli.run import run
 from stallmark.cli.runs import runs
 from stallmark.cli.schema import schema
-from stallmark.cli.server.commands import selftest, server
+from stallmark.cli.selftest.command import selftest
+from stallmark.cli.server.commands import server
 from stallmark.cli.status import status
 from stallmark.cli.whatif import whatif
 from stallmark.cli.worker import worker

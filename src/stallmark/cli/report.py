@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.common import Command, json_option, out, runs_argument
+from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.record.reader import Record
@@ -15,19 +16,26 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @runs_argument
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file [default: beside the runs].")
+@click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
 @json_option
-def report(runs: tuple[Path, ...], target: Path | None, as_json: bool) -> None:
+def report(runs: tuple[Path, ...], target: Path | None, slide: Path | None, as_json: bool) -> None:
     """Make the report of run records, from the records alone."""
     from stallmark.report.file import refuse_target
 
     if target:
         refuse_target(target)
-    show_report(runs, target or runs[0] / "report.html", as_json)
+    if slide:
+        from stallmark.report.slide import refuse_slide
+
+        refuse_slide(slide)
+    show_report(runs, target or runs[0] / "report.html", as_json, slide)
 
 
-def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> bool:
-    """Write the report of the records in `runs` to `target`; print its table, or JSON. Return whether every
-    threshold was kept."""
+def show_report(runs: Sequence[Path], target: Path, as_json: bool, slide: Path | None = None) -> bool:
+    """Write the report of the records in `runs` to `target`, and one page to `slide`; print its table, or JSON.
+
+    Return whether every threshold was kept.
+    """
     from stallmark.analysis.experiment import summarise
     from stallmark.record.reader import find_records
     from stallmark.report import write_report
@@ -36,15 +44,23 @@ def show_report(runs: Sequence[Path], target: Path, as_json: bool) -> bool:
 
     records = find_records(runs)
     if any(record.is_probe for record in records):
+        if slide:
+            raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
         _show_probes(records, target, as_json)
         return True
     summary = summarise(records)
     write_report(summary, target)
+    if slide:
+        from stallmark.report.slide import write_slide
+
+        write_slide(summary, slide)
     if as_json:
         click.echo(dumped(experiment_in_json(summary) | {"report": str(target.resolve())}))
     else:
         out.print(table(summary))
         _say_where(target)
+        if slide:
+            _say_where(slide, "Summary")
     return all(one.holds for one in summary.thresholds)
 
 
@@ -63,5 +79,5 @@ def _show_probes(records: Sequence["Record"], target: Path, as_json: bool) -> No
         _say_where(target)
 
 
-def _say_where(target: Path) -> None:
-    out.print(f"Report: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)
+def _say_where(target: Path, what: str = "Report") -> None:
+    out.print(f"{what}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

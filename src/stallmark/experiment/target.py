@@ -8,6 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
+import stallmark
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -20,8 +21,12 @@ from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 
 
 def home() -> Path:
-    """Return the folder of embedded databases: STALLMARK_HOME, or the user's data folder."""
-    return Path(os.environ.get("STALLMARK_HOME") or platformdirs.user_data_dir("stallmark"))
+    """Return the folder of embedded databases: STALLMARK_HOME, or `.stallmark` in the checkout that Stallmark runs
+    from, or the user's data folder where it was installed from a wheel."""
+    if named := os.environ.get("STALLMARK_HOME"):
+        return Path(named)
+    root = Path(stallmark.__file__).parents[2]
+    return root / ".stallmark" if (root / "pyproject.toml").is_file() else platformdirs.user_data_path("stallmark")
 
 
 def server_url(text: str) -> str:

@@ -18,11 +18,11 @@ def refuse_target(target: Path, replace: bool = True) -> None:
         raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
 
 
-def write_whole(text: str, target: Path) -> Path:
+def write_whole(content: str | bytes, target: Path) -> Path:
     """Write to `target` (created with its folders, replaced whole) and return it."""
     refuse_target(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(target.name + ".new")
-    draft.write_text(text, encoding="utf-8")
+    draft.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(draft, target)
     return target

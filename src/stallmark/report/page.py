@@ -42,6 +42,7 @@ from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED, described
+from stallmark.report.text.terms import term
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -210,6 +211,10 @@ def _load(experiment: ExperimentSummary, users: list[int]) -> str:
     return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
 
 
+SHORT = 40
+"""Characters of devices that the banner can name in its line."""
+
+
 def banner(experiment: ExperimentSummary) -> str | None:
     """Return a sentence about the emulated arrays; None when nothing is emulated."""
     steps = experiment.steps
@@ -223,7 +228,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
         runs, devices = sum(variant.runs for variant in slow), [variant.device for variant in slow]
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
     said = described(devices)
-    what = f" ({said})" if said else ""
+    what = f" ({said})" if said and len(said) < SHORT else ""  # else they stand in the table
     return (
         f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
         "to such a device; they measure no product."
@@ -285,7 +290,8 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables}
+    found.globals |= {"format": format, "sentence": sentence, "term": term}
+    found.globals |= {"causes": cause_tables, "array": array_tables}
     found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found
 

@@ -160,7 +160,7 @@ def drawing(made: Picture, frame: Frame, top: int = 0) -> tuple[list[dict], int]
     slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
     per_rate, per_ms = (frame.rate[1] - LABEL) / fastest, (frame.time[1] - LABEL) / slowest
     shapes = _head(made, frame, top)
-    begin = top + (HEAD if not frame.wrapped else HEAD + 40)
+    begin = top + (HEAD if not frame.wrapped else HEAD + 18)
     for number, row in enumerate(made.rows):
         y = begin + number * row_height
         shapes += _name(row, made.mixed, frame, y, bar)
@@ -211,7 +211,7 @@ def box(x: float, y: float, width: float, height: float, fill: str, **more: str 
 
 def stamp(right: float, y: float, says: str) -> list[dict]:
     """Return a word in a frame, flush right."""
-    width = 9.2 * len(says) + 14
+    width = 10.4 * len(says) + 14
     return [
         box(right - width, y - 15, width, 21, "none", stroke=WARN, stroke_width=1.5, **{"class": "warn-line"}),
         text(right - width / 2, y, says, 13, "warn", text_anchor="middle", font_weight=700, letter_spacing=1),

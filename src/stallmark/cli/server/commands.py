@@ -1,13 +1,12 @@
-"""The commands for servers: `stallmark server up`, `list`, `down`, and `stallmark selftest`."""
+"""The commands for servers: `stallmark server up`, `list`, `down`."""
 
 import json
-import sys
 from pathlib import Path
 
 import click
 import humanize
 
-from stallmark.cli.common import Command, Group, as_bytes, err, escape, json_option, out, target_options, tell
+from stallmark.cli.common import Group, as_bytes, err, escape, json_option, out, tell
 from stallmark.experiment.progress import Show
 
 
@@ -91,40 +90,3 @@ def list_servers(as_json: bool) -> None:
         )
     if not found:
         tell(out, "None: `stallmark server up` starts one.")
-
-
-@click.command(cls=Command)
-@target_options
-@click.option(
-    "--out", "out_dir", type=click.Path(path_type=Path), default=Path("stallmark-runs"), show_default=True,
-    help="Where the run record goes.",
-)  # fmt: skip
-@click.option("--seconds", type=click.IntRange(1), default=30, show_default=True, help="How long users are driven.")
-@click.option("--keep", is_flag=True, help="Leave the database that it built.")
-@click.option(
-    "--cap-memory", is_flag=True,
-    help="The memory of the server named, and so of everybody on it, may be lowered for a moment.",
-)  # fmt: skip
-@json_option
-def selftest(target, out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
-    """Try everything on a server, in a few minutes, and say what worked.
-
-    The database named must exist and be empty. The output names no host and holds no password: paste it into an issue.
-
-    With --cap-memory the memory of the whole server is lowered by a tenth for a moment, which also empties its plan
-    cache on many versions; without, that is left out.
-    """
-    from stallmark.cli.selftest import selftest
-
-    result = selftest.selftest(target, out_dir, Show(err), seconds=seconds, keep=keep, may_cap_memory=cap_memory)
-    if as_json:
-        checks = [vars(check) for check in result.checks]
-        click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
-    else:
-        for name, fact in result.facts.items():
-            click.echo(f"- {name}: {fact}")
-        click.echo("\n| check | result | |\n|---|---|---|")
-        for check in result.checks:
-            click.echo(f"| {check.what} | {check.state} | {check.said.replace('|', '/')} |")
-        click.echo("")
-    sys.exit(result.exit_code)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
-from stallmark.engines import sql_file
+from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.base import Login, ServerIdentity
 from stallmark.engines.mssql.address import LOGIN_TIMEOUT_S, Address
 from stallmark.engines.mssql.errors import failed
@@ -94,6 +94,8 @@ class Server:
             return f"{failure.message}. If you trust this network, add ?TrustServerCertificate=yes to the URL"
         if "encryption not supported" in failure.message.lower():
             return f"{failure.message}. If you trust this network, add ?Encrypt=no to the URL"
+        if hint := did_you_mean("mssql", self.address.port):
+            return f"{failure.message}. {hint}"
         if failure.code in ("HYT00", "08001"):
             return f"{failure.message}. Is the server running, and are host and port right?".rstrip("?")
         return failure.message

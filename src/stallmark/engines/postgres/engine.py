@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from stallmark.engines import sql_file
+from stallmark.engines import did_you_mean, sql_file
 from stallmark.engines.abilities import (
     Backup,
     Caches,
@@ -123,9 +123,11 @@ class PostgresEngine(Engine):
         try:
             return psycopg.connect(self.conninfo(application), autocommit=True)
         except psycopg.OperationalError as error:
+            ports = str(self._parameters.get("port", ""))
+            hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
                 f"No connection to {self.where}: {first_line(error)}. "
-                "Is the server running, and are host, port, user and database right?"
+                f"{f'{hint}.' if hint else 'Is the server running, and are host, port, user and database right?'}"
             ) from None
 
     @contextmanager

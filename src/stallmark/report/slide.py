@@ -1,0 +1,95 @@
+"""The summary of an experiment on one page for a slide: answer, picture and cautions, as SVG or PNG."""
+
+from pathlib import Path
+from textwrap import wrap
+
+from markupsafe import Markup
+
+from stallmark.analysis.summary import ExperimentSummary
+from stallmark.errors import StallmarkError
+from stallmark.report.file import refuse_target, write_whole
+from stallmark.report.page import answer_of, banner, first_lines, headline
+from stallmark.report.picture import WIDE, box, drawing, elements, picture_of, text
+from stallmark.report.style import FONT
+from stallmark.report.text.device import EMULATED
+
+MARGIN, WIDTH, HEIGHT = 40, 1320, 743  # px: 16 to 9; more variants need more height
+FONTS = FONT.replace("sans-serif", '"DejaVu Sans", "Noto Sans", sans-serif')
+LINE = {"title": (30, 66), "question": (17, 140), "answer": (23, 92), "said": (14, 170)}
+"""px and characters of a line, by what it is."""
+ZOOM = 2
+SUFFIXES = (".svg", ".png")
+
+
+def refuse_slide(target: Path) -> None:
+    """Raise StallmarkError where `target` cannot become a summary."""
+    refuse_target(target)
+    if target.suffix.lower() not in SUFFIXES:
+        raise StallmarkError(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")
+
+
+def write_slide(experiment: ExperimentSummary, target: Path) -> Path:
+    """Write the summary to `target`, by its suffix, and return it."""
+    refuse_slide(target)
+    drawn = slide(experiment)
+    return write_whole(drawn if target.suffix.lower() == ".svg" else _png(drawn), target)
+
+
+def slide(experiment: ExperimentSummary) -> str:
+    """Return the summary as SVG. Raise StallmarkError where there is no picture: for queries, or nothing measured."""
+    made = picture_of(experiment)
+    if made is None:
+        raise StallmarkError("There is no summary of these runs: it shows the throughput and response time of users.")
+    shapes: list[dict] = []
+    y = 0
+
+    def lines(kind: str, says: str, ink: str = "ink", **more: str | int) -> None:
+        nonlocal y
+        size, characters = LINE[kind]
+        for line in wrap(says, characters):
+            y += round(size * 1.35)
+            shapes.append(text(0, y, line, size, ink, **more))
+
+    lines("title", experiment.title, font_weight=700)
+    asked = [f"{one.title}: {one.answers}" for one in experiment.questions] or [experiment.answers]
+    for question in filter(None, asked):
+        lines("question", question, "soft")
+    y += 14
+    lines("answer", answer_of(experiment), font_weight=700)
+    y += 24
+    picture, height = drawing(made, WIDE, y)
+    shapes += picture
+    y += height + 8
+    if said := banner(experiment):
+        lines("said", f"{EMULATED}: {said}", "warn", font_weight=600)
+        y += 6
+    shown, rest = first_lines(experiment.cautions)
+    for caution in shown:
+        lines("said", f"– {caution}", "soft")
+    if rest:
+        lines("said", f"{len(rest)} more cautions are in the report.", "soft")
+    y = max(y + 40, HEIGHT - 2 * MARGIN)
+    shapes.append(text(0, y, " · ".join(["Stallmark", *headline(experiment)]), 13, "soft"))
+    height = y + 2 * MARGIN
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{} {} {} {}" width="{}" height="{}" font-family="{}">\n'
+        "{}\n</svg>\n"
+    ).format(
+        -MARGIN, -MARGIN, WIDTH, height, WIDTH, height, FONTS,
+        elements([box(-MARGIN, -MARGIN, WIDTH, height, "#ffffff"), *shapes]),
+    )  # fmt: skip
+
+
+def _png(drawn: str) -> bytes:
+    import resvg_py
+
+    words = f"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9' font-family='{FONTS}'>{{}}</svg>"
+    empty, written = (
+        resvg_py.svg_to_bytes(svg_string=words.format(one)) for one in ("", "<text y='9' font-size='9'>M</text>")
+    )
+    if empty == written:
+        raise StallmarkError(
+            "This machine has no font, so a PNG would have no words: install one (apt-get install fonts-dejavu-core), "
+            "or write an .svg."
+        )
+    return resvg_py.svg_to_bytes(svg_string=drawn, zoom=ZOOM)
