@@ -51,7 +51,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-disks", ("old", "new"))):
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
-            truth = Truth(variant=side, repeat=repeat, sequence=number + 1, seed=number, measured_s=10)
+            truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)
             make_run(tool.runs / f"2026010{day}-120000-{scenario}/0{number + 1}-{side}", truth, scenario)
     code, said = tool.run(*RUN, *(word for change in SHORT for word in ("--set", change)))
     assert code == 0, said
