@@ -17,6 +17,7 @@ from stallmark.analysis.thresholds import MILLISECONDS, SHARES
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, UNEXPECTED, VERDICT
 from stallmark.report.text.marks import word
+from stallmark.report.text.terms import term
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25
@@ -66,8 +67,8 @@ def test_every_page_of_a_question_has_a_command():
     ("page", "words"),
     [
         ("reading-the-report.md", {word(Finding(kind, Severity.CAUTION, {})) for kind in (*DeviceKind, *SteadyKind)}),
-        ("numbers.md", set(map(str, GateKind))),
-        ("verdicts.md", {*map(str, Verdict), *PRIMARIES}),
+        ("numbers.md", set(map(term, GateKind))),
+        ("verdicts.md", {*map(term, Verdict), *PRIMARIES}),
         ("ci.md", {*MILLISECONDS, *SHARES, *(metric.key for metric in METRICS)}),
         ("ci.md", {f"| {code} |" for code in (CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED)}),
     ],
