@@ -89,3 +89,10 @@ def test_the_site_builds_strictly(tmp_path: Path):
     assert 'href="how-much-memory.html"' in page
     fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page)
     assert not fetched, "a page needs no network"
+
+
+def test_every_answer_of_the_architecture_is_a_file():
+    rows = re.findall(r"^\| [^|]*\? \| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    answers = [name for row in rows for name in re.findall(r"`([\w./]+)`", row)]
+    assert 20 <= len(rows) <= len(answers)
+    assert [name for name in answers if not (ROOT / "src" / "stallmark" / name).exists()] == []
