@@ -5,7 +5,7 @@ from support.comparisons import made, template, with_manifest
 from support.findings import kinds_of
 from support.manifests import on
 
-from stallmark.analysis.array_cautions import ArrayKind, array_cautions
+from stallmark.analysis.array_cautions import ArrayKind, array_cautions, on_one_disk
 
 SDA = on({"name": "sda"})
 BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}
@@ -33,3 +33,41 @@ def test_an_experiment_that_ended_early_says_before_what_and_why(pair):
     [found] = array_cautions([with_manifest(a, ended={"before": "C", "because": because})])
     assert found.kind == ArrayKind.ENDED
     assert found.facts == {"before": "C", "because": because.replace("\n", " ")}
+
+
+def lay(data: tuple[str, str], wal: tuple[str, str]) -> dict:
+    """Return devices of a manifest: disk and folder of the data, and of the log."""
+    (data_disk, data_folder), (wal_disk, wal_folder) = data, wal
+    return {
+        "data": {"name": f"{data_disk}1", "disk": data_disk},
+        "wal": {"name": f"{wal_disk}1", "disk": wal_disk},
+        "folders": {"data": data_folder, "wal": wal_folder},
+    }
+
+
+HERE = lay(("sda", "/a"), ("sda", "/a/pg_wal"))
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (lay(("sda", "/b"), ("sda", "/b/pg_wal")), {"role": "data", "disk": "sda", "folders": ["/a", "/b"]}),
+        (lay(("sda", "/a"), ("sda", "/log")), {"role": "wal", "disk": "sda", "folders": ["/a/pg_wal", "/log"]}),
+        (lay(("sdb", "/b"), ("sdb", "/b/pg_wal")), None),
+        (lay(("sda", "/a"), ("sdb", "/log")), None),
+        (HERE, None),
+        ({"data": {"emulated_array": {"spindles": 4}}, "folders": {"data": "/b"}}, None),
+        ({"data": {"name": "sda", "disk": "sda"}}, None),
+    ],
+    ids=["data", "log alone", "two disks", "log on another", "one folder", "emulated", "older record"],
+)
+def test_folders_on_one_disk_are_no_two_devices(pair, other: dict, said: dict | None):
+    runs = [with_manifest(run, devices=devices, hook=None) for run, devices in zip(pair, (HERE, other), strict=True)]
+    assert [one.facts for one in on_one_disk(runs)] == ([said] if said else [])
+
+
+def test_two_databases_beside_each_other_are_no_comparison_of_devices(pair):
+    places = [lay(("sda", folder), ("sda", folder)) for folder in "ab"]
+    a, b = (with_manifest(run, devices=one, hook=None) for run, one in zip(pair, places, strict=True))
+    assert list(on_one_disk([a, b]))
+    assert not list(on_one_disk([a, with_manifest(b, workload={"name": "bank", "scale": {"branches": 9}})]))

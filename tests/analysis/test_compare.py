@@ -55,7 +55,7 @@ def test_the_baseline_is_the_first_or_the_one_named(sound):
 
 def test_what_scatters_as_much_as_it_differs_shows_no_difference_and_says_what_could_have_been_shown(sound):
     pair = only(made(sound, A=[400.0, 404.0, 396.0], B=[402.0, 398.0, 403.0]))
-    assert pair.verdict == "no difference shown"
+    assert pair.verdict == "no_difference_shown"
     assert pair.finding.facts["detectable_share"] == pair.primary.detectable > 0.02
 
 
@@ -66,16 +66,16 @@ def test_equal_variants_get_at_most_one_false_verdict_in_twenty(sound, monkeypat
         only(made(sound, A=400 * np.exp(pair[0]), B=400 * np.exp(pair[1]))).verdict
         for pair in rng.normal(0, 0.02, (200, 2, 3))
     ]
-    assert sum(verdict != "no difference shown" for verdict in verdicts) <= 15
+    assert sum(verdict != "no_difference_shown" for verdict in verdicts) <= 15
 
 
 def test_one_run_each_is_indicative_with_the_scatter_of_its_seconds_named_for_what_it_is(sound):
     pair = only(made(sound, A=[400.0], B=[480.0]))
-    assert pair.verdict == "indicative only" and pair.primary.p is None
+    assert pair.verdict == "indicative_only" and pair.primary.p is None
     assert pair.within_run and pair.within_run.batches * pair.within_run.batch_s <= 40
     assert pair.finding.kind == PairKind.INDICATIVE and pair.finding.facts["interval_within_run"]
     assert (pair.finding.facts["low"], pair.finding.facts["high"]) == (pair.within_run.low, pair.within_run.high)
-    assert only(made(sound, A=[400.0, 401.0], B=[480.0, 482.0])).verdict == "indicative only"
+    assert only(made(sound, A=[400.0, 401.0], B=[480.0, 482.0])).verdict == "indicative_only"
 
 
 def test_without_partners_runs_are_compared_by_welch_and_it_is_said(sound):
@@ -107,7 +107,7 @@ def test_the_first_variant_run_again_must_be_what_it_was(sound):
     tps["A"][3:] = [460.0, 462.0, 459.0]
     pair = only(blocks(made(sound, order="AAABBBAAA", **tps), again=3))
     [reason] = pair.finding.facts["reasons"]
-    assert pair.verdict == "not comparable" and reason.kind == ReasonKind.DRIFTED
+    assert pair.verdict == "not_comparable" and reason.kind == ReasonKind.DRIFTED
     assert reason.facts == {"side": "A", "metric": "tps", "share": pytest.approx(0.148, abs=0.01)}
 
 
@@ -118,7 +118,7 @@ def test_an_operator_who_runs_the_first_array_again_in_another_experiment_has_an
         *(replace(run, started="2025-11-23") for run in made(sound, experiment="e3", A=[300.0])),
     ]
     pair = only(runs)
-    assert pair.order == "ABA" and pair.verdict == "not comparable" and CheckKind.AGAIN in failed(pair)
+    assert pair.order == "ABA" and pair.verdict == "not_comparable" and CheckKind.AGAIN in failed(pair)
 
 
 def test_the_same_variant_of_two_experiments_is_compared_between_them(sound):
@@ -133,7 +133,7 @@ def test_between_experiments_each_variant_meets_itself(sound):
     ]
     found = compare_runs(runs, between="experiments")
     assert [(pair.a, pair.b) for pair in found.pairs] == [("A, e1", "A, e2"), ("B, e1", "B, e2")]
-    assert [pair.verdict for pair in found.pairs] == ["better", "no difference shown"]
+    assert [pair.verdict for pair in found.pairs] == ["better", "no_difference_shown"]
     assert len(compare_runs(runs).pairs) == 1, "else their repeats are blocks of one comparison"
 
 
@@ -151,12 +151,12 @@ def test_the_declared_primary_metric_decides(sound):
         with_manifest(run, scenario=run.manifest.scenario.changed(primary="latency")) for run in made(sound, **QUIET)
     ]
     pair = only(runs)
-    assert pair.primary.name == "mean latency" and pair.verdict == "better"
+    assert pair.primary.name == "mean_latency" and pair.verdict == "better"
     assert pair.finding.facts["metric"] == "latency"
     assert "throughput" in [one.name for one in pair.others]
 
 
-STEADY = Steadiness("never became steady", "It never became steady.", "TPS", 40, "")
+STEADY = Steadiness("never_became_steady", "It never became steady.", "TPS", 40, "")
 BROKEN = {
     CheckKind.RUNS: dict(invalid=[invalid(ValidityKind.FOREIGN_IO, share=0.2, with_writes=False)]),
     CheckKind.DRIVER: dict(driver_bound=[caution(ValidityKind.EXECUTOR_CPU, machine=0, share=0.95)]),
@@ -170,7 +170,7 @@ BROKEN = {
 def test_a_step_that_is_not_what_it_should_be_is_not_compared(sound, kind):
     runs = made(sound, **QUIET)
     pair = only([with_step(run, **BROKEN[kind]) if run.steps[0].variant == "B" else run for run in runs])
-    assert pair.verdict == "not comparable" and failed(pair) == [kind]
+    assert pair.verdict == "not_comparable" and failed(pair) == [kind]
     assert pair.finding.facts["reasons"] == [check.reason for check in pair.failed]
     assert pair.cause is None, "what is not comparable has no cause"
 
@@ -242,7 +242,7 @@ def test_a_run_that_was_cut_counts_for_nothing_and_is_named(sound):
 
 def test_a_side_that_did_nothing_cannot_be_compared(sound):
     runs = [with_step(run, tps=0.0) if run.steps[0].variant == "B" else run for run in made(sound, **QUIET)]
-    assert only(runs).verdict == "not comparable" and CheckKind.METRIC_MEASURED in failed(only(runs))
+    assert only(runs).verdict == "not_comparable" and CheckKind.METRIC_MEASURED in failed(only(runs))
 
 
 def test_one_side_alone_or_no_common_step_is_refused_in_a_sentence(sound):

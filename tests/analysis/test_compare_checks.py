@@ -15,9 +15,9 @@ from stallmark.analysis.steady.steadiness import Steadiness
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
 
 QUIET = {"A": [400.0, 404.0, 402.0], "B": [480.0, 478.0, 484.0]}
-NEVER = Steadiness("never became steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
+NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
 STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)
-LATE = Steadiness("became steady late", "", "TPS", 600, "", trend_p=0.5, warm_up_s=40, warm_up_shift=0.01)
+LATE = Steadiness("became_steady_late", "", "TPS", 600, "", trend_p=0.5, warm_up_s=40, warm_up_shift=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ DRIFTING = {"A": [400.0, 402.0, 401.0, 460.0, 462.0, 459.0], "B": [480.0, 478.0,
 def test_a_baseline_does_not_get_round_the_first_variant_run_again(sound):
     runs = again(made(sound, order="AAABBBAAA", **DRIFTING), 3)
     pair = only(runs, baseline="B")
-    assert pair.verdict == "not comparable" and pair.confounded
+    assert pair.verdict == "not_comparable" and pair.confounded
     assert drifted(pair) == ("A", "tps", 0.15)
     assert facts_of(pair.cautions, PairKind.CAME_BACK) == [{"side": "A", "other": "B"}]
 
@@ -64,7 +64,7 @@ def test_a_baseline_does_not_get_round_the_first_variant_run_again(sound):
 def test_the_first_variant_run_again_tells_of_every_pair_in_between(sound):
     runs = again(made(sound, order="AAABBBCCCAAA", C=[500.0, 502.0, 501.0], **DRIFTING), 3)
     found = compare_runs(runs, baseline="B")
-    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("A", "not comparable"), ("C", "not comparable")]
+    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("A", "not_comparable"), ("C", "not_comparable")]
     assert drifted(found.pairs[1])[0] == "A"
     assert [len(side.again) for side in found.sides] == [3, 0, 0]
 
@@ -83,7 +83,7 @@ def test_runs_of_other_experiments_in_between_take_nothing_from_a_pair_made_by_t
             *on(23, made(sound, experiment="e3", **faster)),
         ]
     )
-    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("B", "better"), ("C", "not comparable")]
+    assert [(pair.b, pair.verdict) for pair in found.pairs] == [("B", "better"), ("C", "not_comparable")]
     assert not found.pairs[0].confounded and found.pairs[1].confounded
 
 
@@ -94,7 +94,7 @@ def test_the_first_variant_run_again_is_judged_by_the_declared_metric_and_by_thr
     tps = {"A": [400.0, 400.0], "B": [480.0]}
     first, b, last = again(made(sound, order="ABA", **tps), 1)
     pair = only([of(first, 10.0), of(b, 8.0), of(last, 13.0)])
-    assert pair.verdict == "not comparable" and drifted(pair) == ("A", "latency", 0.3)
+    assert pair.verdict == "not_comparable" and drifted(pair) == ("A", "latency", 0.3)
     first, b, last = again(made(sound, order="ABA", **tps | {"A": [400.0, 480.0]}), 1)
     pair = only([of(first, 10.0), of(b, 8.0), of(last, 10.0)])
     assert drifted(pair) == ("A", "tps", 0.2)

@@ -33,7 +33,7 @@ def test_an_emulated_device_beside_a_real_one_is_no_verdict(sound):
     runs = made(sound, **QUIET)
     runs = [run if run.manifest.variant.name == "A" else with_step(run, emulated_roles=()) for run in runs]
     pair, checks = judged(runs)
-    assert pair.verdict == "not comparable" and pair.cause is None
+    assert pair.verdict == "not_comparable" and pair.cause is None
     assert checks[CheckKind.DEVICES].reason.facts == {"role": "data"}
 
 
@@ -52,7 +52,7 @@ def test_storage_that_changed_during_a_run_is_not_compared(sound):
     runs = [probed(run, probe_result(1000), probe_result(1000)) for run in made(sound, **QUIET)]
     runs[3] = probed(runs[3], probe_result(1000), probe_result(600))
     pair, checks = judged(runs)
-    assert pair.verdict == "not comparable" and checks[CheckKind.STORAGE].passed is False
+    assert pair.verdict == "not_comparable" and checks[CheckKind.STORAGE].passed is False
     [change] = checks[CheckKind.STORAGE].reason.facts["changes"]
     assert change["between"] == ["04-B"]
     assert [facts["between"] for facts in facts_of(array_cautions(runs), ArrayKind.DRIFTED)] == [["04-B"]]
@@ -64,7 +64,7 @@ def test_an_array_that_did_not_come_back_is_not_compared(sound):
     runs[4] = probed(runs[4], probe_result(700), probe_result(700))
     pair, checks = judged(runs)
     [change] = checks[CheckKind.STORAGE].reason.facts["changes"]
-    assert pair.verdict == "not comparable" and change["between"] == ["03-A", "05-A"]
+    assert pair.verdict == "not_comparable" and change["between"] == ["03-A", "05-A"]
 
 
 def test_probes_that_scatter_are_said_to_tell_nothing_and_hold_nothing_up(sound):
@@ -95,7 +95,7 @@ def test_probes_that_the_arrays_memory_could_hold_prove_nothing(sound):
 def test_a_probe_of_a_real_device_is_not_for_a_run_on_an_emulated_one(sound):
     real = probe_result(1000, emulated=False)
     pair, _ = judged([probed(run, real, real) for run in made(sound, **QUIET)])
-    assert pair.verdict == "not comparable"
+    assert pair.verdict == "not_comparable"
     reason = pair.finding.facts["reasons"][0]
     assert reason.kind == ReasonKind.PROBE_OF_OTHER_DEVICE
     assert reason.facts == {"run": "e1/01-A", "run_emulated": True}

@@ -67,4 +67,4 @@ def test_what_is_emulated_on_one_side_alone_is_not_compared(tmp_path, roles, rol
     runs = made(template(tmp_path, measured_s=40), A=[400.0, 404.0, 402.0], B=[480.0, 478.0, 484.0])
     runs = [with_step(run, emulated_roles=roles if run.manifest.variant.name == "A" else ()) for run in runs]
     [pair] = compare_runs(runs).pairs
-    assert pair.verdict == "not comparable" and pair.failed[0].reason.facts == {"role": role}
+    assert pair.verdict == "not_comparable" and pair.failed[0].reason.facts == {"role": role}

@@ -24,7 +24,7 @@ def test_without_a_service_level_nothing_is_judged():
 
 
 @pytest.mark.parametrize(
-    ("p95", "outcome", "ideal"), [(9, "met", True), (10, "met", True), (20, "met", False), (21, "not met", False)]
+    ("p95", "outcome", "ideal"), [(9, "met", True), (10, "met", True), (20, "met", False), (21, "not_met", False)]
 )
 def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
     found = judge_reads(OLTP, [histogram(p95)], files(3))
@@ -33,8 +33,8 @@ def test_the_percentile_is_held_against_the_limit(p95, outcome, ideal):
 
 
 def test_the_mean_may_hide_what_the_percentile_shows():
-    assert judge_reads(OLTP, [], files(15)).outcome == "mean only"
-    assert judge_reads(OLTP, [histogram(60)], files(15)).outcome == "not met"
+    assert judge_reads(OLTP, [], files(15)).outcome == "mean_only"
+    assert judge_reads(OLTP, [histogram(60)], files(15)).outcome == "not_met"
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,27 @@ def test_the_mean_may_hide_what_the_percentile_shows():
 )
 def test_a_mean_is_called_a_mean_and_why(kept, why):
     found = judge_reads(OLTP, kept, files(7))
-    assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("mean only", "mean only", 7, 5000)
+    assert (found.outcome, found.figure, found.figure_ms, found.reads) == ("mean_only", "mean_only", 7, 5000)
     assert found.ideal_met is None, "7 ms are within the ideal, but they are a mean"
     assert found.finding.facts["why"].kind == why
 
 
 def test_a_mean_above_the_limit_does_not_meet_it():
-    assert judge_reads(OLTP, [], files(21)).outcome == "not met"
+    assert judge_reads(OLTP, [], files(21)).outcome == "not_met"
     assert judge_reads(OLTP, [], files(15)).ideal_met is False
 
 
 @pytest.mark.parametrize("data", [None, files(None, reads=0)])
 def test_what_was_not_read_is_not_known(data):
     found = judge_reads(OLTP, [], data)
-    assert (found.outcome, found.figure_ms, found.ideal_met) == ("not known", None, None)
+    assert (found.outcome, found.figure_ms, found.ideal_met) == ("not_known", None, None)
     assert found.finding.kind == ServiceLevelKind.READS_NOT_KNOWN
 
 
 def test_a_limit_of_ones_own_has_its_percentile_and_no_ideal():
     level = declared(None, 5.0, "p99")
     found = judge_reads(level, [histogram(2, p99=6)], files(1))
-    assert (found.outcome, found.percentile, found.limit_ms, found.ideal_ms) == ("not met", "p99", 5, None)
+    assert (found.outcome, found.percentile, found.limit_ms, found.ideal_ms) == ("not_met", "p99", 5, None)
 
 
 def test_the_guidelines_are_those_of_the_paper():

@@ -27,7 +27,7 @@ def verdicts(shape, seconds: int = 600, **truth) -> Counter:
 
 def test_a_steady_interval_is_called_so():
     found = verdicts(lambda share: 1)
-    assert found["steady"] >= 0.95 * SERIES and not found["became steady late"]
+    assert found["steady"] >= 0.95 * SERIES and not found["became_steady_late"]
 
 
 def test_a_drift_too_small_to_matter_does_no_harm_however_sure_it_is():
@@ -47,7 +47,7 @@ def test_a_drift_too_small_to_matter_does_no_harm_however_sure_it_is():
 )
 def test_what_never_becomes_steady_is_called_so(shape):
     found = verdicts(shape)
-    assert found["never became steady"] >= 0.8 * SERIES
+    assert found["never_became_steady"] >= 0.8 * SERIES
     assert found["steady"] <= 0.05 * SERIES
 
 
@@ -55,7 +55,7 @@ def test_a_warm_up_inside_is_measured_with_what_it_does_to_the_mean():
     series = autoregressive(600, 0.5, seed=3)
     series[:90] *= 0.6
     found = judge(series)
-    assert found.verdict == "became steady late" and found.incomparable
+    assert found.verdict == "became_steady_late" and found.incomparable
     assert found.warm_up_s == pytest.approx(90, abs=10)
     assert found.warm_up_shift == pytest.approx(-0.4 * 0.15, abs=0.01)
     assert found.finding.kind == SteadyKind.STEADY_LATE
@@ -90,14 +90,14 @@ def test_nothing_falls_by_more_than_all_of_it(rate):
     """A slope as a share of the mean did: TPS fell by 110 %."""
     found = judge(rate * autoregressive(60, 0.0, seed=5))
     shares = [found.drift, found.drift_low, found.drift_high, found.change]
-    assert found.verdict == "never became steady"
+    assert found.verdict == "never_became_steady"
     assert all(-1 <= share < 0 for share in shares)
 
 
 def test_too_few_seconds_and_silence_are_not_judged():
     assert judge(np.ones(19)).finding.facts == {"seconds": 19, "needed_s": 20}
-    assert judge(np.zeros(60)).verdict == "too short to tell"
-    assert judge(np.full(60, np.nan)).verdict == "too short to tell"
+    assert judge(np.zeros(60)).verdict == "too_short_to_tell"
+    assert judge(np.full(60, np.nan)).verdict == "too_short_to_tell"
 
 
 def test_seconds_without_a_value_are_passed_over():
@@ -112,7 +112,7 @@ def test_seconds_without_a_value_are_passed_over():
 def test_every_series_gets_a_verdict_that_its_figures_bear_out(series):
     found = judge(series)
     assert sentence(found.finding).endswith(".") and found.seconds == len(series)
-    if found.verdict == "never became steady":
+    if found.verdict == "never_became_steady":
         assert max(abs(found.drift), abs(found.change)) > 0.05
         assert min(found.trend_p, found.change_p) < 0.025
 
@@ -151,7 +151,7 @@ def test_the_longer_it_is_to_be_measured_the_longer_it_is_watched():
 def test_one_of_many_runs_may_look_unsteady_by_chance_and_a_real_drift_is_none():
     """Just significant (p = 0.03) among one and among six; and a drift that is there."""
     steady = judge(autoregressive(600, 0.5, seed=1))
-    chance = replace(steady, verdict="never became steady", trend_p=0.015, change_p=0.5)
+    chance = replace(steady, verdict="never_became_steady", trend_p=0.015, change_p=0.5)
     drift = judge(autoregressive(600, 0.5, seed=1) * np.linspace(1, 1.3, 600))
     assert incomparable([chance]) == [chance]
     assert incomparable([chance, *[steady] * 5]) == []
@@ -161,7 +161,7 @@ def test_one_of_many_runs_may_look_unsteady_by_chance_and_a_real_drift_is_none()
 def test_more_runs_that_look_unsteady_than_chance_has_are_all_held_against_them():
     """Each just significant by itself (p = 0.03), which so many runs would show once, or twice of twenty."""
     steady = judge(autoregressive(600, 0.5, seed=1))
-    chance = replace(steady, verdict="never became steady", trend_p=0.015, change_p=0.5)
+    chance = replace(steady, verdict="never_became_steady", trend_p=0.015, change_p=0.5)
     for unsteady, of, beyond in ((1, 6, False), (2, 6, True), (4, 6, True), (2, 20, False), (4, 20, True)):
         found = incomparable([*[chance] * unsteady, *[steady] * (of - unsteady)])
         assert len(found) == (unsteady if beyond else 0), (unsteady, of)

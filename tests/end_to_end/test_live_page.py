@@ -95,5 +95,18 @@ def test_figures_of_a_killed_driver_are_not_shown_as_live(watched):
     assert float(watched.page.evaluate("getComputedStyle(document.querySelector('main')).opacity")) < 0.6
 
 
+def test_an_experiment_is_shown_from_its_records_alone_and_left_alone(shared):
+    port = free_port()
+    command = shared.start("live", "--web", str(port))
+    command.wait_for("Live page:")
+    with urlopen(f"http://127.0.0.1:{port}/state") as answer:
+        seen = json.load(answer)
+    assert seen["state"] in ("complete", "ended") and seen["runs"][0]["drawn"] and seen["lines"] is None
+    with urlopen(f"http://127.0.0.1:{port}/") as answer:
+        assert 'id="stop"' not in answer.read().decode()
+    command.press_ctrl_c()
+    assert command.wait() == 0, command.text
+
+
 def _expressions(dashboard: dict) -> list[str]:
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]

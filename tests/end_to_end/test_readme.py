@@ -12,7 +12,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
-from support.synthetic import Truth, make_experiment, make_run
+from support.synthetic import Truth, make_run
 from support.tool import Tool
 
 from stallmark.cli.main import main
@@ -32,6 +32,12 @@ SHORT = (
 )  # fmt: skip
 
 
+def _is_quick(command: Shell) -> bool:
+    if command.needs or "--deep" in command.words:
+        return False
+    return command.words[1] in QUICK or command.words[1:3] == ["db", "list"]
+
+
 @pytest.fixture(scope="module")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     """A folder with what the pages speak of: mounts, a URL, scenarios, and runs, all but the last one synthetic."""
@@ -42,11 +48,11 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     (tool.folder / "server.url").chmod(0o600)
     for name in ("ramp", "mine", "two-disks"):
         shutil.copy(SHIPPED / "user-ramp.yaml", tool.folder / f"{name}.yaml")
-    make_experiment(tool.runs / "20260101-120000-buffer-pool", repeats=3, measured_s=10)
-    for number in range(1, 7):
-        disk, repeat = "old" if number <= 3 else "new", (number - 1) % 3 + 1
-        truth = Truth(variant=disk, repeat=repeat, sequence=number, seed=number, measured_s=10)
-        make_run(tool.runs / f"20260102-120000-two-disks/0{number}-{disk}", truth)
+    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-disks", ("old", "new"))):
+        for number in range(6):
+            side, repeat = sides[number // 3], number % 3 + 1
+            truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)
+            make_run(tool.runs / f"2026010{day}-120000-{scenario}/0{number + 1}-{side}", truth, scenario)
     code, said = tool.run(*RUN, *(word for change in SHORT for word in ("--set", change)))
     assert code == 0, said
     external_files.perfmon(
@@ -80,7 +86,7 @@ def test_the_command_line_takes_it(command: Shell, in_its_folder: Tool, monkeypa
         read_any_scenario(scenario, context.params["overrides"])
 
 
-@pytest.mark.parametrize("command", [one for one in OURS if one.words[1] in QUICK and not one.needs], ids=str)
+@pytest.mark.parametrize("command", [one for one in OURS if _is_quick(one)], ids=str)
 def test_it_runs(command: Shell, in_its_folder: Tool):
     words = _words(command, in_its_folder)
     if _names_what_is_not_here(words):

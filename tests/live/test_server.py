@@ -9,7 +9,7 @@ from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
 from stallmark.live.guard import Address, Guard
-from stallmark.live.server import LivePage
+from stallmark.live.server import LivePage, Pages, make_app
 
 HERE = Address("127.0.0.1", 8089)
 
@@ -68,11 +68,10 @@ class Stub:
 
     def __init__(self, view, host: str, stoppable: bool = True):
         self.stops: list[bool] = []
-        page = LivePage.__new__(LivePage)
-        page.guard, page._view, page._asked, page._told = Guard(Address(host, 8089)), view, {}, set()
-        page._stop = (lambda: self.stops.append(True)) if stoppable else None
-        self.token = page.guard.token
-        self.client = Client(page._app(), use_cookies=False)
+        guard = Guard(Address(host, 8089))
+        stop = (lambda: self.stops.append(True)) if stoppable else None
+        self.token = guard.token
+        self.client = Client(make_app(view, guard, Pages(), stop), use_cookies=False)
 
     def get(self, path: str, host: str = "localhost:8089", **headers: str):
         return self.client.get(path, headers={"Host": host} | {k.replace("_", "-"): v for k, v in headers.items()})

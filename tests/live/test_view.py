@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -63,7 +65,7 @@ def test_what_is_being_done_is_known_where_it_is_done(view, show, tmp_path):
         show.advance(1, "a quarter", 4)
         now = state(before.look())
     assert (now["phase"], now["progress"], now["note"], now["present"]) == ("loading", 0.25, "a quarter", None)
-    assert now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
+    assert now["badge"] == "live" and now["left"] and now["lines"] is None and now["runs"][0]["begun"] is False
     show.enter(Phase.PREPARING, 2)
     seen = before.look()
     assert (seen.present, seen.phase) == (2, "preparing")
@@ -99,6 +101,30 @@ def test_files_that_are_being_replaced_leave_the_view_as_it_was(view, made, monk
     assert here.look() is before
 
 
+def test_a_report_and_a_way_to_go_on_are_named_only_where_they_are(made, scenario, tmp_path, show):
+    folder = tmp_path / "x"
+    shutil.copytree(made, folder)
+    here = View(folder, scenario, show)
+    here.end(State.COMPLETE, "")
+    assert "report" not in state(here.look())["said"]
+    (folder / "report.html").touch()
+    assert str(folder / "report.html") in state(here.look())["said"]
+    nothing = View(tmp_path / "y", scenario, show)
+    nothing.end(State.ENDED, "The disk is full.")
+    said = state(nothing.look())["said"]
+    assert "The disk is full. 0 of 5" in said and "--resume" not in said
+
+
+def test_figures_of_the_last_seconds_are_shown_under_load_alone(made, scenario, tmp_path, show):
+    here = View(made, scenario, show)
+    show.enter(Phase.MEASURING, 3)
+    under_load = state(here.look())
+    assert len(under_load["lately"]) == 6 and under_load["step"] == "30 users" and under_load["note"] == ""
+    show.enter(Phase.CHECKING)
+    checking = state(here.look())
+    assert checking["lately"] == [] and checking["step"] is None
+
+
 def test_metrics_are_the_counts_of_the_record(view, made):
     found, record = samples(view()), Record(made / "03")
     transactions = record.table("transactions")
@@ -118,6 +144,14 @@ def test_metrics_are_the_counts_of_the_record(view, made):
     assert stalls[file, "read"] == pytest.approx(last[file]["read_stall_ms"] / 1000)
     assert [one.labels["phase"] for one in found["stallmark_phase"] if one.value] == ["ending"]
     assert found["stallmark_virtual_users"][0].value == 30
+
+
+def test_each_metric_is_documented(view):
+    exported = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in samples(view())} | {
+        "stallmark_errors_total"
+    }
+    page = (Path(__file__).parents[2] / "docs/live-view.md").read_text()
+    assert set(re.findall(r"^\| `(stallmark_\w+)` \|", page, re.MULTILINE)) == exported
 
 
 def test_names_are_as_prometheus_wants_them(view):

@@ -14,6 +14,7 @@ from stallmark.report import columns, table
 from stallmark.report.page import figure_groups, render
 from stallmark.report.sections import timeline, transactions, validity
 from stallmark.report.text import sentence
+from stallmark.report.text.terms import term
 
 
 def text_of(html: str) -> str:
@@ -44,8 +45,8 @@ def test_the_result_leads_at_every_width(brokerage_runs, width):
 def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokerage_runs):
     text = shown(brokerage_runs, 100)
     for gate in brokerage_runs.steps[0].validity.gates:
-        (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{gate.name} ", line)]
-        failed = gate.name in ("p90 limits", "market lag")
+        (line,) = [line for line in text.splitlines() if re.match(rf"(passed|FAILED) +{term(gate.kind)} ", line)]
+        failed = gate.kind in ("p90_limits", "market_lag")
         assert line.startswith("FAILED" if failed else "passed")
     flat = " ".join(text.split())
     assert "0.300 s late, 1.20 s at most, in SSD" in flat and "≤ 0.1 s" in flat

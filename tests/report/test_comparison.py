@@ -20,6 +20,7 @@ from stallmark.report.comparison.terminal import planned, verdicts
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.page import render
 from stallmark.report.terminal import table
+from stallmark.report.text.terms import term
 
 HURT = "<script>window.hurt=1</script>|`*"
 
@@ -121,7 +122,7 @@ def test_every_verdict_says_what_stands_behind_it(sound, tps, order, words):
     text = " ".join(show(verdicts(found), 80).split())
     for word in words:
         assert word in text
-    assert found.pairs[0].verdict in render_comparison(summary, found)
+    assert term(found.pairs[0].verdict) in render_comparison(summary, found)
 
 
 def test_a_comparison_that_may_not_be_made_names_the_check(sound):

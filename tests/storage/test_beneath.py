@@ -6,6 +6,7 @@ import pytest
 
 from stallmark.storage.block_device import Facts, behind, emulated_array_of
 from stallmark.storage.block_device.facts import Places, beneath
+from stallmark.storage.describe import describe
 from stallmark.storage.emulator import ArrayModel
 
 MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
@@ -75,3 +76,10 @@ def test_a_loop_device_that_is_another_s_by_now_is_real(devices: Path) -> None:
     assert emulated_array_of("loop0") is None and emulated_array_of("loop0p1") is None
     (devices / "loop0/loop/backing_file").unlink()  # detached
     assert emulated_array_of("loop0") is None
+
+
+def test_a_device_of_this_machine_is_named_with_its_disk(tmp_path: Path):
+    found = describe(tmp_path)
+    if found.name is None:
+        pytest.skip(str(found.why))
+    assert found.disk and (Path("/sys/block") / found.disk).exists()

@@ -8,6 +8,7 @@ from stallmark.analysis.points import group, labels, points
 from stallmark.analysis.probe.drift import DRIFTED
 from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.record.manifest import Role
 from stallmark.stats.thresholds import PROBE_SMALL_BYTES
 
 
@@ -19,6 +20,10 @@ class ArrayKind(Kind):
     ENDED = "experiment_ended_early"
     NOT_PRECONDITIONED = "not_preconditioned"
     DRIFTED = "storage_changed"
+    ONE_DISK = "folders_on_one_disk"
+
+
+_ROLES: tuple[Role, ...] = ("data", "wal")
 
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -26,6 +31,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from _unsized(runs)
     yield from _warming(runs)
     yield from _small_probes(runs)
+    yield from on_one_disk(runs)
     for run in runs:
         if ended := run.manifest.ended:
             yield caution(ArrayKind.ENDED, before=ended.before, because=" ".join(ended.because.split()))
@@ -45,6 +51,28 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         for between, found in drifts(same):
             if found.verdict == DRIFTED:
                 yield caution(ArrayKind.DRIFTED, between=list(between), how=found.finding)
+
+
+def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Warn where runs on the same database lay in different folders of one disk: they compare no two devices."""
+    for same in group(runs, _database):
+        for role in _ROLES:
+            folders: dict[str, set[str]] = {}
+            for run in same:
+                devices = run.manifest.devices
+                disk = devices.of(role).disk
+                if disk and (folder := devices.folders.get(role)):
+                    folders.setdefault(disk, set()).add(folder)
+            found = [(disk, sorted(some)) for disk, some in folders.items() if len(some) > 1]
+            for disk, some in found:
+                yield caution(ArrayKind.ONE_DISK, role=role, disk=disk, folders=some)
+            if found:  # the log lies beside the data, and is as far apart
+                break
+
+
+def _database(run: RunSummary) -> str:
+    workload = run.manifest.workload
+    return f"{workload.name} {sorted(workload.scale.items())} {workload.seed}"
 
 
 def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:

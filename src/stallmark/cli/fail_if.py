@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Verdict
 from stallmark.errors import StallmarkError
+from stallmark.report.text.terms import term
 
 _RULE = re.compile(r"\s*(not\s+)?(better|worse)(?:\s+by\s+(\d+(?:\.\d+)?)\s*%)?\s*", re.IGNORECASE)
 
@@ -42,7 +43,7 @@ class FailIf:
 
     def _reason(self, pair: PairComparison) -> str | None:
         if pair.verdict in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE):
-            return f"{pair.b} against {pair.a}: no verdict ({pair.verdict})"
+            return f"{pair.b} against {pair.a}: no verdict ({term(pair.verdict)})"
         holds = pair.verdict == self.word and self._amount(pair) >= self.least
         if holds == self.negated:
             return None

@@ -115,6 +115,9 @@ def run(
         state = "incomplete" if because else "complete"
         show.enter(Phase.REPORTING)
         kept = show_report([runner.folder], runner.folder / "report.html", as_json)
+    except Stopped as stopped:
+        because = because if state == "complete" else str(stopped)
+        raise
     finally:
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)

@@ -200,7 +200,9 @@ def _describe(collector: Collector) -> recorded.Collector:
 
 def devices_of(engine: Engine) -> Devices:
     """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
-    found = {name: describe(folder) for name, folder in engine.directories().items()}
+    folders = engine.directories()
+    found = {name: describe(folder) for name, folder in folders.items()}
     for name, model in engine.devices.models.items():
         found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
-    return Devices(**found)
+    lay = {name: str(folder) for name, folder in folders.items()}
+    return Devices.model_validate({"folders": lay, **found})

@@ -80,11 +80,17 @@ class FollowedRun:
         for batch in new["server_io"]:
             self.files |= {row["entity"]: row for row in batch.to_pylist()}
         before = max(0, self.seconds - _SETTLED_S)
-        self.seconds = max([self.seconds, *(int(_latest(batch)) + 1 for batch in new["users"] + new["transactions"])])
+        self.seconds = max(self.seconds, self._heard(new))
         found = sums(RecentRecord(self.record, self._recent), self.seconds)
         self.sums = {name: np.append(self.sums.get(name, line)[:before], line[before:]) for name, line in found.items()}
         for batches in self._recent.values():
             batches[:] = [batch for batch in batches if _latest(batch) >= self.seconds - 2 * _SETTLED_S]
+
+    def _heard(self, new: Mapping[str, list[pa.RecordBatch]]) -> int:
+        """Return the whole seconds that were heard of: of the driver; in a run of queries, of the server."""
+        if self.record.manifest.kind == "queries":
+            return max((int(_latest(batch)) for batch in new["server_io"] + new["database"]), default=0)
+        return max((int(_latest(batch)) + 1 for batch in new["users"] + new["transactions"]), default=0)
 
     def _count(self, rows: pa.Table) -> None:
         keys = [

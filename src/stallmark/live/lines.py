@@ -27,14 +27,16 @@ WAITS = tuple(f"waits_{name}" for name in WAIT_CLASSES if name not in ("client",
 
 def sums(record: Record, seconds: int) -> Sums:
     """Return the sums of a run's seconds 0 … seconds − 1."""
-    load, io = read_load(record, seconds, []), read_io(record)
-    found: Sums = {
-        "committed": load.all("committed"),
-        "done": load.all("committed") + load.all("rolled_back"),
-        "latency_sum_ms": load.all("latency_us") / 1000,
-        "users": load.user_sum("running"),
-    }
-    unknown = np.full(seconds, np.nan)
+    io, unknown = read_io(record), np.full(seconds, np.nan)
+    found: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
+    if record.manifest.kind != "queries":
+        load = read_load(record, seconds, [])
+        found = {
+            "committed": load.all("committed"),
+            "done": load.all("committed") + load.all("rolled_back"),
+            "latency_sum_ms": load.all("latency_us") / 1000,
+            "users": load.user_sum("running"),
+        }
     data = io.data.per_second(seconds) if io.data else {}
     for name, counters in (("reads", SERVER.reads), ("read_stall_ms", SERVER.read_ms)):
         line = summed(data, counters)

@@ -19,6 +19,8 @@ from stallmark.live.state import lines, state
 from stallmark.live.view import View
 from stallmark.report.text import live as text
 
+FRESH_S = 0.5
+"""A look at the experiment serves everybody who asks within it."""
 WATCHED_S, FAREWELL_S = 5.0, 4.0
 """A page that asked within the first is open; it is waited for so long at the end."""
 _HEADERS = {
@@ -30,20 +32,34 @@ _HEADERS = {
 }
 
 
+class Pages:
+    """The pages that are open in browsers, and which of them know that the experiment has ended."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, float] = {}
+        self._told: set[str] = set()
+
+    def asks(self, page: str) -> None:
+        self._asked[page] = time.monotonic()
+
+    def knows(self, page: str) -> None:
+        self._told.add(page)
+
+    def untold(self) -> bool:
+        since = time.monotonic() - WATCHED_S
+        return any(asked > since and page not in self._told for page, asked in list(self._asked.items()))
+
+
 class LivePage:
     """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
 
     def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
-        self.guard = Guard(address)
-        self._view, self._stop = view, stop
-        self._asked: dict[str, float] = {}
-        """When each open page last asked."""
-        self._told: set[str] = set()
-        """Pages that know that it has ended."""
+        self.guard, self._view, self._pages = Guard(address), view, Pages()
+        app = make_app(view, self.guard, self._pages, stop)
         try:
             self._server: BaseWSGIServer = make_server(
-                address.host, address.port, self._app(), threaded=True, request_handler=_Quiet
+                address.host, address.port, app, threaded=True, request_handler=_Quiet
             )
         except (OSError, SystemExit) as error:  # werkzeug exits where a port is taken
             why = getattr(error, "strerror", None) or "it is in use"
@@ -60,83 +76,77 @@ class LivePage:
         """Let the pages that are open know how it ended, and serve them no longer."""
         self._view.end(State.COMPLETE if complete else State.ENDED, because)
         deadline = time.monotonic() + FAREWELL_S
-        while time.monotonic() < deadline and self._open() - self._told:
+        while time.monotonic() < deadline and self._pages.untold():
             time.sleep(0.05)
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
-    def _open(self) -> set[str]:
-        since = time.monotonic() - WATCHED_S
-        return {page for page, asked in list(self._asked.items()) if asked > since}
 
-    def _app(self) -> Flask:
-        app = Flask(__name__, static_folder=None, template_folder="page")
-        guard, view = self.guard, self._view
-        cookie = f"stallmark-{guard.address.port}"
+def make_app(view: View, guard: Guard, pages: Pages, stop: Callable[[], None] | None) -> Flask:
+    app = Flask(__name__, static_folder=None, template_folder="page")
+    cookie = f"stallmark-{guard.address.port}"
 
-        @app.before_request
-        def admit() -> AnyResponse | None:
-            if not guard.knows_host(request.host):
-                abort(403)
-            if guard.fits(request.args.get("token")):
-                answer = redirect("/")
-                answer.set_cookie(cookie, guard.token, httponly=True, samesite="Strict")
-                return answer
-            if not guard.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
-                abort(401)
-            return None
-
-        @app.after_request
-        def protect(answer: Response) -> Response:
-            for name, value in _HEADERS.items():
-                answer.headers.setdefault(name, value)
+    @app.before_request
+    def admit() -> AnyResponse | None:
+        if not guard.knows_host(request.host):
+            abort(403)
+        if guard.fits(request.args.get("token")):
+            answer = redirect("/")
+            answer.set_cookie(cookie, guard.token, httponly=True, samesite="Strict")
             return answer
+        if not guard.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
+            abort(401)
+        return None
 
-        @app.get("/")
-        def page() -> str:
-            return render_template(
-                "live.html", text=text, means=MEANS, token=guard.token if self._stop else "", scenario=view.scenario
-            )
+    @app.after_request
+    def protect(answer: Response) -> Response:
+        for name, value in _HEADERS.items():
+            answer.headers.setdefault(name, value)
+        return answer
 
-        @app.get("/<name>.<any(css, js):kind>")
-        def asset(name: str, kind: str) -> Response:
-            if (content := _asset(f"{name}.{kind}")) is None:
-                abort(404)
-            kept = {"Cache-Control": "max-age=86400"} if name == "plotly" else {}
-            return Response(content, mimetype="text/css" if kind == "css" else "text/javascript", headers=kept)
+    @app.get("/")
+    def page() -> str:
+        token = guard.token if stop else ""
+        return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
-        @app.get("/state")
-        def state_now() -> Response:
-            seen = view.look()
-            self._asked[request.args.get("page", "")] = time.monotonic()
-            return jsonify(state(seen))
+    @app.get("/<name>.<any(css, js):kind>")
+    def asset(name: str, kind: str) -> Response:
+        if (content := _asset(f"{name}.{kind}")) is None:
+            abort(404)
+        kept = {"Cache-Control": "max-age=86400"} if name == "plotly" else {}
+        return Response(content, mimetype="text/css" if kind == "css" else "text/javascript", headers=kept)
 
-        @app.get("/told")
-        def told() -> str:
-            self._told.add(request.args.get("page", ""))
-            return ""
+    @app.get("/state")
+    def state_now() -> Response:
+        pages.asks(request.args.get("page", ""))
+        return jsonify(state(view.look(FRESH_S)))
 
-        @app.get("/lines/<int:number>")
-        def lines_of(number: int) -> Response:
-            run = view.look().runs.get(number)
-            if run is None or not run.sums:
-                abort(404)
-            return jsonify(lines(run))
+    @app.get("/told")
+    def told() -> str:
+        pages.knows(request.args.get("page", ""))
+        return ""
 
-        @app.get("/metrics")
-        def exposed() -> Response:
-            return Response(metrics.exposition(view.look()), content_type=metrics.CONTENT_TYPE)
+    @app.get("/lines/<int:number>")
+    def lines_of(number: int) -> Response:
+        run = view.look(FRESH_S).runs.get(number)
+        if run is None or not run.sums:
+            abort(404)
+        return jsonify(lines(run))
 
-        @app.post("/stop")
-        def stop() -> tuple[str, int]:
-            origin = request.headers.get("Origin")
-            if self._stop is None or not guard.may_stop(origin, request.headers.get("X-Stallmark-Token"), request.host):
-                abort(403)
-            self._stop()
-            return "", 202
+    @app.get("/metrics")
+    def exposed() -> Response:
+        return Response(metrics.exposition(view.look(FRESH_S)), content_type=metrics.CONTENT_TYPE)
 
-        return app
+    @app.post("/stop")
+    def stop_it() -> tuple[str, int]:
+        token, origin = request.headers.get("X-Stallmark-Token"), request.headers.get("Origin")
+        if stop is None or not guard.may_stop(origin, token, request.host):
+            abort(403)
+        stop()
+        return "", 202
+
+    return app
 
 
 def _asset(name: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stallmark import format
+from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live.followed import FollowedRun, Tally
 from stallmark.live.lines import MEANS, WAITS, mean, means
@@ -15,11 +16,16 @@ from stallmark.live.view import Seen
 from stallmark.record.devices import is_emulated
 from stallmark.report.style import dash_of, looks
 from stallmark.report.text import live as text
+from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
 """Of a line at most: more than the pixels it is drawn with."""
 LATELY_S = 10
 TOP_WAITS = 3
+QUIET_S = 5
+"""A run that goes on writes every second; to check consistency takes longer."""
+UNDER_LOAD = (Phase.WARM_UP, Phase.UNSTEADY, Phase.MEASURING, "queries")
+"""The phases in which there is something to be seen of the last seconds."""
 
 Json = dict[str, Any]
 
@@ -34,7 +40,7 @@ def state(seen: Seen) -> Json:
     if planned:
         name = planned.variant.name
         place = text.run(seen.present or 0, len(seen.order), name, planned.repeat, repeats[name])
-    doing = seen.doing
+    doing, loaded = seen.doing, run if seen.phase in UNDER_LOAD else None
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "state": status.state.name.lower(),
@@ -42,16 +48,17 @@ def state(seen: Seen) -> Json:
         "final": seen.final,
         "phase": seen.phase,
         "place": place,
-        "step": _step(run),
+        "step": _step(loaded),
         "left": text.time_left(status.left_s, status.load_left_s),
-        "note": doing.note if doing else "",
+        "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),
         "emulated": any(is_emulated(one.record.manifest) for one in seen.runs.values()),
         "present": seen.present,
         "charts": [{"line": line, "title": text.LINES[line][0], "unit": text.LINES[line][1]} for line in _charts(seen)],
-        "lately": _lately(run),
-        "method": text.METHOD,
+        "lately": _lately(loaded),
+        "method": [text.EVERY_SECOND, text.MEANS_OF],
+        "stamps": [text.EMULATED_ALL, text.EMULATED_PART],
         "transactions": _transactions(run),
         "runs": _runs(seen),
         "lines": lines(run) if run else None,
@@ -72,6 +79,15 @@ def lines(run: FollowedRun) -> Json:
     }
 
 
+def _note(seen: Seen) -> str:
+    """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
+    if seen.doing:
+        told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
+        return "" if told else seen.doing.note
+    silent_s = seen.status.silent_s or 0.0
+    return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
+
+
 def _said(seen: Seen) -> str | None:
     status, report = seen.status, seen.folder / "report.html"
     if status.state is State.COMPLETE:
@@ -87,7 +103,8 @@ def _charts(seen: Seen) -> list[str]:
     """Return the charts to draw: what every run has, and the classes that sessions waited in most."""
     waited = Counter({line: float(sum(np.nansum(run.sums[line]) for run in _read(seen))) for line in WAITS})
     most = [line for line, sessions in waited.most_common(TOP_WAITS) if sessions > 0]
-    return [line for line in MEANS if line != "hit_share"] + most + ["hit_share"]
+    of_users = [] if isinstance(seen.scenario, QueryScenario) else ["tps", "latency_ms"]
+    return [*of_users, "read_ms", "log_ms", *most, "hit_share"]
 
 
 def _read(seen: Seen) -> list[FollowedRun]:

@@ -1,6 +1,7 @@
 """The view of an experiment while it goes on: which run, which phase, how long yet, and the lines of its runs."""
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,17 +70,21 @@ class View:
         self._runs: dict[int, FollowedRun] = {}
         self._ended: tuple[State, str] | None = None
         self._seen: Seen | None = None
+        self._looked = 0.0
         self._looking = threading.Lock()
 
     def end(self, state: State, because: str) -> None:
         """Note that no run follows any more."""
         self._ended = state, because
 
-    def look(self) -> Seen:
-        """Return the experiment as it is now; as it was, while files are being replaced."""
+    def look(self, fresh_s: float = 0.0) -> Seen:
+        """Return the experiment as it is now, or was at most `fresh_s` ago; as it was, while files are being
+        replaced."""
         with self._looking:
+            if self._seen and time.monotonic() - self._looked < fresh_s:
+                return self._seen
             try:
-                self._seen = self._look()
+                self._seen, self._looked = self._look(), time.monotonic()
             except (OSError, StallmarkError):
                 if self._seen is None:
                     raise
@@ -128,8 +133,7 @@ class View:
         if self._ended:
             state, because = self._ended
             return replace(found, state=state, because=because or None, left_s=None, load_left_s=None)
-        if self.runs_here and found.state not in (State.RUNNING, State.BETWEEN):
-            # Its last record is closed, or was not written for a while, and this process is still at work.
+        if self.runs_here:  # whatever its last record says, this process is at work
             return replace(found, state=State.RUNNING, because=None)
         return found
 

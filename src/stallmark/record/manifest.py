@@ -235,10 +235,11 @@ class EmulatedArray(ManifestPart):
 
 
 class Device(ManifestPart):
-    """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `why`:
-    the reason why nothing is known of it."""
+    """The storage under a set of files: a block device as the system describes it, an emulated array, or both. `disk`:
+    the whole disk, also of a partition. `why`: the reason why nothing is known of it."""
 
     name: str | None = None
+    disk: str | None = None
     model: str | None = None
     rotational: bool | None = None
     scheduler: str | None = None
@@ -254,10 +255,12 @@ class Device(ManifestPart):
 
 
 class Devices(ManifestPart):
-    """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known."""
+    """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
+    `folders`: where they lay."""
 
     data: Device | None = None
     wal: Device | None = None
+    folders: dict[Role, str] = {}
 
     def of(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()

@@ -42,6 +42,7 @@ from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.terms import term
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -282,7 +283,8 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals |= {"format": format, "sentence": sentence, "causes": cause_tables, "array": array_tables}
+    found.globals |= {"format": format, "sentence": sentence, "term": term}
+    found.globals |= {"causes": cause_tables, "array": array_tables}
     found.globals |= {"drawn": drawn, "first_lines": first_lines}
     return found
 

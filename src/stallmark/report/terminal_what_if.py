@@ -10,6 +10,7 @@ from stallmark.analysis.cause.what_if import WhatIf, WhatIfs
 from stallmark.report.table import Cell, InTerminal, Table
 from stallmark.report.text import sentence
 from stallmark.report.text.cause import tests_of_models
+from stallmark.report.text.terms import term
 
 METHOD = (
     "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
@@ -45,7 +46,7 @@ def _predictions(one: WhatIf) -> Table:
             format.number(found.tps),
             f"{format.number(found.low)}–{format.number(found.high)}",
             format.signed_share(found.tps / one.tps - 1),
-            found.limit,
+            term(found.limit),
         ]
         for found in one.predictions
     ]

@@ -18,6 +18,7 @@ def describe(folder: Path) -> Device:
         queue = (Path("/sys/dev/block") / device.number).resolve().parent / "queue"
     return Device(
         name=device.name,
+        disk=queue.parent.resolve().name,
         model=_read(queue.parent / "device" / "model"),
         rotational=_read(queue / "rotational") == "1",
         scheduler=_read(queue / "scheduler"),

@@ -19,10 +19,10 @@ STORAGE = ("read", "log", "other I/O")
 class Storage(StrEnum):
     """The part of storage in a difference."""
 
-    CAUSE = "is the cause"
-    NOT_THE_CAUSE = "is not the cause"
-    ONE_OF_SEVERAL = "one of several"
-    NOT_KNOWN = "not known"
+    CAUSE = "is_the_cause"
+    NOT_THE_CAUSE = "is_not_the_cause"
+    ONE_OF_SEVERAL = "one_of_several"
+    NOT_KNOWN = "not_known"
 
 
 class Source(StrEnum):
@@ -84,29 +84,29 @@ class ChangeKind(Kind):
 class Series(StrEnum):
     """Series that may move with throughput."""
 
-    READ_TIME = "read time"
-    WRITE_TIME = "write time of data files"
-    LOG_TIME = "log time per sync"
-    READERS = "sessions waiting for reads"
-    LOG_WAITERS = "sessions waiting for the log"
-    LOCK_WAITERS = "sessions waiting for locks"
+    READ_TIME = "read_time"
+    WRITE_TIME = "write_time_of_data_files"
+    LOG_TIME = "log_time_per_sync"
+    READERS = "sessions_waiting_for_reads"
+    LOG_WAITERS = "sessions_waiting_for_the_log"
+    LOCK_WAITERS = "sessions_waiting_for_locks"
     CPU = "CPU"
 
 
 class Figure(StrEnum):
     """Figures of two sides that are compared to find a cause."""
 
-    RESPONSE = "response time"
-    PART = "part of the response time"
-    READ_TIME = "read time"
-    WRITE_TIME = "write time"
-    SYNC_TIME = "log sync time"
-    READS = "physical reads per transaction"
-    WRITES = "writes of data files per transaction"
-    SYNCS = "syncs of the log per transaction"
+    RESPONSE = "response_time"
+    PART = "part_of_the_response_time"
+    READ_TIME = "read_time"
+    WRITE_TIME = "write_time"
+    SYNC_TIME = "log_sync_time"
+    READS = "physical_reads_per_transaction"
+    WRITES = "writes_of_data_files_per_transaction"
+    SYNCS = "syncs_of_the_log_per_transaction"
     CPU_BUSY = "CPU"
-    CPU_TIME = "CPU time per transaction"
-    DEVICE_BUSY = "device busy"
+    CPU_TIME = "CPU_time_per_transaction"
+    DEVICE_BUSY = "device_busy"
 
 
 class Limit(StrEnum):
@@ -115,8 +115,8 @@ class Limit(StrEnum):
     READS = "reads"
     CPU = "CPU"
     LOCKS = "locks"
-    THINK_TIME = "think time"
-    REST = "the rest"
+    THINK_TIME = "think_time"
+    REST = "the_rest"
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ class Side:
 class Unpaired(StrEnum):
     """Reasons why runs are not paired."""
 
-    BLOCKS = "each side ran by itself"
-    FEW_REPEATS = "too few repeats hold a run of both"
-    EXPERIMENTS = "different experiments"
+    BLOCKS = "each_side_by_itself"
+    FEW_REPEATS = "too_few_repeats"
+    EXPERIMENTS = "different_experiments"
 
 
 @dataclass(frozen=True)

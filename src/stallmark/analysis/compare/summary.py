@@ -19,9 +19,9 @@ PRIMARIES = ("tps", "latency", "p99", "read_ms")
 class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
-    NO_DIFFERENCE = "no difference shown"
-    INDICATIVE = "indicative only"
-    NOT_COMPARABLE = "not comparable"
+    NO_DIFFERENCE = "no_difference_shown"
+    INDICATIVE = "indicative_only"
+    NOT_COMPARABLE = "not_comparable"
 
 
 class CheckKind(Kind):

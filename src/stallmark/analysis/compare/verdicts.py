@@ -1,4 +1,4 @@
-"""The verdicts on pairs of sides over runs, with their evidence (design.md, 9).
+"""The verdicts on pairs of sides over runs, with their evidence.
 
 A verdict is on one metric, which the scenario declares before anything runs. Where several pairs are judged at once,
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.array_cautions import on_one_disk
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
@@ -248,6 +249,7 @@ def _cautions(
         said.append(caution(PairKind.FLASH_WARMING, sides=warming))
     if unknown := [one.kind for one in found if one.passed is None]:
         said.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))
+    said += on_one_disk([*a.runs, *b.runs])
     said += [one.reason for one in found if one.passed is not False and one.reason]
     return said
 

@@ -27,7 +27,7 @@ from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
 class DriftVerdict(StrEnum):
     DRIFTED = "drifted"
     SAME = "same"
-    UNKNOWN = "cannot tell"
+    UNKNOWN = "cannot_tell"
 
 
 DRIFTED, SAME, UNKNOWN = DriftVerdict

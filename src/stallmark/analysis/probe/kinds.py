@@ -44,4 +44,4 @@ class Differs(StrEnum):
     """The properties in which two probes may differ."""
 
     PROGRAM = "program"
-    FILE_SIZE = "file size"
+    FILE_SIZE = "file_size"

@@ -6,11 +6,19 @@ inside [measure_s, end_s). Everything else (counters, CPU) is taken over exactly
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 from stallmark.analysis.finding import Finding
 from stallmark.record.manifest import Manifest
+
+
+class CyclesBy(StrEnum):
+    """The counts by which checkpoints are recognised."""
+
+    COUNT = "count_of_checkpoints"
+    BURSTS = "bursts_of_pages_written"
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Cycles:
     measured_s: int  # how long was measured
     whole: bool  # the figures are over these cycles and nothing else
     mean_s: float | None  # of one cycle
-    shown_by: str
+    shown_by: CyclesBy
     resolution_s: float
     finding: Finding
 

@@ -1,6 +1,6 @@
 """Checkpoint cycles of a measured interval.
 
-A server writes most of its pages in checkpoints, so two and a half cycles are another load than three (design.md, 9).
+A server writes most of its pages in checkpoints, so two and a half cycles are another load than three.
 Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them. A cycle is from one checkpoint
 to the same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). That
 point is known to the sampling interval of its counter, and so are the ends of what is measured.
@@ -14,7 +14,7 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.interval import Cycles, Interval
+from stallmark.analysis.read.interval import Cycles, CyclesBy, Interval
 from stallmark.analysis.read.io import Io
 from stallmark.analysis.read.server_views import ServerViews
 from stallmark.stats.thresholds import CHECKPOINT_QUIET_S, CHECKPOINT_WRITES, CHECKPOINTS, CYCLES_COVER
@@ -32,7 +32,7 @@ class Marks:
     `resolution_s`."""
 
     t: np.ndarray
-    shown_by: str
+    shown_by: CyclesBy
     resolution_s: float
 
 
@@ -93,7 +93,7 @@ def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
             return None
         done = np.sum(parts, axis=0)
     rose = np.diff(done) >= 1
-    return Marks(checkpoints.t[1:][rose], "the server's count of checkpoints", _interval_s(checkpoints.t))
+    return Marks(checkpoints.t[1:][rose], CyclesBy.COUNT, _interval_s(checkpoints.t))
 
 
 def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
@@ -110,7 +110,7 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
     rate = np.diff(total) / np.diff(t)
     writes = rate > CHECKPOINT_WRITES * rate.max() if rate.max() > 0 else np.zeros(len(rate), dtype=bool)
     ends = [last for last in _run_ends(writes) if _quiet_after(t, writes, last) >= CHECKPOINT_QUIET_S]
-    return Marks(t[1:][ends], "bursts of pages that checkpoints wrote", _interval_s(t))
+    return Marks(t[1:][ends], CyclesBy.BURSTS, _interval_s(t))
 
 
 def _run_ends(writes: np.ndarray) -> Sequence[int]:

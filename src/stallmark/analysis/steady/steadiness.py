@@ -1,4 +1,4 @@
-"""The judgement whether the server was in a steady state while it was measured (design.md, 9).
+"""The judgement whether the server was in a steady state while it was measured.
 
 It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server
 does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that warms for
@@ -21,16 +21,16 @@ from stallmark.stats.thresholds import BATCHES_FEWEST, DRIFT, HEAD_ERRORS, HEAD_
 
 class Judgement(StrEnum):
     STEADY = "steady"
-    LATE = "became steady late"
-    NEVER = "never became steady"
-    TOO_SHORT = "too short to tell"
+    LATE = "became_steady_late"
+    NEVER = "never_became_steady"
+    TOO_SHORT = "too_short_to_tell"
 
 
 class Rate(StrEnum):
     """The series that is judged."""
 
     TPS = "TPS"
-    LATENCY = "mean latency"
+    LATENCY = "mean_latency"
 
 
 class SteadyKind(Kind):

@@ -29,8 +29,8 @@ class GateKind(Kind):
     FOLLOWERS = "followers"
     ABORTS = "aborts"
     LOCKS = "locks"
-    LIMITS = "p90 limits"
-    LAG = "market lag"
+    LIMITS = "p90_limits"
+    LAG = "market_lag"
     CONSISTENCY = "consistency"
     COMPLETED = "completed"
 
@@ -49,7 +49,7 @@ class ServiceLevelKind(Kind):
 class Counted(StrEnum):
     """The source of counters."""
 
-    DATA_FILES = "data files"
+    DATA_FILES = "data_files"
     LOG = "log"
-    DATA_DEVICE = "data device"
-    LOG_DEVICE = "log device"
+    DATA_DEVICE = "data_device"
+    LOG_DEVICE = "log_device"

@@ -16,16 +16,16 @@ from stallmark.record.manifest import ServiceLevelObjective
 
 class Outcome(StrEnum):
     MET = "met"
-    NOT_MET = "not met"
-    MEAN_ONLY = "mean only"
-    NOT_KNOWN = "not known"
+    NOT_MET = "not_met"
+    MEAN_ONLY = "mean_only"
+    NOT_KNOWN = "not_known"
 
 
 class ReadSource(StrEnum):
     """The source of the times of reads."""
 
-    HISTOGRAM = "the server's histogram of single reads"
-    FILE_COUNTERS = "the server's counters of its data files"
+    HISTOGRAM = "histogram_of_single_reads"
+    FILE_COUNTERS = "counters_of_data_files"
     NONE = "none"
 
 
@@ -43,7 +43,7 @@ READY_MADE = {"oltp": Limit(20, 10), "dss": Limit(30), "mail": Limit(20)}
 20)."""
 
 PERCENTILES = ("p95", "p99")
-MEAN_ONLY = "mean only"
+MEAN_ONLY = "mean_only"
 
 
 @dataclass(frozen=True)

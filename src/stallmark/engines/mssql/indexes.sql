@@ -14,8 +14,8 @@ SELECT QUOTENAME(s.name) + '.' + QUOTENAME(t.name) AS table_name, i.index_id, SU
   JOIN sys.schemas AS s ON s.schema_id = t.schema_id
   JOIN sys.indexes AS i ON i.object_id = t.object_id
   JOIN sys.partitions AS p ON p.object_id = i.object_id AND p.index_id = i.index_id
-  JOIN sys.allocation_units AS a ON a.container_id = p.partition_id
+  JOIN sys.allocation_units AS a ON a.container_id = CASE a.type WHEN 2 THEN p.partition_id ELSE p.hobt_id END
  WHERE s.name = ?
  GROUP BY s.name, t.name, t.object_id, i.index_id, i.type_desc
 HAVING SUM(a.used_pages) > 0
- ORDER BY pages
+ ORDER BY SUM(a.used_pages)

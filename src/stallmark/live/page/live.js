@@ -1,6 +1,6 @@
 "use strict";
 // Polls /state once a second and draws the runs over each other, each from the second at which its measuring began.
-const EVERY_MS = 1000, LIMIT_MS = 5000, WIDE = 820;
+const EVERY_MS = 1000, LIMIT_MS = 10000, WIDE = 820;
 const page = crypto.getRandomValues(new Uint32Array(2)).join("-");
 const at = id => document.getElementById(id);
 const lines = new Map();    // of runs that have ended, by number
@@ -79,12 +79,14 @@ function row(run, state) {
   box.setAttribute("aria-label", run.name);
   box.addEventListener("change", () => { chosen.set(run.number, box.checked); draw(last); });
   const name = make("td", { className: "word" }, run.name + " ");
-  if (run.emulated) name.append(make("span", { className: "emulated" }, "EMULATED"));
+  if (run.emulated) name.append(emulated());
   if (run.cut) name.append(make("span", { className: "flag serious" }, " " + run.cut));
   const classes = [run.present ? "present" : "", run.begun ? "" : "planned"].join(" ");
   return make("tr", { className: classes }, make("td", { className: "word" }, box, swatch(run)), name,
     ...run.figures.map(text => make("td", { className: "number" }, text)));
 }
+
+const emulated = () => make("span", { className: "emulated" }, "EMULATED");
 
 function swatch(run) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -163,11 +165,14 @@ function draw(state) {
     }
   });
   if (drawn.some(run => run.emulated)) layout.annotations.push({
-    xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "top", showarrow: false, text: "<b>EMULATED</b>",
+    xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "top", showarrow: false, 
+    text: `<b>${state.stamps[drawn.every(run => run.emulated) ? 0 : 1]}</b>`,
     font: { size: 11 }, bordercolor: "#b0770f", borderpad: 2, yshift: -4,
   });
-  at("key").replaceChildren(...drawn.map(run => make("li", {}, swatch(run), run.name)));
-  at("drawn").textContent = state.method.replace("{}", Math.max(...drawn.map(run => of(run, state).width)));
+  at("key").replaceChildren(...drawn.map(run =>
+    make("li", {}, swatch(run), `${run.name} `, ...(run.emulated ? [emulated()] : []))));
+  const width = Math.max(...drawn.map(run => of(run, state).width));
+  at("drawn").textContent = state.method[width > 1 ? 1 : 0].replace("{}", width);
   drawing = true;
   Plotly.react(at("charts"), traces, layout, { displayModeBar: false, responsive: true }).finally(() => { drawing = false; });
 }

@@ -7,6 +7,7 @@ from stallmark.report.comparison.tables import every_figure
 from stallmark.report.table import in_markdown, plain_markdown
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
+from stallmark.report.text.terms import term
 
 
 def summary_for_a_ticket(found: ComparisonSummary) -> str:
@@ -29,7 +30,7 @@ def _title(found: ComparisonSummary) -> str:
 
 
 def _pair(pair: PairComparison) -> Iterator[str]:
-    yield f"**{pair.verdict.capitalize()}.** {plain_markdown(sentence(pair.finding))}"
+    yield f"**{term(pair.verdict).capitalize()}.** {plain_markdown(sentence(pair.finding))}"
     yield ""
     yield from in_markdown(every_figure(pair))
     yield ""

@@ -12,6 +12,7 @@ from stallmark.report.table import Cell, InTerminal, Table, listed
 from stallmark.report.text import comparison as words
 from stallmark.report.text import sentence
 from stallmark.report.text.comparison import amount
+from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 STYLES = {
@@ -32,7 +33,7 @@ def verdicts(found: ComparisonSummary) -> RenderableType:
 
 def headline(pair: PairComparison) -> Text:
     """Return the verdict in a word and in a sentence."""
-    return Text.assemble((pair.verdict.upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
+    return Text.assemble((term(pair.verdict).upper(), STYLES[pair.verdict]), "  ", sentence(pair.finding))
 
 
 def _pair(pair: PairComparison) -> list[RenderableType]:

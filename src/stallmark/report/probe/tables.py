@@ -10,6 +10,7 @@ from stallmark.report.table import Cell, Table, percentile, percentile_notes
 from stallmark.report.text import sentence
 from stallmark.report.text.cautions import during
 from stallmark.report.text.device import EMULATED
+from stallmark.report.text.terms import term
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 
@@ -79,7 +80,7 @@ def drift_table(drifts: Sequence[tuple[Sequence[str], Drift]]) -> Table:
     for label, drift in labelled:
         rows += [_drift_row(label, row) for row in drift.rows]
         if not drift.rows:
-            rows.append([label, *[format.NONE] * 7, Cell(drift.verdict, "bad")])
+            rows.append([label, *[format.NONE] * 7, Cell(term(drift.verdict), "bad")])
     header = [
         "storage",
         "probe",
@@ -112,7 +113,7 @@ def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
         format.number(row.before_ms),
         format.number(row.after_ms),
         change,
-        Cell(row.verdict, "bad" if row.verdict in (DRIFTED, UNKNOWN) else ""),
+        Cell(term(row.verdict), "bad" if row.verdict in (DRIFTED, UNKNOWN) else ""),
     ]
 
 

@@ -11,6 +11,7 @@ from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
 from stallmark.report.text.steady import method
+from stallmark.report.text.terms import term
 
 AN_HOUR_IS_NEAR_S = 1800  # a slope over fewer seconds is not extrapolated to an hour
 OUTCOMES = {Outcome.MET: "", Outcome.NOT_MET: "bad", Outcome.MEAN_ONLY: "apart", Outcome.NOT_KNOWN: "none"}
@@ -25,8 +26,8 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = [
         [
             labels[step.key],
-            Cell(found.verdict, "bad" if found.incomparable else ""),
-            found.of,
+            Cell(term(found.verdict), "bad" if found.incomparable else ""),
+            term(found.of),
             format.count(found.seconds),
             *_tests(found),
         ]
@@ -62,7 +63,7 @@ def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 def brief(experiment: ExperimentSummary) -> str:
     """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty where none was judged."""
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
-    counted = [f"{verdicts.count(one)} of {len(verdicts)} {one}" for one in dict.fromkeys(verdicts)]
+    counted = [f"{verdicts.count(one)} of {len(verdicts)} {term(one)}" for one in dict.fromkeys(verdicts)]
     return ", ".join(counted)
 
 
@@ -109,12 +110,12 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
         [
             labels[step.key],
             f"{level.percentile} ≤ {level.limit_ms:g} ms",
-            Cell(level.outcome, OUTCOMES[level.outcome]),
-            level.figure,
+            Cell(term(level.outcome), OUTCOMES[level.outcome]),
+            term(level.figure),
             format.number(level.figure_ms),
             format.count(level.reads),
             _ideal(level.ideal_ms, level.ideal_met),
-            level.source,
+            term(level.source),
         ]
         for step in experiment.steps
         if (level := step.validity.slo)
@@ -135,7 +136,7 @@ def outcomes(experiment: ExperimentSummary) -> list[tuple[Cell, str]]:
     labels = step_labels(experiment)
     return [
         (
-            Cell(f"SLO {level.outcome}", OUTCOMES[level.outcome] or "good"),
+            Cell(f"SLO {term(level.outcome)}", OUTCOMES[level.outcome] or "good"),
             f"{labels[step.key]}: {sentence(level.finding)}",
         )
         for step in experiment.steps
@@ -185,8 +186,8 @@ def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
     """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
     known = [step.interval.cycles for step in experiment.steps if step.interval.cycles]
     notes = [
-        f"Checkpoint cycles: from {cycles.shown_by}, looked at every {cycles.resolution_s:g} s. Figures are over whole "
-        "cycles where there are three or more."
+        f"Checkpoint cycles: from {term(cycles.shown_by)}, read every {cycles.resolution_s:g} s. Figures are over "
+        "whole cycles where there are three or more."
         for cycles in known[:1]
     ]
     return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))

@@ -8,6 +8,7 @@ from stallmark.analysis.validity.over_steps import gate_verdicts
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text.gates import allowed, asks, figure
+from stallmark.report.text.terms import term
 
 _WORDS = {True: "passed", False: "FAILED", None: "not known"}
 
@@ -21,7 +22,9 @@ def gates(experiment: ExperimentSummary) -> Table | None:
         where = ", ".join(labels[step.key] for step in verdict.failed)
         some = f" in {where}" if where and len(experiment.steps) > 1 else ""
         gate = verdict.gate
-        rows.append([gate.name, Cell(_WORDS[verdict.passed] + some, kind), figure(gate), allowed(gate), asks(gate)])
+        rows.append(
+            [term(gate.kind), Cell(_WORDS[verdict.passed] + some, kind), figure(gate), allowed(gate), asks(gate)]
+        )
     if not rows:
         return None
     header = ["gate", "verdict", "found", "allowed", "what must hold"]
@@ -33,7 +36,7 @@ def brief(experiment: ExperimentSummary) -> str:
     """Return how many gates hold, and those that do not, in a line."""
     verdicts = gate_verdicts(experiment.steps)
     counted = f"{sum(one.passed is True for one in verdicts)} of {len(verdicts)} hold"
-    failed, unknown = ([one.gate.name for one in verdicts if one.passed is what] for what in (False, None))
+    failed, unknown = ([term(one.gate.name) for one in verdicts if one.passed is what] for what in (False, None))
     more = [f"{', '.join(names)} {word}" for names, word in ((failed, "FAILED"), (unknown, "not known")) if names]
     return "; ".join([counted, *more])
 
@@ -47,7 +50,7 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
         some = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
         found = figure(verdict.gate) + (f", in {', '.join(some)}" if some else "")
         rows.append(
-            [Cell(_WORDS[verdict.passed], kind), verdict.gate.name, found, Cell(allowed(verdict.gate), "quiet")]
+            [Cell(_WORDS[verdict.passed], kind), term(verdict.gate.kind), found, Cell(allowed(verdict.gate), "quiet")]
         )
     return Table(["verdict", "gate", "found", "allowed"], rows, frozenset(range(4))) if rows else None
 
@@ -55,11 +58,11 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
 def by_step(experiment: ExperimentSummary) -> Table:
     """Return the figure of every gate in every step."""
     labels, steps = step_labels(experiment), experiment.steps
-    names = [verdict.gate.name for verdict in gate_verdicts(experiment.steps)]
-    found = [{gate.name: gate for gate in step.validity.gates} for step in steps]
+    kinds = [verdict.gate.kind for verdict in gate_verdicts(experiment.steps)]
+    found = [{gate.kind: gate for gate in step.validity.gates} for step in steps]
     return Table(
         ["gate", *(labels[step.key] for step in steps)],
-        [[name, *(_cell(gates.get(name)) for gates in found)] for name in names],
+        [[term(kind), *(_cell(gates.get(kind)) for gates in found)] for kind in kinds],
         frozenset(range(len(steps) + 1)),
     )
 

@@ -18,6 +18,7 @@ from stallmark.analysis.cause.what_if import WhatIfs
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
 from stallmark.report.text import NameFirst, clause, says
+from stallmark.report.text.terms import term
 
 PARTS = {
     "read": "reads of data files",
@@ -294,7 +295,8 @@ _per_transaction = per_transaction  # for the function whose fact has that name
 
 @says(ChangeKind.NUMBER)
 def _(figure: Figure, per_transaction: list[float]) -> str:
-    return f"{figure[0].upper()}{figure[1:]} {_went(per_transaction, _per_transaction)}."
+    name = term(figure)
+    return f"{name[0].upper()}{name[1:]} {_went(per_transaction, _per_transaction)}."
 
 
 _WAITED_FOR = {"read": "reads", "log": "syncs of the log", "other I/O": "writes and other I/O of files"}
@@ -381,7 +383,7 @@ def evidence_words(one: Evidence) -> tuple[str, str, str]:
 
 
 def _with_source(name: str, source: Source | None) -> str:
-    return f"{name} ({source})" if source else name
+    return f"{term(name)} ({source})" if source else term(name)
 
 
 def tests_of_models(found: WhatIfs) -> str:

@@ -178,6 +178,14 @@ def _(before: str, because: str) -> str:
     return f"The experiment ended before “{before}”: {as_reason(because)}."
 
 
+@says(ArrayKind.ONE_DISK)
+def _(role: str, disk: str, folders: list[str]) -> str:
+    return (
+        f"The {'log' if role == 'wal' else 'data'} of these runs lay in different folders of one disk, {disk} "
+        f"({', '.join(folders)}): what differs between them is not the disk."
+    )
+
+
 @says(ArrayKind.NOT_PRECONDITIONED)
 def _(run: str, file_bytes: int, rounds: int, write_ms: list[float]) -> str:
     return (

@@ -13,6 +13,7 @@ from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import during
 from stallmark.report.text.device import labelled
+from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import AGAIN, FOREIGN_IO, GROWTH, READS_AT_ONE_POOL, SAME
 
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
@@ -116,14 +117,14 @@ def _(
     runs: int, steady: int, too_short: int, unsteady: list[Mapping[str, Any]], tolerated: list[Mapping[str, Any]]
 ) -> str:
     if unsteady:
-        each = "; ".join(f"{listed(one['runs'])} {one['because']}" for one in unsteady)
+        each = "; ".join(f"{listed(one['runs'])} {term(one['because'])}" for one in unsteady)
         return f"{sum(len(one['runs']) for one in unsteady)} of {runs} not: {each}"
     said = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
     if too_short:
         said.append(f"{too_short} of {runs} too short to tell")
     for one in tolerated:
         why = "which chance explains among so many runs" if one["by_chance"] else "but too little to matter"
-        said.append(f"{listed(one['runs'])} {one['because']}, {why}")
+        said.append(f"{listed(one['runs'])} {term(one['because'])}, {why}")
     return "; ".join(said)
 
 
@@ -136,7 +137,7 @@ def _(data_emulated: int, log_emulated: int, runs: int) -> str:
 
 @says(CheckKind.STORAGE)
 def _(compared: int, mixed_up: list[Finding], others: list[Mapping[str, Any]]) -> str:
-    said = [*map(clause, mixed_up), *(f"{during(one['between'])}: {one['verdict']}" for one in others)]
+    said = [*map(clause, mixed_up), *(f"{during(one['between'])}: {term(one['verdict'])}" for one in others)]
     alike = f"the same in {compared} comparison{'s' * (compared != 1)} of probes"
     return "; ".join(said) or (alike if compared else "probed once, with nothing to compare")
 
@@ -224,7 +225,7 @@ def _(reads_per_transaction: list[float], share: float) -> str:
 
 @says(ReasonKind.NOT_STEADY)
 def _(reasons: list[Mapping[str, Any]]) -> str:
-    each = "; ".join(f"{_names(one['runs'])} {one['because']}" for one in reasons)
+    each = "; ".join(f"{_names(one['runs'])} {term(one['because'])}" for one in reasons)
     return f"Runs were not steady: {each}."
 
 

@@ -13,6 +13,7 @@ from stallmark.format import listed, per_transaction, percent
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, TITLES
+from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 METHODS = (
@@ -88,7 +89,7 @@ def headline(found: ComparisonSummary) -> str:
     if len(found.pairs) == 1:
         return sentence(found.pairs[0].finding)
     counted = dict.fromkeys(pair.verdict for pair in found.pairs)
-    words = ", ".join(f"{sum(p.verdict == word for p in found.pairs)} {word}" for word in counted)
+    words = ", ".join(f"{sum(p.verdict == word for p in found.pairs)} {term(word)}" for word in counted)
     return f"{len(found.pairs)} pairs against {found.baseline}: {words}."
 
 

@@ -34,10 +34,10 @@ BADGES = {
     "ended": "ended early",
 }
 """The word beside the title, by the state of the experiment."""
-METHOD = (
-    "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
-    "Each point is a mean of {} s."
-)
+_METHOD = "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
+EVERY_SECOND, MEANS_OF = f"{_METHOD}Every second is drawn.", f"{_METHOD}Each point is a mean of {{}} seconds."
+EMULATED_ALL, EMULATED_PART = "EMULATED", "EMULATED in part"
+"""The stamp in the charts, by the runs that are drawn."""
 CUT = "cut short"
 ERRORS = ("Errors", "failed attempts of this run")
 LINES = {
@@ -87,8 +87,12 @@ def complete(planned: int, report: str | None) -> str:
 def ended(because: str | None, whole: int, planned: int, folder: str | None) -> str:
     """Return how the experiment ended early, and how it goes on where there is a folder to resume."""
     why = f": {because.rstrip('.')}" if because else ""
-    go_on = f" stallmark run --resume {folder} makes the others." if folder else ""
+    go_on = f" stallmark run --resume {folder} makes the others." if folder and whole < planned else ""
     return f"It ended early{why}. {whole} of {planned} runs are whole.{go_on}"
+
+
+def quiet(silent_s: float) -> str:
+    return f"nothing was written for {format.duration(silent_s)}"
 
 
 def silent(silent_s: float, folder: str) -> str:

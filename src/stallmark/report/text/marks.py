@@ -6,6 +6,7 @@ from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.steady.steadiness import SteadyKind
 from stallmark.analysis.validity.kinds import GateKind, ValidityKind
 from stallmark.report.text import device
+from stallmark.report.text.terms import term
 
 _WORDS: dict[Kind, str] = {
     ValidityKind.RUN_INCOMPLETE: "incomplete",
@@ -27,5 +28,5 @@ def word(finding: Finding) -> str:
     if isinstance(finding.kind, DeviceKind):
         return device.mark(finding)
     if isinstance(finding.kind, GateKind) and finding.severity is not Severity.INVALID:
-        return str(finding.kind)
+        return term(finding.kind)
     return _WORDS.get(finding.kind, "invalid")

@@ -9,6 +9,7 @@ from stallmark.errors import as_reason
 from stallmark.format import factor, listed, number, percent, signed, size
 from stallmark.record.manifest import Precondition
 from stallmark.report.text import clause, says, sentence
+from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT
 from stallmark.stats.thresholds import SAME as ALIKE
 
@@ -167,7 +168,9 @@ def _(emulated_before: bool) -> str:
 @says(ProbeKind.DIFFERENT_PROBES)
 def _(what: Differs, before: str | int, after: str | int) -> str:
     sizes = (size(int(before)), size(int(after))) if what == Differs.FILE_SIZE else (before, after)
-    return f"The probes before and after differ in {what} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
+    return (
+        f"The probes before and after differ in {term(what)} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
+    )
 
 
 @says(ProbeKind.NO_COMMON_STEP)

@@ -4,6 +4,7 @@ from stallmark.analysis.steady.cycles import CycleKind
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, SteadyKind
 from stallmark.format import by, percent, signed
 from stallmark.report.text import says
+from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import DRIFT, UNSTEADY_P
 
 
@@ -27,7 +28,7 @@ def _(seconds: int, needed_s: int) -> str:
 
 @says(SteadyKind.NOTHING_DONE)
 def _(of: Rate) -> str:
-    return f"It cannot be told whether it was steady: {of} was 0."
+    return f"It cannot be told whether it was steady: {term(of)} was 0."
 
 
 @says(SteadyKind.NOT_TOLD)
@@ -35,7 +36,7 @@ def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float)
     may = f"may have changed by anything from {signed(drift_low)} to {signed(drift_high)}"
     if max(-drift_low, drift_high) > 1:
         may = "scatters too much"
-    return f"{seconds} s are too short to tell whether it was steady: {of} {may}."
+    return f"{seconds} s are too short to tell whether it was steady: {term(of)} {may}."
 
 
 @says(SteadyKind.STEADY)
@@ -44,13 +45,13 @@ def _(
 ) -> str:  # fmt: skip
     after = f", after a warm-up of {warm_up_s} s that moved the mean by {signed(shift)}" if warm_up_s else ""
     reach = _interval(drift_low, drift_high)
-    return f"Steady: {of} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
+    return f"Steady: {term(of)} changed by {signed(drift)} ({reach}) over the {seconds} s measured{after}."
 
 
 @says(SteadyKind.STEADY_LATE)
 def _(of: Rate, seconds: int, warm_up_s: int, shift: float) -> str:
     return (
-        f"It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of} by "
+        f"It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {term(of)} by "
         f"{signed(shift)}."
     )
 
@@ -58,12 +59,12 @@ def _(of: Rate, seconds: int, warm_up_s: int, shift: float) -> str:
 @says(SteadyKind.TREND)
 def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float, p: float) -> str:
     reach = _interval(drift_low, drift_high)
-    return f"It never became steady: {of} {by(drift)} ({reach}) over the {seconds} s measured ({_chance(p)})."
+    return f"It never became steady: {term(of)} {by(drift)} ({reach}) over the {seconds} s measured ({_chance(p)})."
 
 
 @says(SteadyKind.LEVEL_CHANGED)
 def _(of: Rate, seconds: int, change: float, at_s: int, p: float) -> str:
-    return f"It never became steady: {of} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
+    return f"It never became steady: {term(of)} {by(change)} after {at_s} s of the {seconds} s measured ({_chance(p)})."
 
 
 @says(CycleKind.TOO_FEW)
