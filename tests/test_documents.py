@@ -17,6 +17,7 @@ from stallmark.analysis.thresholds import MILLISECONDS, SHARES
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, UNEXPECTED, VERDICT
 from stallmark.report.text.marks import word
+from stallmark.report.text.terms import term
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25
@@ -66,8 +67,8 @@ def test_every_page_of_a_question_has_a_command():
     ("page", "words"),
     [
         ("reading-the-report.md", {word(Finding(kind, Severity.CAUTION, {})) for kind in (*DeviceKind, *SteadyKind)}),
-        ("numbers.md", set(map(str, GateKind))),
-        ("verdicts.md", {*map(str, Verdict), *PRIMARIES}),
+        ("numbers.md", set(map(term, GateKind))),
+        ("verdicts.md", {*map(term, Verdict), *PRIMARIES}),
         ("ci.md", {*MILLISECONDS, *SHARES, *(metric.key for metric in METRICS)}),
         ("ci.md", {f"| {code} |" for code in (CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, UNEXPECTED)}),
     ],
@@ -88,3 +89,10 @@ def test_the_site_builds_strictly(tmp_path: Path):
     assert 'href="how-much-memory.html"' in page
     fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page)
     assert not fetched, "a page needs no network"
+
+
+def test_every_answer_of_the_architecture_is_a_file():
+    rows = re.findall(r"^\| [^|]*\? \| (.*) \|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    answers = [name for row in rows for name in re.findall(r"`([\w./]+)`", row)]
+    assert 20 <= len(rows) <= len(answers)
+    assert [name for name in answers if not (ROOT / "src" / "stallmark" / name).exists()] == []

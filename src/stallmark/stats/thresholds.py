@@ -3,7 +3,7 @@
 # The driver. ------------------------------------------------------------------------------------------------
 
 DRIVER_OVERHEAD = 0.05
-"""Share of a closed loop's user time that was neither think time nor inside a call (design.md, 2). Below it
+"""Share of a closed loop's user time that was neither think time nor inside a call. Below it
 the throughput a perfect driver would reach is at most 5 % higher: the size of effect we do not report
 either."""
 
@@ -32,7 +32,7 @@ another."""
 # Is the comparison valid? -----------------------------------------------------------------------------------
 
 FOREIGN_IO = 0.05
-"""Share of blocks or bytes for other databases (design.md, 7)."""
+"""Share of blocks or bytes for other databases."""
 
 FOREIGN_FLOOR_PER_S = 10.0
 """Blocks or I/Os per second. A single 7,200 rpm disk does about 100 random reads a second: less than this is below a
@@ -66,11 +66,10 @@ FAILED = 0.01
 """Share of transactions given up above which a step's latencies describe a selection of the easy ones."""
 
 GROWTH = 0.05
-"""Growth of the database over a run above which later runs or seconds faced another database (design.md,
-8)."""
+"""Growth of the database over a run above which later runs or seconds faced another database."""
 
 CHECKPOINTS = 3
-"""Fewer in a measured interval and its writes are an accident of where the interval began (design.md, 9)."""
+"""Fewer in a measured interval and its writes are an accident of where the interval began."""
 
 CYCLES_COVER = 0.5
 """Share of the measured interval that whole cycles must fill for the figures to be taken over them. Three regular ones
@@ -204,7 +203,7 @@ of pool and transactions alone, so they should agree; a pool that is still filli
 percent."""
 
 REPLICATES = 3
-"""Runs per variant below which there is no verdict (design.md, 9)."""
+"""Runs per variant below which there is no verdict."""
 
 # Is it steady? (stats/stationarity.py, analysis/steady) --------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The verdicts on pairs of sides over runs, with their evidence (design.md, 9).
+"""The verdicts on pairs of sides over runs, with their evidence.
 
 A verdict is on one metric, which the scenario declares before anything runs. Where several pairs are judged at once,
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.

@@ -1,6 +1,6 @@
 """Checkpoint cycles of a measured interval.
 
-A server writes most of its pages in checkpoints, so two and a half cycles are another load than three (design.md, 9).
+A server writes most of its pages in checkpoints, so two and a half cycles are another load than three.
 Figures are taken over whole cycles where the record shows at least CHECKPOINTS of them. A cycle is from one checkpoint
 to the same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). That
 point is known to the sampling interval of its counter, and so are the ends of what is measured.

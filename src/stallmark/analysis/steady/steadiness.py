@@ -1,4 +1,4 @@
-"""The judgement whether the server was in a steady state while it was measured (design.md, 9).
+"""The judgement whether the server was in a steady state while it was measured.
 
 It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server
 does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that warms for
