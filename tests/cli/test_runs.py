@@ -57,6 +57,26 @@ def test_a_folder_without_experiments_is_refused(tmp_path: Path):
     assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path / "none")]).exit_code == 2
 
 
+def test_a_misspelt_scenario_is_guessed(out: Path):
+    done = CliRunner().invoke(main, ["runs", "swep", "--out", str(out)])
+    assert done.exit_code == 3 and "did you mean sweep?" in done.stderr
+
+
+def test_how_many_thresholds_were_kept_is_said_where_there_are_some(tmp_path: Path):
+    for folder in make_experiment(tmp_path / "a", measured_s=40):
+        changed(folder, scenario={"name": "sweep", "thresholds": ["tps > 0.001", "p95 < 0.001ms"]})
+    make_experiment(tmp_path / "b", measured_s=5)
+    found = json.loads(listed("--out", str(tmp_path), "--json"))
+    assert [one["thresholds_kept"] for one in found] == [[1, 2], None]
+    assert listed("--out", str(tmp_path)).count("1 of 2 thresholds kept") == 1
+
+
+def test_what_was_run_and_when_is_said(out: Path):
+    begun = [line for line in listed("--out", str(out)).splitlines() if not line.startswith(" ")]
+    assert [line.split()[0] for line in begun] == ["sweep", "sweep", "ramp"]
+    assert all(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", line) for line in begun)
+
+
 def test_a_damaged_experiment_does_not_hide_the_others(tmp_path: Path):
     for name in ("a", "b", "c"):
         make_experiment(tmp_path / name, measured_s=5)

@@ -10,7 +10,8 @@ from stallmark.record.manifest import Server
 from stallmark.stats.thresholds import NODES_APART
 
 RECOVERY = "database recovery model"
-"""The server's setting, by its name in the manifest."""
+KEPT = "database log kept for backup"
+"""The server's settings, by their names in the manifest."""
 AZURE = "SQL Azure"
 """The edition of the cloud's servers, as it stands in their version."""
 
@@ -62,8 +63,11 @@ def _behind(state: ServerState) -> float | None:
 
 
 def _keeps_log(server: Server) -> bool:
-    """Tell whether the log is kept until somebody backs it up; Azure does so by itself, every few minutes."""
-    return server.settings.get(RECOVERY, "SIMPLE") != "SIMPLE" and AZURE not in server.version
+    """Tell whether the log is kept until somebody backs it up, as of no database before its first full backup; Azure
+    does so by itself, every few minutes."""
+    if server.settings.get(RECOVERY, "SIMPLE") == "SIMPLE" or server.momentary.get(KEPT) == "0":
+        return False
+    return AZURE not in server.version
 
 
 def _where(steps: Sequence[StepSummary], figure: Callable[[ServerState], float | None]) -> dict[str, float]:

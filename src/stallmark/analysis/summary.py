@@ -377,7 +377,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class Question:
-    """What one of several experiments asked, and of which variants."""
+    """The question of one of several experiments, and its variants."""
 
     title: str
     answers: str

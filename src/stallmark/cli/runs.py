@@ -1,5 +1,6 @@
 """`stallmark runs`: what was run, when, and what came of it."""
 
+import difflib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stallmark import format
 from stallmark.cli.common import Command, err, escape, item, json_option, out, tell
 from stallmark.errors import StallmarkError, in_words
 
@@ -23,20 +25,32 @@ if TYPE_CHECKING:
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List the experiments that were run; with a SCENARIO, its throughput over time."""
-    from stallmark.report.history import result, trend
+    from stallmark.report.history import kept, result, trend
     from stallmark.report.table import InTerminal
 
-    past = [one for one in _past(out_dir) if scenario in (None, one.scenario)]
+    everything = list(_past(out_dir))
+    past = [one for one in everything if scenario in (None, one.scenario)]
     if not past:
-        raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}.")
+        near = difflib.get_close_matches(scenario or "", [one.scenario for one in everything], 1)
+        hint = f": did you mean {near[0]}?" if near else "."
+        raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}{hint}")
     if as_json:
         names = ("folder", "begun", "scenario", "state", "whole", "planned")
-        listed = [{name: getattr(one, name) for name in names} | {"result": result(one)} for one in past]
+        listed = [
+            {name: getattr(one, name) for name in names} | {"result": result(one), "thresholds_kept": kept(one)}
+            for one in past
+        ]
         click.echo(json.dumps(listed, indent=2, default=str))
         return
     for one in past:
         of = f" of {one.planned}" if one.planned is not None else ""
-        tell(out, f"[bold]{escape(one.folder.name)}[/]  {one.whole}{of} runs, {one.state}")
+        when = f"{format.minute(one.begun)} UTC"
+        tell(
+            out,
+            f"[bold]{escape(one.scenario)}[/]  {when}, {one.whole}{of} runs, {one.state}, {escape(str(one.folder))}",
+        )
+        if thresholds := kept(one):
+            item("   ", f"{thresholds[0]} of {thresholds[1]} thresholds kept")
         if said := result(one):
             item("   ", escape(said))
     if scenario:

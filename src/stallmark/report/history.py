@@ -8,6 +8,9 @@ from stallmark import format
 from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.summary import ExperimentSummary
+from stallmark.analysis.thresholds import over_steps
+from stallmark.format import plural
+from stallmark.report.columns import primary_of
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
 
@@ -34,6 +37,12 @@ def result(one: Past) -> str:
     return sentence(one.summary.findings[0]) if one.summary.findings else ""
 
 
+def kept(one: Past) -> tuple[int, int] | None:
+    """Return how many of the scenario's thresholds were kept, and how many there are; None without any."""
+    verdicts = over_steps(one.summary.thresholds) if one.summary else []
+    return (sum(verdict.passed is True for verdict in verdicts), len(verdicts)) if verdicts else None
+
+
 def trend(past: Sequence[Past]) -> Table:
     """Return a row for each experiment of one scenario and a column for each of its variants and steps: transactions
     per second. Rows whose settings are not those of the last one are marked."""
@@ -50,6 +59,8 @@ def trend(past: Sequence[Past]) -> Table:
         ]
         for one, each in zip(some, names, strict=True)
     ]
+    primary = primary_of(last) if last else None
+    unit = f"{plural(primary)}/s" if primary else "TPS"
     return Table(
-        ["begun (UTC)", *(f"{column}\nTPS" for column in columns), ""], rows, words=frozenset({0, len(columns) + 1})
+        ["begun (UTC)", *(f"{column}\n{unit}" for column in columns), ""], rows, words=frozenset({0, len(columns) + 1})
     )

@@ -11,7 +11,7 @@ from support.mssql_records import DATA, LOG, SECONDS, File, run, step, summary
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.read.server_state import WANTED
-from stallmark.analysis.server_cautions import ServerKind
+from stallmark.analysis.server_cautions import KEPT, ServerKind
 from stallmark.collectors.mssql.collector import statement
 from stallmark.record.manifest_file import read_manifest
 from stallmark.report.page import render
@@ -199,6 +199,8 @@ FULL = {"database recovery model": "FULL"}
         ({ServerKind.NODES_UNEVEN}, {"more": nodes([4000, 900])}),
         (set(), {"more": nodes([4000, 3000])}),
         ({ServerKind.LOG_KEPT}, {"settings": FULL}),
+        ({ServerKind.LOG_KEPT}, {"settings": FULL, "momentary": {KEPT: "1"}}),
+        (set(), {"settings": FULL, "momentary": {KEPT: "0"}}),  # there was no full backup yet
         ({ServerKind.STATISTICS_UPDATED}, {"statistics_updates": [counted_anew(12, 6.5), counted_anew(22, 16.5)]}),
         (set(), {"statistics_updates": [counted_anew(8, 7.5), counted_anew(40, 2.0), counted_anew(12, None)]}),
         (set(), {"replicas": [*SOUND, *FAR]}),
@@ -216,7 +218,8 @@ def test_what_is_sampled_is_judged(tmp_path, kinds, case):
     rows = [*performance(changed_value), *case.get("more", ())]
     more = {name: case[name] for name in ("replicas", "statistics_updates") if name in case}
     folder = run(tmp_path / "run", case.get("files", (DATA, LOG)), performance=rows, **more)
-    told = {"settings": case.get("settings", {}), "version": case.get("version", "16.0.4105.2 RTM Developer Edition")}
+    told = {name: case.get(name, {}) for name in ("settings", "momentary")}
+    told |= {"version": case.get("version", "16.0.4105.2 RTM Developer Edition")}
     found = summary(changed(folder, server=read_manifest(folder).server.changed(**told))).cautions
     assert {one.kind for one in found if isinstance(one.kind, ServerKind)} == kinds
 

@@ -327,6 +327,17 @@ def test_what_was_said_is_told_without_where_it_came_through():
     assert sentence(text) == "Deadlock [on x]. Rerun"
 
 
+def test_a_connection_that_was_closed_before_the_call_is_lost_and_nothing_was_committed(engine):
+    session = engine.session(10)
+    session.prepare("transfer", TRANSFER)
+    session.close()
+    with pytest.raises(CallFailed) as raised:
+        session.call("transfer", (1, 2, 3, 4))
+    assert (raised.value.kind, raised.value.message) == (
+        ErrorClass.CONNECTION_LOST, "The cursor's connection has been closed"
+    )  # fmt: skip
+
+
 def test_an_error_below_another_is_found():
     text = (
         f"[42000] {THROUGH}The statement has been terminated. (3621) (SQLExecDirectW); "

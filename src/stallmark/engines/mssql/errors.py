@@ -54,6 +54,8 @@ _BY_STATE = {
 }
 # Babelfish has one number for all that it has no number of SQL Server's for.
 _BABELFISH_ANY = 33557097
+# pyodbc's own, with neither number nor state: the connection was closed before the call, which was not sent.
+_CLOSED_HERE = "connection has been closed"
 _BY_WORDS = {"could not serialize access": ErrorClass.SERIALIZATION, "due to lock timeout": ErrorClass.LOCK_TIMEOUT}
 # "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]text (1205) (SQLExecDirectW)", several joined by "; [".
 _NUMBERED = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
@@ -73,6 +75,8 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
     kind = _BY_NUMBER.get(number) or _BY_STATE.get(state) or _BY_STATE.get(state[:2]) or ErrorClass.OTHER
     if number == _BABELFISH_ANY:
         kind = next((known for words, known in _BY_WORDS.items() if words in text), kind)
+    if _CLOSED_HERE in state:
+        return CallFailed(ErrorClass.CONNECTION_LOST, "", sentence(state))
     given_up = kind is ErrorClass.TIMEOUT and not number
     lost = kind is ErrorClass.CONNECTION_LOST and number not in _REFUSED_HERE
     if commits and (lost or given_up):

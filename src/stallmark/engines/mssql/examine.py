@@ -53,8 +53,8 @@ def _recovery(server: Server) -> Iterator[tuple[str, str, str]]:
         yield (
             "recovery model",
             "limited",
-            f"it is {model}: the log is kept until it is backed up, so it fills and grows under load. ALTER DATABASE "
-            "CURRENT SET RECOVERY SIMPLE, or back it up while you measure.",
+            f"it is {model}: from the first full backup on the log is kept until it is backed up, so it fills and "
+            "grows under load. ALTER DATABASE CURRENT SET RECOVERY SIMPLE, or back it up while you measure.",
         )
 
 

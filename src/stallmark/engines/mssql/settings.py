@@ -9,6 +9,7 @@ from stallmark.errors import CallFailed
 ONE_ROW = {
     "settings_database": "database",
     "settings_accelerated.15": "database",
+    "settings_log": "database",
     "settings_server": "server",
     "settings_host": "host",
     "settings_service": "server",
@@ -29,7 +30,7 @@ PLACEMENT = ("settings_volumes", "settings_files")
 
 PARTS = (*NAMED, *ONE_ROW, *PLACEMENT)
 
-MOMENTARY = ("server started", "database log reuse wait")
+MOMENTARY = ("server started", "database log reuse wait", "database log kept for backup")
 """Settings that describe the moment they were read, not the configuration."""
 
 AS_A_USER = ("settings_governor",)
