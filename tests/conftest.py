@@ -37,7 +37,7 @@ SERVERS = {f"support.{name}" for name in ("clusters", "embedded_servers", "kept_
 SLOW = (
     "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
     "test_locust_bridge", "test_executor_core", "test_probe_saturation", "test_warehouse.py", "test_oracle",
-    "test_query_run.py", "test_brokerage_conditions", "test_wheel",
+    "test_query_run.py", "test_brokerage_conditions", "test_brokerage_build.py", "test_wheel",
 )  # fmt: skip
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
@@ -77,17 +77,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=rank)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse an embedded server to tests without the mark, and to their fixtures."""
+    EmbeddedServer.start = _START if item.get_closest_marker("server") else _refused  # type: ignore[method-assign]
+
+
+_START = EmbeddedServer.start
+
+
+def _refused(_: EmbeddedServer) -> None:
+    pytest.fail("This test starts a server: mark it `server`, or name its file in SLOW.")
+
+
 def starts_a_server(item: pytest.Item) -> bool:
     if any(part in item.nodeid.partition("::")[0] for part in SLOW):
         return True
     fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
     return any(definitions[-1].func.__module__ in SERVERS for definitions in fixtures)
-
-
-@pytest.fixture(autouse=True)
-def _no_server_without_the_mark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not request.node.get_closest_marker("server"):
-        monkeypatch.setattr(EmbeddedServer, "start", lambda *_: pytest.fail("mark this test `server`: it starts one"))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.summary import StepSummary
 from stallmark.record.reader import find_records
 
-SLOW_MS, FAST_MS = 12, 4
+SLOW_MS, FAST_MS = 30, 4
 
 
 def variant(name: str, pool: str, read_ms: float) -> dict[str, object]:

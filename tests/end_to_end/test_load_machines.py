@@ -18,7 +18,7 @@ from support.waiting import eventually
 
 from stallmark.record.reader import Record
 
-OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "2s"}
+OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "3s"}
 USERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
 HISTORY = "SELECT count(*) FROM bank.history"
 
@@ -193,10 +193,9 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     [record] = machines.records()
     steps, rows = record.manifest.steps, record.table("transactions").to_pylist()
     assert len({row["executor"] for row in record.table("users").to_pylist()}) == 2
-    for step in steps:
-        last_s = range(int(step.end_s) - 1, int(step.end_s))
-        done = sum(row["committed"] for row in rows if row["second"] in last_s)
-        assert done == pytest.approx(100, rel=0.25)
+    # Of 600 arrivals 450 would come, did the part of the machine without a user go missing in the second step. Those
+    # that a busy machine is late with are not lost; those at the end may be.
+    assert steps[-1].end_s == 6 and 480 < sum(row["committed"] for row in rows) < 620
     begun = {worker.process: worker.text.count("The run has begun") for worker in workers}
     assert sorted(begun.values()) == [0, 1, 1]
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either

@@ -108,7 +108,7 @@ def run(monkeypatch, tmp_path: Path, *variants: dict[str, Any], **changes: Any) 
     )
     monkeypatch.setattr(Run, "go", go)
     monkeypatch.setattr(running, "refuse_what_cannot_be", lambda *_: None)
-    monkeypatch.setattr(Runner, "_prepare_database", lambda _: SimpleNamespace(loaded_bytes=1 << 30))
+    monkeypatch.setattr(Runner, "_prepare_database", lambda *_: SimpleNamespace(loaded_bytes=1 << 30))
     scenario = Scenario.model_validate(SMALL | {"variants": list(variants)} | changes)
     monkeypatch.setattr(running, "refuse_pool_sizes", lambda *_: None)
     run.made = made  # type: ignore[attr-defined]  # also after what is raised

@@ -5,6 +5,7 @@ import csv
 import pytest
 from support import report_summaries as given
 from support.browser import browser
+from support.waiting import TIMEOUT_S
 
 from stallmark.report import write_report
 
@@ -35,7 +36,9 @@ def files(tmp_path_factory, brokerage_runs):
 
 @pytest.fixture(scope="module")
 def page(browser):
-    return browser.new_context().new_page()
+    page = browser.new_context().new_page()
+    page.set_default_timeout(TIMEOUT_S * 1000)
+    return page
 
 
 @pytest.fixture
@@ -160,7 +163,7 @@ def test_the_first_screen_holds_answer_picture_and_cautions_and_a_narrow_one_scr
 
 @pytest.mark.parametrize("of", ["picture", "tps", "time-emulated"])
 def test_every_chart_is_saved_as_svg_png_and_csv(opened, of):
-    """What is saved carries its title, and EMULATED, with it."""
+    """A saved chart carries its title, and EMULATED, with it."""
     page, saved = opened("pool"), {}
     for kind in ("svg", "png", "csv"):
         with page.expect_download() as downloaded:

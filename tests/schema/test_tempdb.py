@@ -205,7 +205,7 @@ def test_what_was_first_there_is_what_is_given_back(placed, server, engine: Mssq
             mssql_tempdb.place(engine, wanted, change_server=True)
     first = mssql_tempdb.give_back(TEMPDB, TEMPDB_FOUND)
     assert tempdb.noted(engine) == first
-    assert settings.read(engine)["tempdb, what gives back its files"] == "; ".join(first)
+    assert settings.read(engine).configuration["tempdb, what gives back its files"] == "; ".join(first)
     [said] = [sentence for what, state, sentence in examine(engine) if what == "tempdb"]
     [journal] = tmp_path.rglob("*.json")
     assert first[0] in said and str(journal) in said

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -147,7 +148,8 @@ class Tool:
 
     def _whole_environment(self) -> dict[str, str]:
         own = {"HOME": str(self.folder), "STALLMARK_HOME": str(self.home), "STALLMARK_TEST": self.mark}
-        return {"PATH": os.environ["PATH"]} | own | self.environment
+        place = {"PATH": os.environ["PATH"], "TMPDIR": tempfile.gettempdir()}  # where embedded servers listen
+        return place | own | self.environment
 
     @contextmanager
     def _as_if_started(self, output: TextIO) -> Iterator[None]:
