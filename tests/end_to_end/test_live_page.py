@@ -9,6 +9,7 @@ import pytest
 from support.browser import browser
 from support.remote import free_port
 from support.tool import Command, Tool
+from support.waiting import TIMEOUT_S
 
 from stallmark.record.reader import Record
 
@@ -44,6 +45,7 @@ class Watched:
 @pytest.fixture
 def watched(shared, browser):
     page = browser.new_page()
+    page.set_default_timeout(1000 * TIMEOUT_S)
     here = Watched(shared, page)
     yield here
     page.close()
@@ -97,11 +99,11 @@ def test_figures_of_a_killed_driver_are_not_shown_as_live(watched):
 
 def test_an_experiment_is_shown_from_its_records_alone_and_left_alone(shared):
     port = free_port()
-    command = shared.start("live", "--web", str(port))
+    command = shared.start("live", str(min(shared.runs.iterdir())), "--web", str(port))
     command.wait_for("Live page:")
     with urlopen(f"http://127.0.0.1:{port}/state") as answer:
         seen = json.load(answer)
-    assert seen["state"] in ("complete", "ended") and seen["runs"][0]["drawn"] and seen["lines"] is None
+    assert seen["state"] == "complete" and seen["final"] and seen["runs"][0]["drawn"] and seen["lines"] is None
     with urlopen(f"http://127.0.0.1:{port}/") as answer:
         assert 'id="stop"' not in answer.read().decode()
     command.press_ctrl_c()

@@ -1,15 +1,17 @@
 """The server of the live page: whom it answers, and whose word it takes to stop."""
 
+import json
 import logging
 import socket
-from urllib.request import HTTPCookieProcessor, build_opener
+from urllib.error import URLError
+from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
 from stallmark.live.guard import Address, Guard
-from stallmark.live.server import LivePage, Pages, make_app
+from stallmark.live.server import Ending, LivePage, make_app
 
 HERE = Address("127.0.0.1", 8089)
 
@@ -71,7 +73,7 @@ class Stub:
         guard = Guard(Address(host, 8089))
         stop = (lambda: self.stops.append(True)) if stoppable else None
         self.token = guard.token
-        self.client = Client(make_app(view, guard, Pages(), stop), use_cookies=False)
+        self.client = Client(make_app(view, guard, Ending(), stop), use_cookies=False)
 
     def get(self, path: str, host: str = "localhost:8089", **headers: str):
         return self.client.get(path, headers={"Host": host} | {k.replace("_", "-"): v for k, v in headers.items()})
@@ -122,6 +124,21 @@ def test_another_address_needs_the_token_which_goes_into_a_cookie(view):
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and here.token in cookie
     assert here.get("/state", host, Cookie=cookie.partition(";")[0]).status_code == 200
     assert here.get("/state", host, Cookie="stallmark-8089=guess").status_code == 401
+
+
+def test_the_end_is_told_at_once_to_a_page_that_only_listens(view):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    page = LivePage(view(), Address("127.0.0.1", port), stop=lambda: None)
+    with urlopen(f"{page.start()}ended") as events:
+        assert events.readline() == b":\n"
+        page.close(False, "the server was gone")
+        told = next(line for line in events if line.startswith(b"data: "))
+    final = json.loads(told.removeprefix(b"data: "))
+    assert final["state"] == "ended" and "the server was gone" in final["said"]
+    assert {number: len(lines["tps"]) for number, lines in final["ended"].items()} == {"1": 35, "2": 35, "3": 28}
+    with pytest.raises(URLError):
+        urlopen(f"http://127.0.0.1:{port}/")
 
 
 def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog, capfd):

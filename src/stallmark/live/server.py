@@ -1,8 +1,9 @@
 """The server of the live page: the page, its figures as JSON, Prometheus' metrics, and the stop."""
 
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 
 from flask import Flask, Response, abort, jsonify, redirect, render_template, request
@@ -21,8 +22,7 @@ from stallmark.report.text import live as text
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""
-WATCHED_S, FAREWELL_S = 5.0, 4.0
-"""A page that asked within the first is open; it is waited for so long at the end."""
+ALIVE_EVERY_S, FAREWELL_S = 15.0, 5.0
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
@@ -32,22 +32,36 @@ _HEADERS = {
 }
 
 
-class Pages:
-    """The pages that are open in browsers, and which of them know that the experiment has ended."""
+class Ending:
+    """The end of an experiment, told at once to every page that is open: also to one in the background, which a browser
+    lets ask once a minute only."""
 
     def __init__(self) -> None:
-        self._asked: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._ended, self._final = threading.Event(), ""
+        self._listening: set[int] = set()
 
-    def asks(self, page: str) -> None:
-        self._asked[page] = time.monotonic()
+    def listen(self) -> Iterator[str]:
+        """Yield the final state when there is one, as an event; before, what keeps the connection open."""
+        me = threading.get_ident()
+        self._listening.add(me)
+        try:
+            yield ":\n\n"
+            while not self._ended.wait(ALIVE_EVERY_S):
+                yield ":\n\n"
+            yield f"data: {self._final}\n\n"
+        finally:
+            self._listening.discard(me)
 
-    def knows(self, page: str) -> None:
-        self._told.add(page)
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self._listening)
 
-    def untold(self) -> bool:
-        since = time.monotonic() - WATCHED_S
-        return any(asked > since and page not in self._told for page, asked in list(self._asked.items()))
+    def tell(self, final: str) -> None:
+        self._final = final
+        self._ended.set()
+        deadline = time.monotonic() + FAREWELL_S
+        while self._listening and time.monotonic() < deadline:
+            time.sleep(0.02)
 
 
 class LivePage:
@@ -55,8 +69,8 @@ class LivePage:
 
     def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
-        self.guard, self._view, self._pages = Guard(address), view, Pages()
-        app = make_app(view, self.guard, self._pages, stop)
+        self.guard, self._view, self._ending = Guard(address), view, Ending()
+        app = make_app(view, self.guard, self._ending, stop)
         try:
             self._server: BaseWSGIServer = make_server(
                 address.host, address.port, app, threaded=True, request_handler=_Quiet
@@ -75,15 +89,22 @@ class LivePage:
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
         self._view.end(State.COMPLETE if complete else State.ENDED, because)
-        deadline = time.monotonic() + FAREWELL_S
-        while time.monotonic() < deadline and self._pages.untold():
-            time.sleep(0.05)
+        if self._ending.is_awaited:
+            self._ending.tell(self._final())
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
+    def _final(self) -> str:
+        """Return the last state, with the lines of all runs: nobody will answer for one that a page lacks."""
+        seen = self._view.look()
+        for _ in seen.runs:  # each look reads one more to its end
+            seen = self._view.look()
+        drawn = {number: lines(run) for number, run in seen.runs.items() if run.sums}
+        return json.dumps(state(seen) | {"ended": drawn})
 
-def make_app(view: View, guard: Guard, pages: Pages, stop: Callable[[], None] | None) -> Flask:
+
+def make_app(view: View, guard: Guard, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
     cookie = f"stallmark-{guard.address.port}"
 
@@ -119,13 +140,11 @@ def make_app(view: View, guard: Guard, pages: Pages, stop: Callable[[], None] | 
 
     @app.get("/state")
     def state_now() -> Response:
-        pages.asks(request.args.get("page", ""))
         return jsonify(state(view.look(FRESH_S)))
 
-    @app.get("/told")
-    def told() -> str:
-        pages.knows(request.args.get("page", ""))
-        return ""
+    @app.get("/ended")
+    def ended() -> Response:
+        return Response(ending.listen(), mimetype="text/event-stream")
 
     @app.get("/lines/<int:number>")
     def lines_of(number: int) -> Response:

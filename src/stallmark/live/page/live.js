@@ -1,11 +1,10 @@
 "use strict";
 // Polls /state once a second and draws the runs over each other, each from the second at which its measuring began.
 const EVERY_MS = 1000, LIMIT_MS = 10000, WIDE = 820;
-const page = crypto.getRandomValues(new Uint32Array(2)).join("-");
 const at = id => document.getElementById(id);
 const lines = new Map();    // of runs that have ended, by number
 const chosen = new Map();   // whether a run is drawn, where somebody said so
-let last = null, drawing = false;
+let last = null, over = false, drawing = false;
 
 async function ask(path, options = {}) {
   const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(LIMIT_MS), ...options });
@@ -14,22 +13,36 @@ async function ask(path, options = {}) {
 }
 
 async function poll() {
+  if (over) return;
   try {
-    const state = await (await ask(`state?page=${page}`)).json();
+    const state = await (await ask("state")).json();
     for (const run of state.runs) {
       if (run.live) lines.delete(run.number);
       else if (run.drawn && !lines.has(run.number)) lines.set(run.number, await (await ask(`lines/${run.number}`)).json());
     }
+    if (over) return;
     last = state;
   } catch (error) {
+    if (over) return;
     console.warn(error);
     lost();
-    return setTimeout(poll, EVERY_MS);
+    setTimeout(poll, EVERY_MS);
+    return;
   }
   show(last);
-  if (last.final) ask(`told?page=${page}`).catch(() => {});
-  else setTimeout(poll, EVERY_MS);
+  over = last.final;
+  if (!over) setTimeout(poll, EVERY_MS);
 }
+
+// The end is told at once: a page in the background asks once a minute only, and there would be nobody to answer.
+const ending = new EventSource("ended");
+ending.addEventListener("message", event => {
+  ending.close();
+  over = true;
+  last = JSON.parse(event.data);
+  for (const [number, own] of Object.entries(last.ended)) lines.set(Number(number), own);
+  show(last);
+});
 
 function lost() {
   document.body.dataset.state = "lost";
@@ -186,4 +199,5 @@ at("sure").addEventListener("close", async () => {
   await ask("stop", { method: "POST", headers: { "X-Stallmark-Token": token } }).catch(lost);
 });
 addEventListener("resize", () => last && draw(last));
+document.addEventListener("visibilitychange", () => last && draw(last));
 poll();
