@@ -5,9 +5,13 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from rich.console import Console
+from support import external_files
 from support.flash_records import on_array, with_flash
+from support.html_page import Page
 from support.manifests import changed
 from support.synthetic import Brokerage, Truth, make_experiment, make_run
 from support.synthetic_queries import make_query_run
@@ -19,7 +23,10 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.errors import StallmarkError
-from stallmark.record.reader import find_records
+from stallmark.record.attach.attach import Request, attach
+from stallmark.record.attach.measurements import Wanted
+from stallmark.record.reader import Record, find_records
+from stallmark.record.schema import TABLES
 from stallmark.report.comparison.markdown import summary_for_a_ticket
 from stallmark.report.comparison.page import render_comparison
 from stallmark.report.comparison.terminal import verdicts
@@ -98,10 +105,57 @@ def throughput(folder: Path) -> None:
         make_query_run(folder / name, variant=name, sequence=number, run="throughput", streams=2)
 
 
+def attached(folder: Path) -> None:
+    for run in _pair(folder):
+        ends, latency = external_files.disk_of(run, around_s=80)
+        attach([Record(run)], Wanted(external_files.iostat(folder / "iostat.txt", ends, latency)), Request(zone="UTC"))
+
+
+def concurrent_streams(folder: Path) -> None:
+    alone, beside = _pair(folder)
+    changed(alone, concurrent_streams={"streams": 0})
+    changed(beside, concurrent_streams={"streams": 2, "timeout_s": 60.0})
+    measured = Record(beside).manifest.steps[0].measure_s
+    rows = [{"stream": n % 2, "query": f"Q{n}", "started_s": measured + n, "seconds": 0.5 * n} for n in range(1, 7)]
+    _table(beside, "queries", [dict.fromkeys(TABLES["queries"].names) | row for row in rows])
+
+
+def maintenance(folder: Path) -> None:
+    _, beside = _pair(folder)
+    measured = Record(beside).manifest.steps[0].measure_s
+    times = ({"started_s": measured - 5.0, "seconds": 9.0}, {"started_s": measured + 5.0, "seconds": 12.0})
+    rows = [{"kind": "backup", "finished": True, "error": None} | one for one in times]
+    _table(beside, "maintenance", rows)
+
+
+def thresholds(folder: Path) -> None:
+    for run in _pair(folder):
+        changed(run, scenario=Record(run).manifest.scenario.model_dump() | {"thresholds": ["tps > 450", "p95 < 10s"]})
+
+
+def load_machines(folder: Path) -> None:
+    for run in _pair(folder):
+        machines = [{"number": n, "executors": 2, "clock_within_ms": 0.5 * n, "cores": 8} for n in (1, 2)]
+        changed(run, load_machines=machines)
+
+
+def _table(run: Path, name: str, rows: list[dict]) -> None:
+    schema = TABLES.get(name)
+    parquet.write_table(pa.Table.from_pylist(rows, schema=schema), run / f"{name}.parquet")
+
+
 KINDS = (
     pools, ramp, flash, array, brokerage, cut, cut_in_warm_up, reset_while_measured, nothing_collected, sql_server,
-    power, each_query, throughput,
+    power, each_query, throughput, attached, concurrent_streams, maintenance, thresholds, load_machines,
 )  # fmt: skip
+SAID = {
+    attached: ("Measured elsewhere", "iostat"),
+    concurrent_streams: ("Streams of queries beside the users", "2 streams of queries did"),
+    maintenance: ("a backup was under way beside the users",),
+    thresholds: ("FAILED", "tps > 450"),
+    load_machines: ("Load machine 1", "Load machine 2"),
+}
+"""What only a page of such records says."""
 GOLDEN_FACTS: dict[Kind, list[set[str]]] = {}
 for _, worded, _ in golden():
     GOLDEN_FACTS.setdefault(worded.kind, []).append(set(worded.facts))
@@ -115,6 +169,8 @@ def test_every_page_is_rendered_from_a_record_of_every_kind(make, tmp_path):
     dumped(experiment_in_json(summary))
     html = render(summary)
     assert html.rstrip().endswith("</html>") and len(html.encode()) < 2_000_000
+    for kind, words in SAID.items():
+        assert all(one in Page(html).text for one in words) is (kind is make), kind
     for finding in findings_in(summary):
         assert set(finding.facts) in GOLDEN_FACTS.get(finding.kind, [set(finding.facts)]), finding
     console = Console(width=80, record=True, file=(tmp_path / "terminal").open("w"))

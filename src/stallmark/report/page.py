@@ -26,10 +26,9 @@ from stallmark.report.packed import packed
 from stallmark.report.picture import NARROW, WIDE, Picture, picture_of, svg
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
-from stallmark.report.sections import agreement, blocking, environment, errors, transactions, validity
+from stallmark.report.sections import agreement, blocking, environment, errors, external, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.sections import external as foreign
 from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
@@ -41,7 +40,7 @@ from stallmark.report.sections.volumes import volumes
 from stallmark.report.sections.waits import correlation_figures, wait_figure
 from stallmark.report.style import KeyItem, Look, looks, plain
 from stallmark.report.text import sentence
-from stallmark.report.text.device import EMULATED, described
+from stallmark.report.text.device import EMULATED
 from stallmark.report.text.terms import term
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -80,6 +79,7 @@ def render(experiment: ExperimentSummary) -> str:
         experiment=experiment,
         answer=answer_of(experiment),
         picture=picture_of(experiment),
+        lead=groups["bars"][:1] if experiment.queries else [],
         questions=experiment.questions,
         headline=headline(experiment),
         banner=banner(experiment),
@@ -145,7 +145,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "thresholds": thresholds(experiment),
-        "foreign": foreign,
+        "external": external,
     }
 
 
@@ -180,7 +180,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "active": active_figures(experiment),
         "waits": [waits] if waits else [],
         "correlation": correlation_figures(experiment),
-        "foreign": foreign.figures(experiment),
+        "external": external.figures(experiment),
         "transactions": transaction_figures(experiment),
     }
 
@@ -211,10 +211,6 @@ def _load(experiment: ExperimentSummary, users: list[int]) -> str:
     return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
 
 
-SHORT = 40
-"""Characters of devices that the banner can name in its line."""
-
-
 def banner(experiment: ExperimentSummary) -> str | None:
     """Return a sentence about the emulated arrays; None when nothing is emulated."""
     steps = experiment.steps
@@ -222,15 +218,11 @@ def banner(experiment: ExperimentSummary) -> str | None:
     if not (experiment.emulated or emulated):
         return None
     runs = len({s.run for s in emulated})
-    devices = [s.device for s in emulated]
     if compared := experiment.queries:  # their phases may be too short to be steps
-        slow = [variant for variant in compared.variants if variant.emulated]
-        runs, devices = sum(variant.runs for variant in slow), [variant.device for variant in slow]
+        runs = sum(variant.runs for variant in compared.variants if variant.emulated)
     which = "All runs" if runs == len(experiment.runs) else f"{runs} of {len(experiment.runs)} runs"
-    said = described(devices)
-    what = f" ({said})" if said and len(said) < SHORT else ""  # else they stand in the table
     return (
-        f"{which} used a device whose service times Stallmark injected{what}. They show how this database responds "
+        f"{which} used a device whose service times Stallmark injected. They show how this database responds "
         "to such a device; they measure no product."
     )
 

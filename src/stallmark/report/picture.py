@@ -10,7 +10,6 @@ import numpy as np
 from markupsafe import Markup
 
 from stallmark import format
-from stallmark.analysis.compare.metrics import mean_of_runs
 from stallmark.analysis.marks import doubtful
 from stallmark.analysis.points import Point, labels, points
 from stallmark.analysis.summary import ExperimentSummary
@@ -106,11 +105,10 @@ def picture_from(experiment: ExperimentSummary, named: Sequence[tuple[str, str, 
 
 def _row(point: Point, name: str, colour: str, doubts: set[str]) -> Row:
     runs = [step.result_tps for step in point.steps]
-    rate = mean_of_runs(runs)
+    rate = point.tps
     low = high = None
-    if len(runs) >= REPLICATES and min(runs) > 0:
-        ends = paired(np.zeros(len(runs)), np.log(runs)).interval()
-        low, high = (float(np.exp(end)) for end in ends)
+    if len(runs) >= REPLICATES:
+        low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
     known = len(budgets) == len(point.steps)
     return Row(
@@ -268,7 +266,8 @@ def _rate(row: Row, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
         ]
         end = max(end, x + max(row.runs) * per)
     if row.low is not None and row.high is not None:
-        found.append(box(x + row.low * per, middle - 1, (row.high - row.low) * per, 2, INK, **{"class": "ink"}))
+        low = max(row.low, 0.0)
+        found.append(box(x + low * per, middle - 1, (row.high - low) * per, 2, INK, **{"class": "ink"}))
         end = max(end, x + row.high * per)
     return [*found, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
 

@@ -182,7 +182,11 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
             for index, run in enumerate(some):
                 made.add_trace(_line(run, series, divisor, drawn, seen[name].colour, index), **place)
             made.update_xaxes(visible=True, showticklabels=row == len(LINES) - 1, **place)
-            value = {"range": from_zero(tops[row]), "nticks": 5, "showticklabels": number % columns == 0}
+            value = {
+                "range": [-0.03 * tops[row], from_zero(tops[row])[1]],
+                "nticks": 5,
+                "showticklabels": number % columns == 0,
+            }
             made.update_yaxes(visible=True, **value, **place)
             subplot = made.get_subplot(**place)
             top = {"x": subplot.xaxis.domain[0], "y": subplot.yaxis.domain[1]}

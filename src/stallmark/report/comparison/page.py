@@ -43,6 +43,7 @@ def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -
         picture=picture_from(
             experiment, [(g.label, g.side, Point(tuple(g.steps))) for g in comparison_charts.groups(experiment, found)]
         ),
+        lead=[],
         questions=experiment.questions,
         comparison=found,
         headline=_headline(experiment, found),

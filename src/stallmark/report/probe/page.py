@@ -26,6 +26,7 @@ def render_probes(experiment: ProbeExperiment) -> str:
         experiment=experiment,
         answer=sentence(experiment.findings[0]) if experiment.findings else "",
         picture=None,
+        lead=next(iter(groups.values()), [])[:1],
         questions=[],
         headline=_headline(experiment),
         banner=_banner(experiment),

@@ -63,7 +63,7 @@ def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 def brief(experiment: ExperimentSummary) -> str:
     """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty where none was judged."""
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
-    counted = [f"{verdicts.count(one)} of {len(verdicts)} {one}" for one in dict.fromkeys(verdicts)]
+    counted = [f"{verdicts.count(one)} of {len(verdicts)} {term(one)}" for one in dict.fromkeys(verdicts)]
     return ", ".join(counted)
 
 
