@@ -65,3 +65,16 @@ def test_it_is_imported_from_there_without_what_only_unix_has(wheel, tmp_path):
         command, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}, check=False
     )
     assert done.returncode == 0 and done.stdout.strip().splitlines()[-1] == "{}", done.stdout + done.stderr
+
+
+def test_commands_work_from_there_without_a_checkout(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    environment = {"PYTHONPATH": str(tmp_path / "installed"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    for command in (["list"], ["doctor"], ["run", "--help"], ["db", "list"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "stallmark.cli.main", *command],
+            capture_output=True, text=True, env=environment, cwd=tmp_path, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert str(ROOT) not in done.stdout, "it looks for nothing in the checkout"

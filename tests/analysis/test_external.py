@@ -134,20 +134,20 @@ def test_reads_and_writes_make_iops_and_units_become_common_ones():
 def test_at_most_six_are_drawn_the_rest_named_and_a_missing_table_leaves_the_other_figures(copied):
     summary = attached(copied, external_files.perfmon)
     (run,) = summary.runs
-    (source,) = run.foreign
+    (source,) = run.external
     kinds = ["read latency", "write latency", "IOPS", "throughput", "queue"]
     assert [counter.kind for counter in source.counters] == kinds
     assert {counter.instance for counter in source.counters} == {"1 D:"}
     assert source.others == ["Memory Available MBytes"]
     (copied / "external_sql01.parquet").unlink()
     again = summarise([Record(copied)])
-    assert again.runs[0].foreign[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
+    assert again.runs[0].external[0].counters == [] and again.runs[0].steps == summary.runs[0].steps
     assert figures(again) == [] and clocks(again) is not None
 
 
 def test_iostat_s_busiest_device_is_drawn(copied):
     (run,) = attached(copied, external_files.iostat, zone="UTC").runs
-    (source,) = run.foreign
+    (source,) = run.external
     assert {counter.instance for counter in source.counters} == {"nvme0n1"}
     assert source.notes and source.hint is None
 
@@ -157,7 +157,7 @@ def test_throughput_is_taken_over_the_intervals_between_samples(copied, every, n
     """The disk's latency follows from TPS, so the correlation is nearly −1 at any interval; pairs that span the
     two steps, or the warm-up between them, are none."""
     (run,) = attached(copied, external_files.array_csv, every).runs
-    (source,) = run.foreign
+    (source,) = run.external
     counter = source.counters[0]
     whole = [(counter.t - every >= begin - 1e-6) & (counter.t <= end + 1e-6) for begin, end in ((5, 65), (70, 130))]
     assert counter.mean == pytest.approx(counter.values[whole[0] | whole[1]].mean())  # of measured intervals only
@@ -183,7 +183,7 @@ def test_at_one_second_it_is_the_plain_correlation_of_changes(seed):
 @pytest.mark.parametrize("clock_s", [-37.0, 12.4, 58.0])
 def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(copied, clock_s):
     (run,) = attached(copied, external_files.perfmon, clock_s=clock_s).runs
-    (source,) = run.foreign
+    (source,) = run.external
     lag = round(-clock_s)
     assert (source.hint.facts["lag_s"], source.hint.facts["offset_s"]) == (lag, lag)
     assert source.offset_s == 0
@@ -192,7 +192,7 @@ def test_a_clock_that_is_off_is_hinted_at_and_nothing_moved(copied, clock_s):
 
 def test_with_the_offset_there_is_no_hint(copied):
     (run,) = attached(copied, external_files.perfmon, clock_s=12.0, offset_s=-12.0).runs
-    (source,) = run.foreign
+    (source,) = run.external
     assert source.hint is None and source.counters[0].correlation.r < -0.8
 
 
@@ -204,12 +204,12 @@ def test_what_has_nothing_to_do_with_the_run_gives_no_hint(copied, tmp_path):
         file = external_files.array_csv(tmp_path / "a.csv", ends, noise)
         attach([Record(copied)], Wanted(file), Request(name=f"noise {seed}"))
     (summary,) = summarise([Record(copied)]).runs
-    assert [source.hint for source in summary.foreign] == [None] * 12
+    assert [source.hint for source in summary.external] == [None] * 12
 
 
 def test_for_machines_without_the_samples(perfmon_apart):
     text = json.dumps(experiment_in_json(perfmon_apart))
-    (source,) = json.loads(text)["runs"][0]["foreign"]
+    (source,) = json.loads(text)["runs"][0]["external"]
     assert source["time_zone"].startswith("UTC+01:00, as the file says") and "--offset" in source["hint"]["sentence"]
     assert source["counters"][0].keys() == {
         "kind", "name", "instance", "unit", "mean", "correlation",
@@ -226,20 +226,20 @@ def test_the_report_says_whose_clock_it_is(perfmon_apart):
     assert len(figure.plotly["data"]) == 6 and figure.emulated
     assert all(len(row) == len(figure.header) for row in figure.rows)
     page = render(experiment)
-    assert 'id="foreign"' in page and "Measured elsewhere" in page and "<strong>Hint:</strong>" in page
+    assert 'id="external"' in page and "Measured elsewhere" in page and "<strong>Hint:</strong>" in page
     assert len(hints(experiment)) == 1
 
 
 def test_names_from_files_are_no_mark_up(perfmon_apart):
     experiment = perfmon_apart
-    source = replace(experiment.runs[0].foreign[0], name="<script>hurt()</script>")
+    source = replace(experiment.runs[0].external[0], name="<script>hurt()</script>")
     bad = replace(source.counters[0], name="<b>x</b>", instance="</script><i>")
-    run = replace(experiment.runs[0], foreign=[replace(source, counters=[bad], others=["<u>y</u>"])])
+    run = replace(experiment.runs[0], external=[replace(source, counters=[bad], others=["<u>y</u>"])])
     page = render(replace(experiment, runs=[run]))
     assert "<script>hurt" not in page and "<b>x" not in page and "</script><i>" not in page and "<u>y" not in page
 
 
 def test_without_anything_attached_there_is_no_section(made):
     experiment = summarise([Record(made)])
-    assert 'id="foreign"' not in render(experiment)
+    assert 'id="external"' not in render(experiment)
     assert clocks(experiment) is None and correlations(experiment) is None

@@ -18,7 +18,7 @@ from support.waiting import eventually
 
 from stallmark.record.reader import Record
 
-OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "3s"}
+OPEN = {"arrivals": {"kind": "fixed", "rate": 100}, "users": [3, 1], "measure": "2s"}
 USERS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stallmark-user'"
 HISTORY = "SELECT count(*) FROM bank.history"
 
@@ -191,11 +191,13 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     command = machines.start(**OPEN)
     assert command.wait() == 0, command.text
     [record] = machines.records()
-    steps, rows = record.manifest.steps, record.table("transactions").to_pylist()
+    rows = record.table("transactions").to_pylist()
     assert len({row["executor"] for row in record.table("users").to_pylist()}) == 2
-    # Of 600 arrivals 450 would come, did the part of the machine without a user go missing in the second step. Those
-    # that a busy machine is late with are not lost; those at the end may be.
-    assert steps[-1].end_s == 6 and 480 < sum(row["committed"] for row in rows) < 620
+    # Did the part of the machine without a user go missing in the second step, two thirds would come at most. Over the
+    # whole time nothing is lost by arrivals that a busy machine is late with.
+    lasted_s = max(row["second"] for row in rows if row["committed"]) + 1
+    assert [step.users for step in record.manifest.steps] == [3, 1] and lasted_s > 4
+    assert 0.8 < sum(row["committed"] for row in rows) / (100 * lasted_s) < 1.2
     begun = {worker.process: worker.text.count("The run has begun") for worker in workers}
     assert sorted(begun.values()) == [0, 1, 1]
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either

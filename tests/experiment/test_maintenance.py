@@ -14,7 +14,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.experiment.maintenance import MaintenanceBeside
+from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.variant import During
@@ -50,11 +50,15 @@ class Ability(Maintenance):
         return self.work
 
 
-def beside(work: Work, folder) -> tuple[MaintenanceBeside, Ability, RecordWriter]:
+def beside(work: Work, folder) -> tuple[ConcurrentMaintenance, Ability, RecordWriter]:
     writer = RecordWriter(folder, a_manifest())
     ability, began = Ability(work), time.monotonic()
     engine = SimpleNamespace(maintenance={"backup": ability})
-    return MaintenanceBeside(During(backup="NUL"), engine, writer, lambda: time.monotonic() - began), ability, writer
+    return (
+        ConcurrentMaintenance(During(backup="NUL"), engine, writer, lambda: time.monotonic() - began),
+        ability,
+        writer,
+    )
 
 
 def test_it_is_done_over_and_over_and_what_is_under_way_at_the_end_is_given_up(tmp_path):

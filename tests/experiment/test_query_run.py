@@ -119,7 +119,7 @@ def test_the_seed_decides_what_is_put_into_queries(engine: Engine, tmp_path: Pat
         scenario = QueryScenario.model_validate(SCENARIO | {"queries": {"run": "power"}, "workload": workload})
         made = QueryRun(
             scenario, scenario.variants[0], engine, folder=tmp_path, place=Place("e", 1, 1, 1), title="", loaded=None,
-            original_pool_bytes=None, look=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
+            original_pool_bytes=None, check=lambda: None, notes=[], storage=None, prepared=PreparedStorage(),
             show=Show(Console(file=io.StringIO())),
         )  # fmt: skip
         [(_, steps)] = made._streams("power")

@@ -56,9 +56,9 @@ def test_their_figures_are_apart(finished):
     _, records, _ = finished
     experiment = summarise(records)
     alone, two = experiment.steps
-    assert alone.beside is None and alone.storage.reads_per_transaction is not None
+    assert alone.streams is None and alone.storage.reads_per_transaction is not None
     assert two.storage.reads_per_transaction is None  # nobody can tell whose they were
-    beside = two.beside
+    beside = two.streams
     measured = [row for row in records[1].table("queries").to_pylist() if 1 <= row["started_s"] + row["seconds"] < 3]
     assert beside.streams == 2 and beside.failed == 0
     assert beside.done == len(measured) == sum(query.done for query in beside.queries)

@@ -146,14 +146,14 @@ def _flash(found: Sequence[Point]) -> Iterator[Finding]:
 def _streams(found: Sequence[Point]) -> Iterator[Finding]:
     """Say what streams of queries cost the users, where nothing else differs."""
     for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
-        alone = next((point for point in same if point.first.beside is None), None)
+        alone = next((point for point in same if point.first.streams is None), None)
         for point in same:
-            if point.first.beside is None:
+            if point.first.streams is None:
                 continue
-            rates = [step.beside.per_hour for step in point.steps if step.beside]
+            rates = [step.streams.per_hour for step in point.steps if step.streams]
             yield info(
                 ExperimentKind.STREAMS,
-                streams=point.first.beside.streams,
+                streams=point.first.streams.streams,
                 queries_per_h=sum(rates) / len(rates),
                 users=point.first.users,
                 per_s=point.tps,

@@ -25,7 +25,7 @@ from stallmark.analysis.read.external import read_external
 from stallmark.analysis.read.gaps import gap_findings
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import read_io
-from stallmark.analysis.read.maintenance import MaintenanceBeside, maintenance_within
+from stallmark.analysis.read.maintenance import MaintenanceSummary, maintenance_within
 from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import server_clock
 from stallmark.analysis.read.series import make_series
@@ -187,7 +187,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
         deadlocks=read_deadlocks(record),
         notes=run_notes(record),
         clock=server_clock(record),
-        foreign=read_external(record, series.tps, intervals),
+        external=read_external(record, series.tps, intervals),
         queries=read_queries(record),
     )
 
@@ -197,7 +197,7 @@ def _read_so(
     clock: Finding | None,
     gaps: list[Finding],
     blocked: list[BlockedPair],
-    maintenance: MaintenanceBeside | None,
+    maintenance: MaintenanceSummary | None,
 ) -> StepSummary:
     """Return the step with who blocked whom, the gaps in what was read of it, and what is wrong with the server's clock
     among its reasons not to be compared. Beside maintenance physical reads are not given per transaction, as they

@@ -7,7 +7,7 @@ import numpy as np
 from stallmark.analysis.cause.attribution import device_share_of_stall
 from stallmark.analysis.cause.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.cause.laws import cpu_cores
-from stallmark.analysis.probe.beside_database import against_probe
+from stallmark.analysis.probe.against_database import against_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval

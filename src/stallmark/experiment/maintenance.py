@@ -13,7 +13,7 @@ from stallmark.scenarios.variant import During
 FAREWELL_S = 30.0
 
 
-class MaintenanceBeside:
+class ConcurrentMaintenance:
     """One thread and one connection. A statement that fails ends it; its row has the error."""
 
     def __init__(self, during: During, engine: Engine, writer: RecordWriter, clock: Callable[[], float]):

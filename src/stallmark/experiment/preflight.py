@@ -193,10 +193,10 @@ def _refuse_more_users_than_sessions(scenario: Scenario, engine: Engine, machine
         return
     remedy = "name a larger server with --server" if engine.is_local else f"raise its {_MOST_USERS[engine.dialect]}"
     workload = find_workload(scenario.workload.name)
-    beside = f" and {background:,} sessions of {workload.background.executed_by}" if background else ""
-    beside += f" and {streams:,} streams of queries" if streams else ""
+    others = f" and {background:,} sessions of {workload.background.executed_by}" if background else ""
+    others += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
-        f"{scenario.name} asks for {users:,} users{beside}, but the server takes {most:,} beside our own sessions: "
+        f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
         f"ask for fewer, or {remedy}."
     )
 

@@ -31,7 +31,7 @@ from stallmark.transactions import checks, find_workload
 
 
 class AnyRun(ABC):
-    """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `look` is the check
+    """One run of one variant. Shares of the data refer to the size of the database as `loaded`. `check` is the check
     that raises StallmarkError when the server is no longer held for us. `notes`, and the storage
     as `prepared`, go into the record."""
 
@@ -46,7 +46,7 @@ class AnyRun(ABC):
         title: str,
         loaded: Entry,
         original_pool_bytes: int | None,
-        look: Callable[[], None],
+        check: Callable[[], None],
         notes: Sequence[str],
         storage: StorageWork,
         prepared: PreparedStorage,
@@ -61,7 +61,7 @@ class AnyRun(ABC):
         self._title = title
         self._loaded = loaded
         self._original_pool_bytes = original_pool_bytes
-        self._watch = Watch(look)
+        self._watch = Watch(check)
         self._storage = storage
         self._prepared = prepared
         self._show = show

@@ -78,8 +78,8 @@ class Runner:
     def run(self) -> Finished:
         finished = None
         try:
-            with self._engine.hold() as look:
-                finished = self._run(look)
+            with self._engine.hold() as check:
+                finished = self._run(check)
         except NotGivenBack as left:
             if finished is None or not finished.incomplete_because:
                 raise
@@ -87,16 +87,16 @@ class Runner:
             finished = replace(finished, incomplete_because=because)
         return finished
 
-    def _run(self, look: Callable[[], None]) -> Finished:
+    def _run(self, check: Callable[[], None]) -> Finished:
         machines = self._expected.count if self._expected else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         with alone(self.folder):
             if self._begun:
                 self._begun = Begun.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
-            return self._make_runs(look, machines)
+            return self._make_runs(check, machines)
 
-    def _make_runs(self, look: Callable[[], None], machines: int) -> Finished:
+    def _make_runs(self, check: Callable[[], None], machines: int) -> Finished:
         if self._expected:
             refuse_load_machines(self._scenario, self._engine, self._expected)
         storage = StorageWork(self._scenario, self._engine, self._show)
@@ -126,7 +126,7 @@ class Runner:
             if number in done:
                 last = done[number].folder
                 continue
-            look()
+            check()
             self._show.enter(Phase.PREPARING, number)
             if planned.variant is not there:
                 try:
@@ -150,7 +150,7 @@ class Runner:
                 title=f"[{number}/{len(run_order)}] {planned.variant.name}{' again' * planned.again}",
                 loaded=loaded,
                 original_pool_bytes=original_pool_bytes,
-                look=look,
+                check=check,
                 notes=said,
                 storage=storage,
                 prepared=prepared,

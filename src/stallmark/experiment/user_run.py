@@ -9,8 +9,8 @@ from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
-from stallmark.experiment.concurrent_streams import StreamsBeside
-from stallmark.experiment.maintenance import MaintenanceBeside
+from stallmark.experiment.concurrent_streams import ConcurrentStreams
+from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.manifest import Work, of_load
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.run import AnyRun
@@ -48,28 +48,28 @@ class Run(AnyRun):
         )
         drive = Drive(self._timeline, load, writer, self._expected)
         sampler = Sampler(self._collectors, writer.append, drive.clock)
-        beside = None
+        streams = None
         if self._streams:
-            beside = StreamsBeside(self._scenario, self._streams, self._engine, writer, drive.clock)
+            streams = ConcurrentStreams(self._scenario, self._streams, self._engine, writer, drive.clock)
 
         maintenance = None
         if self._variant.during:
-            maintenance = MaintenanceBeside(self._variant.during, self._engine, writer, drive.clock)
+            maintenance = ConcurrentMaintenance(self._variant.during, self._engine, writer, drive.clock)
 
         def finish() -> None:
             with ExitStack() as ends:
                 ends.callback(_finish, drive, writer)
                 if maintenance:
                     ends.callback(maintenance.finish)
-                if beside:
-                    ends.callback(beside.finish)  # first: users still ran during their last queries
+                if streams:
+                    ends.callback(streams.finish)  # first: users still ran during their last queries
 
         def notes() -> list[str]:
-            return beside.notes() if beside else []
+            return streams.notes() if streams else []
 
         def check() -> None:
-            if beside:
-                beside.poll()
+            if streams:
+                streams.poll()
             self._check_server()
 
         def show(progress: LoadProgress) -> None:
@@ -94,8 +94,8 @@ class Run(AnyRun):
                 writer.update(started=now())
                 writer.save_manifest()
                 sampler.start()
-                if beside:
-                    beside.begin()
+                if streams:
+                    streams.begin()
                 drive.follow(show, check)
         except Interrupted as interruption:
             return str(interruption)

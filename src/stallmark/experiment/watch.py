@@ -9,15 +9,15 @@ EVERY_S = 15.0
 
 
 class Watch:
-    """A thread that calls `look` every EVERY_S seconds while entered. The check may take seconds, for which a run
+    """A thread that calls `check` every EVERY_S seconds while entered. The check may take seconds, for which a run
     cannot wait.
 
     `why` is the error that it raised, as a phrase; None as long as it raises nothing.
     """
 
-    def __init__(self, look: Callable[[], None]):
+    def __init__(self, check: Callable[[], None]):
         self.why: str | None = None
-        self._look = look
+        self._check = check
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -32,6 +32,6 @@ class Watch:
     def _run(self) -> None:
         while self.why is None and not self._stopping.wait(EVERY_S):
             try:
-                self._look()
+                self._check()
             except StallmarkError as error:
                 self.why = as_reason(error)

@@ -61,7 +61,7 @@ RESPONSE: tuple[Column, ...] = (
 
 
 _QUERIES = Column(
-    "Throughput", "queries", "per hour", lambda s: format.number(s.beside.per_hour if s.beside else None), 1
+    "Throughput", "queries", "per hour", lambda s: format.number(s.streams.per_hour if s.streams else None), 1
 )
 
 
@@ -83,7 +83,7 @@ def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
         Column(group, f"{plural(primary)}/s", unit, lambda s: format.number(s.result_tps), 0, main=True),
         *each,
         Column(group, "all tx", "per s", lambda s: format.number(s.throughput.tps), 2),
-        *([_QUERIES] if any(step.beside for step in experiment.steps) else []),
+        *([_QUERIES] if any(step.streams for step in experiment.steps) else []),
     )
 
 

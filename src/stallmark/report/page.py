@@ -26,10 +26,9 @@ from stallmark.report.packed import packed
 from stallmark.report.picture import NARROW, WIDE, Picture, picture_of, svg
 from stallmark.report.queries import figures as query_charts
 from stallmark.report.queries import tables as query_tables
-from stallmark.report.sections import agreement, blocking, environment, errors, transactions, validity
+from stallmark.report.sections import agreement, blocking, environment, errors, external, transactions, validity
 from stallmark.report.sections import array as array_tables
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.sections import external as foreign
 from stallmark.report.sections import server as server_tables
 from stallmark.report.sections import steadiness as steady
 from stallmark.report.sections.active_set import active_figures
@@ -146,7 +145,7 @@ def _of_transactions(experiment: ExperimentSummary) -> dict[str, Any]:
         "transactions": transactions,
         "validity": validity,
         "thresholds": thresholds(experiment),
-        "foreign": foreign,
+        "external": external,
     }
 
 
@@ -181,7 +180,7 @@ def figure_groups(experiment: ExperimentSummary) -> dict[str, list[Figure]]:
         "active": active_figures(experiment),
         "waits": [waits] if waits else [],
         "correlation": correlation_figures(experiment),
-        "foreign": foreign.figures(experiment),
+        "external": external.figures(experiment),
         "transactions": transaction_figures(experiment),
     }
 

@@ -24,14 +24,14 @@ def laws(
     manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
     """Return the laws whose sides are both known."""
-    beside = manifest.concurrent_streams
+    concurrent = manifest.concurrent_streams
     seen, _ = waits.over(interval) if waits else ({}, 0)
     found = [_users(load, interval)] if arrivals == "closed" else []
     return [
         law
         for law in (
             *found,
-            _readers(io, seen, interval, streams=bool(beside and beside.streams)),
+            _readers(io, seen, interval, streams=bool(concurrent and concurrent.streams)),
             *_devices(manifest, io, interval),
             _cpu(load, io, seen, interval),
         )

@@ -23,7 +23,7 @@ def with_streams(record: Record, steps: Sequence[tuple[StepSummary, Interval]]) 
         replace(
             step,
             storage=replace(step.storage, reads_per_transaction=None),
-            beside=_within(interval, asked.streams, executions),
+            streams=_within(interval, asked.streams, executions),
         )
         for step, interval in steps
     ]

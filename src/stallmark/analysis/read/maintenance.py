@@ -7,7 +7,7 @@ from stallmark.record.reader import Record
 
 
 @dataclass(frozen=True)
-class MaintenanceBeside:
+class MaintenanceSummary:
     """A backup, check or rebuild that was executed over and over. `mean_s` is of those that ended in the interval."""
 
     kind: str
@@ -17,7 +17,7 @@ class MaintenanceBeside:
     failed: bool
 
 
-def maintenance_within(record: Record, interval: Interval) -> MaintenanceBeside | None:
+def maintenance_within(record: Record, interval: Interval) -> MaintenanceSummary | None:
     """Return what ran beside the users in an interval; None where nothing was asked for."""
     columns = ["kind", "started_s", "seconds", "finished", "error"]
     rows = [row for batch in record.batches("maintenance", columns) for row in batch.to_pylist()]
@@ -26,7 +26,7 @@ def maintenance_within(record: Record, interval: Interval) -> MaintenanceBeside 
     ends = [(row["started_s"], row["started_s"] + row["seconds"], row) for row in rows]
     done = [row["seconds"] for _, end, row in ends if row["finished"] and interval.begin <= end < interval.end]
     under_way = sum(max(0.0, min(end, interval.end) - max(start, interval.begin)) for start, end, _ in ends)
-    return MaintenanceBeside(
+    return MaintenanceSummary(
         kind=rows[0]["kind"],
         done=len(done),
         mean_s=sum(done) / len(done) if done else None,

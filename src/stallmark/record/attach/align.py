@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Clock:
+class ClockSetting:
     """The time zone and offset by which a file's times were understood; both are shown wherever its figures are."""
 
     zone: str  # "Europe/Berlin, as given"
@@ -47,7 +47,7 @@ class Aligned:
     """A file's samples in time. `utc` holds their instants, NaN for those left out; `interval_s` is the time between
     two."""
 
-    clock: Clock
+    clock: ClockSetting
     utc: np.ndarray
     interval_s: float
     span: Span
@@ -100,7 +100,9 @@ def _understand(
     forward = steps[steps > 0]
     if not len(forward):
         raise StallmarkError(f"All samples of {wanted.file} are of one time.")
-    return Aligned(Clock(words, offset_s), utc, float(np.median(forward)), Span(float(known.min()), float(known.max())))
+    return Aligned(
+        ClockSetting(words, offset_s), utc, float(np.median(forward)), Span(float(known.min()), float(known.max()))
+    )
 
 
 def _zone(reading: Reading, measured: Measurements, wanted: Wanted, asked: str | None) -> tuple[tzinfo | None, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.probe.beside_database import AgainstProbe
+from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.report.table import Cell, Table, percentile, percentile_notes
@@ -117,7 +117,7 @@ def _drift_row(label: str, row: DriftRow) -> Sequence[str | Cell]:
     ]
 
 
-def beside_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
+def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
     """Return the reads of databases next to those of raw storage with as many outstanding."""
     rows: list[Sequence[str | Cell]] = [
         [

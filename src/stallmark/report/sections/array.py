@@ -10,7 +10,7 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import HookResult, Manifest
 from stallmark.report.labels import step_labels
-from stallmark.report.probe.tables import beside_table, drift_table
+from stallmark.report.probe.tables import against_database_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -149,7 +149,7 @@ def against_probe(experiment: ExperimentSummary) -> Table | None:
     """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
     labels = step_labels(experiment)
     rows = [(labels[step.key], step.storage.probe) for step in experiment.steps if step.storage.probe]
-    return beside_table(rows) if rows else None
+    return against_database_table(rows) if rows else None
 
 
 def drift_of_runs(experiment: ExperimentSummary) -> Table | None:

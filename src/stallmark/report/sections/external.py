@@ -19,7 +19,7 @@ HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, betw
 
 def figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for every file and run: throughput, and below it at most six counters on the same axis of time."""
-    found = [(run, source) for run in experiment.runs for source in run.foreign if source.counters]
+    found = [(run, source) for run in experiment.runs for source in run.external if source.counters]
     colours = looks([step.variant for step in experiment.steps])
     return [
         _figure(run, source, number, colours[run.steps[0].variant].colour)
@@ -90,7 +90,7 @@ def offset(source: ExternalSummary) -> str:
 
 
 def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ExternalSummary]]:
-    return ((run, source) for run in experiment.runs for source in run.foreign)
+    return ((run, source) for run in experiment.runs for source in run.external)
 
 
 def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
@@ -123,7 +123,7 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         note(made, title, 90, y=top, yshift=3)
     made.update_layout(shapes=_warm_ups(run, divisor, places(len(drawn))))
     return Figure(
-        id=f"foreign-{number}",
+        id=f"external-{number}",
         title=f"{source.name} beside the throughput of {run.title}",
         unit="",
         emulated=any(step.emulated for step in run.steps),

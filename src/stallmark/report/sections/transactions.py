@@ -217,16 +217,16 @@ STREAMS_NOTES = [
 def streams(experiment: ExperimentSummary) -> Table | None:
     """Return a column for each step that had concurrent streams; None where none had."""
     labels = step_labels(experiment)
-    steps = [(step, step.beside) for step in experiment.steps if step.beside]
+    steps = [(step, step.streams) for step in experiment.steps if step.streams]
     if not steps:
         return None
-    names = sorted({query.name for _, beside in steps for query in beside.queries}, key=in_order)
+    names = sorted({query.name for _, streams in steps for query in streams.queries}, key=in_order)
     rows: list[Sequence[str | Cell]] = [
-        ["streams", *(format.count(beside.streams) for _, beside in steps)],
-        ["queries per hour", *(format.number(beside.per_hour) for _, beside in steps)],
-        ["failed", *(format.count(beside.failed) for _, beside in steps)],
+        ["streams", *(format.count(streams.streams) for _, streams in steps)],
+        ["queries per hour", *(format.number(streams.per_hour) for _, streams in steps)],
+        ["failed", *(format.count(streams.failed) for _, streams in steps)],
     ]
     for name in names:
-        found = [next((one for one in beside.queries if one.name == name), None) for _, beside in steps]
+        found = [next((one for one in streams.queries if one.name == name), None) for _, streams in steps]
         rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
     return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=STREAMS_NOTES)

@@ -60,10 +60,10 @@ def against_probe(manifest: Manifest, io: IoSummary | None) -> AgainstProbe | No
     if not probed or achieved is None:
         return None
     emulated = is_data_emulated(manifest)
-    return beside(probed, achieved, emulated=emulated, dram_bytes=dram_of(manifest))
+    return against(probed, achieved, emulated=emulated, dram_bytes=dram_of(manifest))
 
 
-def beside(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> AgainstProbe:
+def against(probe: ProbeResult, achieved: Achieved, *, emulated: bool, dram_bytes: int | None = None) -> AgainstProbe:
     """Compare reads with random reads of the block size nearest to the database's own. `emulated`: the database ran on
     an emulated array; `dram_bytes`: the array's memory, where known."""
     own = {"reads_per_s": achieved.reads_per_s, "read_ms": achieved.read_ms}
