@@ -32,7 +32,7 @@ def test_an_experiment_that_ended_early_says_before_what_and_why(pair):
     because = "The command before 'C' failed (exit code 1); it said: pool 0\nis full"
     [found] = array_cautions([with_manifest(a, ended={"before": "C", "because": because})])
     assert found.kind == ArrayKind.ENDED
-    assert found.facts == {"before": "C", "because": because.replace("\n", " ")}
+    assert found.facts == {"before": "C", "said": because.replace("\n", " ")}
 
 
 def lay(data: tuple[str, str], wal: tuple[str, str]) -> dict:

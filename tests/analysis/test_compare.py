@@ -151,7 +151,7 @@ def test_the_declared_primary_metric_decides(sound):
         with_manifest(run, scenario=run.manifest.scenario.changed(primary="latency")) for run in made(sound, **QUIET)
     ]
     pair = only(runs)
-    assert pair.primary.name == "mean_latency" and pair.verdict == "better"
+    assert pair.primary.name == "mean latency" and pair.verdict == "better"
     assert pair.finding.facts["metric"] == "latency"
     assert "throughput" in [one.name for one in pair.others]
 
@@ -235,7 +235,7 @@ def test_a_run_that_was_cut_counts_for_nothing_and_is_named(sound):
     runs = made(sound, A=[400.0, 404.0, 402.0, 100.0], B=[480.0, 478.0, 484.0, 481.0])
     runs[6] = replace(runs[6], incomplete_because="stopped by Ctrl-C")
     found = compare_runs(runs)
-    facts = {"run": f"e1/{runs[6].folder}", "because": "stopped by Ctrl-C"}
+    facts = {"run": f"e1/{runs[6].folder}", "said": "stopped by Ctrl-C"}
     assert facts_of(found.left_out, PairKind.INCOMPLETE) == [facts]
     assert found.pairs[0].verdict == "better" and found.pairs[0].method.facts["left_out"] == 1
 

@@ -34,7 +34,7 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from on_one_disk(runs)
     for run in runs:
         if ended := run.manifest.ended:
-            yield caution(ArrayKind.ENDED, before=ended.before, because=" ".join(ended.because.split()))
+            yield caution(ArrayKind.ENDED, before=ended.before, said=" ".join(ended.because.split()))
         if mixed := mixed_up(run):
             yield mixed
         conditioned = run.manifest.precondition

@@ -24,7 +24,8 @@ class Kind(StrEnum):
 @dataclass(frozen=True)
 class Finding:
     """One finding. The names of `facts` carry their units (`measured_s`, `read_ms`, `share`); values are numbers, names
-    that the user gave, device labels, enum members, other findings (a reason), or lists of these: never a sentence."""
+    that the user gave, device labels, enum members, other findings (a reason), or lists of these: never a sentence of
+    ours. `said` holds the words of a server, a tool or an error, as they came."""
 
     kind: Kind
     severity: Severity = Severity.INFO

@@ -11,7 +11,7 @@ def marks(run: RunSummary, step: StepSummary) -> list[Finding]:
     judged = step.validity
     found = []
     if run.incomplete_because:
-        found.append(invalid(ValidityKind.RUN_INCOMPLETE, because=run.incomplete_because))
+        found.append(invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because))
     if judged.steadiness and judged.steadiness.verdict in (Judgement.NEVER, Judgement.LATE):
         found.append(judged.steadiness.finding)
     found += judged.invalid

@@ -40,7 +40,7 @@ class Figure:
         del found["layout"]["template"]
         notes = list(found["layout"].get("annotations", ()))
         if self.emulated and not any(EMULATED in one["text"] for one in notes):
-            notes.append({"text": f"<b>{EMULATED}</b>", **STAMP, "x": 1, "y": 1, "xanchor": "right", "yshift": 6})
+            notes.append({"text": f"<b>{EMULATED}</b>", **STAMP, "x": 1, "y": 1, "xanchor": "right", "yshift": 2})
         found["layout"]["annotations"] = notes
         return found
 

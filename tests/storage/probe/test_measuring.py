@@ -133,7 +133,7 @@ def test_a_record_that_was_cut_keeps_what_was_measured(fake, file, monkeypatch):
     assert record.is_probe and "cable" in (record.incomplete_because or "")
     assert [step.iops for step in read_probe(record).steps] == [8000]
     [cut] = [one for one in summarise_probes([record]).cautions if one.kind is ProbeKind.INCOMPLETE]
-    assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["because"]
+    assert cut.facts["probe"] == "array" and "fio failed" in cut.facts["said"]
 
 
 needs_fio = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")

@@ -74,7 +74,7 @@ def compare_runs(
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = [
-        caution(PairKind.INCOMPLETE, run=name_of(run), because=run.incomplete_because)
+        caution(PairKind.INCOMPLETE, run=name_of(run), said=run.incomplete_because)
         for run in runs
         if not run.steps or run.incomplete_because
     ]

@@ -148,7 +148,7 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
         yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
     for run in runs:
         if run.incomplete_because:
-            yield caution(ProbeKind.INCOMPLETE, probe=run.variant, because=run.incomplete_because)
+            yield caution(ProbeKind.INCOMPLETE, probe=run.variant, said=run.incomplete_because)
         few = [step for step in run.result.steps if step.latency_ms["p99"] is None]
         if few:
             yield caution(ProbeKind.FEW_IOS, probe=run.variant, share=len(few) / len(run.result.steps))

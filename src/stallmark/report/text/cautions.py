@@ -174,8 +174,8 @@ def _(file_bytes: int) -> str:
 
 
 @says(ArrayKind.ENDED)
-def _(before: str, because: str) -> str:
-    return f"The experiment ended before “{before}”: {as_reason(because)}."
+def _(before: str, said: str) -> str:
+    return f"The experiment ended before “{before}”: {as_reason(said)}."
 
 
 @says(ArrayKind.ONE_DISK)

@@ -265,8 +265,8 @@ def _(reads_per_transaction: list[float], share: float, p: float) -> str:
 
 
 @says(PairKind.INCOMPLETE)
-def _(run: str, because: str | None) -> str:
-    return f"{run} is left out: {as_reason(because) if because else 'nothing was measured'}."
+def _(run: str, said: str | None) -> str:
+    return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
 
 
 @says(PairKind.NO_COMMON_STEP)

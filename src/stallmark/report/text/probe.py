@@ -131,8 +131,8 @@ def _(probe: str, share: float) -> str:
 
 
 @says(ProbeKind.INCOMPLETE)
-def _(probe: str, because: str) -> str:
-    return f"{probe} is incomplete: {as_reason(because)}."
+def _(probe: str, said: str) -> str:
+    return f"{probe} is incomplete: {as_reason(said)}."
 
 
 # How deep a probe reaches

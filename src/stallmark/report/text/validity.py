@@ -16,8 +16,8 @@ _COUNTERS = {
 
 
 @says(ValidityKind.RUN_INCOMPLETE)
-def _(because: str) -> str:
-    return because
+def _(said: str) -> str:
+    return said
 
 
 @says(ValidityKind.ENDED_EARLY)
