@@ -197,8 +197,9 @@ def test_pairs_show_what_the_drift_of_a_day_hides(slow):
     drift = (-0.1, 0.0, 0.1)
     read = slow.cause.budget.parts_ms["read"]
     a, b = repeated(slow, drift), repeated(slow, drift, read=read + 5)
-    assert explain(a, b, paired=True).storage == Storage.CAUSE
-    assert explain(a, b).finding.kind == CauseKind.UNCHANGED
+    in_pairs, apart = explain(a, b, paired=True), explain(a, b)
+    assert in_pairs.storage == Storage.CAUSE and apart.finding.kind == CauseKind.UNCHANGED
+    assert all(p.high - p.low < q.high - q.low for p, q in zip(in_pairs.parts[:2], apart.parts[:2], strict=True))
 
 
 def test_without_looks_at_sessions_the_cause_is_not_known(slow, fast):
