@@ -90,7 +90,7 @@ def test_without_cpu_and_locks_it_is_users_over_cycle():
     demands = step(users=30, think=5, reads=2, read_ms=8, fixed=3)
     assert predict(demands, 1.0).tps == pytest.approx(30 / (5 + 2 * 1.0 + 3) * 1000 / 10, rel=1e-6)
     assert predict(demands, 1.0).response_ms == pytest.approx(5.0, rel=1e-6)
-    assert predict(demands, 1.0).limit == "think time"
+    assert predict(demands, 1.0).limit == "think_time"
 
 
 def test_locks_shrink_with_the_rest_or_stay_and_the_range_holds_both():

@@ -155,7 +155,7 @@ SAID = {
     thresholds: ("FAILED", "tps > 450"),
     load_machines: ("Load machine 1", "Load machine 2"),
 }
-"""What only a page of such records says."""
+"""Words that only a page of such records holds."""
 GOLDEN_FACTS: dict[Kind, list[set[str]]] = {}
 for _, worded, _ in golden():
     GOLDEN_FACTS.setdefault(worded.kind, []).append(set(worded.facts))
