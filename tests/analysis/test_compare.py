@@ -151,7 +151,7 @@ def test_the_declared_primary_metric_decides(sound):
         with_manifest(run, scenario=run.manifest.scenario.changed(primary="latency")) for run in made(sound, **QUIET)
     ]
     pair = only(runs)
-    assert pair.primary.name == "mean_latency" and pair.verdict == "better"
+    assert pair.primary.name == "mean latency" and pair.verdict == "better"
     assert pair.finding.facts["metric"] == "latency"
     assert "throughput" in [one.name for one in pair.others]
 
