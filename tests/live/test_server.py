@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
-from stallmark.live.access import Address, Access
+from stallmark.live.access import Access, Address
 from stallmark.live.server import Ending, LivePage, make_app
 
 HERE = Address("127.0.0.1", 8089)

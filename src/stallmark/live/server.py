@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
-from stallmark.live.access import Address, Access
+from stallmark.live.access import Access, Address
 from stallmark.live.lines import MEANS
 from stallmark.live.state import lines, state
 from stallmark.live.view import View
