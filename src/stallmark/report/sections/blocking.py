@@ -6,6 +6,7 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import server as words
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:
@@ -18,7 +19,7 @@ def blocked(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    note = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
+    note = words.BLOCKED
     return Table(["step", "blocked in", "by one in", "wait", "sessions"], rows, frozenset({0, 1, 2, 3}), [note])
 
 
@@ -31,9 +32,6 @@ def deadlocks(experiment: ExperimentSummary) -> Table | None:
     ]
     if not rows:
         return None
-    note = (
-        "As the server’s session system_health wrote them down, warm-up included; the victims were tried again. A "
-        "graph is a file in the run’s folder, which Management Studio draws."
-    )
+    note = words.DEADLOCKS
     header = ["run", "times", "victim in", "others in", "victim’s isolation", "locks", "graph of the first"]
     return Table(header, rows, frozenset({0, 2, 3, 4, 5, 6}), [note])

@@ -6,6 +6,7 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+from stallmark.report.text import server as words
 
 
 def volumes(experiment: ExperimentSummary) -> Table | None:
@@ -23,5 +24,5 @@ def volumes(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     header = ["step", "volume", "queue", "reads/s", "ms per read", "writes/s", "ms per write"]
-    note = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
+    note = words.VOLUMES
     return Table(header, rows, frozenset({0, 1}), [note])

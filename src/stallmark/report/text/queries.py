@@ -124,3 +124,9 @@ def _are(count: int) -> str:
 
 def _ratios(queries: Mapping[str, float]) -> str:
     return listed([f"{query} {times(ratio)}" for query, ratio in queries.items()])
+
+
+CONCURRENT_STREAMS = (
+    "Queries per hour: of all streams together, those that ended within the measured interval; no TPC figure. A "
+    "query's time is the geometric mean of its executions (how many: in brackets), in seconds."
+)
