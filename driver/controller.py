@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
     ClocksCompared,

@@ -6,7 +6,7 @@ from subprocess import TimeoutExpired
 
 import gevent
 
-from stallmark.driver.cluster.join import ALONE, ThisMachine
+from stallmark.driver.machines import ALONE, ThisMachine
 from stallmark.driver.messages import (
     Bye,
     Closed,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Bye,
     Channel,

@@ -6,7 +6,7 @@ import socket
 import msgspec
 
 import stallmark
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Channel,
