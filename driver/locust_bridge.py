@@ -15,11 +15,10 @@ import gevent
 from locust.env import Environment
 from locust.runners import Runner
 
+from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.messages import (
-    Channel,
-    Closed,
     ConductorOrder,
     Finished,
     Go,
@@ -30,7 +29,6 @@ from stallmark.driver.messages import (
     Ready,
     Stopped,
     UsersHere,
-    inherited_channel,
 )
 from stallmark.driver.timeline import Step, Timeline
 

@@ -19,12 +19,11 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.rpc import Message
 
+from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.join import STALLMARK, ThisMachine
 from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.messages import (
     Begun,
-    Channel,
-    Closed,
     Connected,
     Done,
     ExecutorsReady,
@@ -45,7 +44,6 @@ from stallmark.driver.messages import (
     WorkerOrder,
     decode,
     encode,
-    inherited_channel,
 )
 from stallmark.driver.messages import Message as OurMessage
 
