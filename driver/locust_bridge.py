@@ -109,7 +109,7 @@ class Conductor:
         machines: list[LoadMachine] = []
         if isinstance(self._load, Master):
             try:
-                machines = self._load.gather(self._order.timeline, self._order.load)
+                machines = self._load.wait_until_ready(self._order.timeline, self._order.load)
             except MachinesMissing as error:
                 self._tell(Incomplete(str(error)))
                 return
