@@ -64,7 +64,7 @@ class Home:
 
     def fio(self, *options: str) -> dict:
         """Run fio and return what it says of its reads."""
-        command = ["fio", "--name=lab", f"--filename={self.file}", f"--size={DATA}", "--direct=1", *options]
+        command = ["fio", "--name=emulated", f"--filename={self.file}", f"--size={DATA}", "--direct=1", *options]
         done = subprocess.run(
             [*command, "--thread", "--group_reporting", "--output-format=json"],
             env=os.environ | self.environment, capture_output=True, text=True, check=True,
@@ -141,13 +141,13 @@ def through_the_interposer(seconds: float) -> None:
 
 def on_a_block_device(seconds: float) -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
-        lab = BlockDeviceArray(Path(scratch), "benchmark")
-        facts = lab.create(DATA, DISKS)
+        array = BlockDeviceArray(Path(scratch), "benchmark")
+        facts = array.create(DATA, DISKS)
         try:
-            print(f"The way there and back takes {lab.done().path_ms:.3f} ms.")
-            compare(Home(Path(str(facts.loop)), {}, lab.change, lambda: lab.done().counters), seconds)
+            print(f"The way there and back takes {array.done().path_ms:.3f} ms.")
+            compare(Home(Path(str(facts.loop)), {}, array.change, lambda: array.done().counters), seconds)
         finally:
-            lab.destroy()
+            array.destroy()
 
 
 def _write(file: Path) -> None:

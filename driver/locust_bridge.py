@@ -15,11 +15,10 @@ import gevent
 from locust.env import Environment
 from locust.runners import Runner
 
+from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.master import MachinesMissing, Master
 from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.messages import (
-    Channel,
-    Closed,
     ConductorOrder,
     Finished,
     Go,
@@ -30,7 +29,6 @@ from stallmark.driver.messages import (
     Ready,
     Stopped,
     UsersHere,
-    inherited_channel,
 )
 from stallmark.driver.timeline import Step, Timeline
 from stallmark.driver.user_handle import VirtualUserHandle
@@ -96,7 +94,7 @@ class Conductor:
         machines: list[LoadMachine] = []
         if isinstance(self._load, Master):
             try:
-                machines = self._load.gather(self._order.timeline, self._order.load)
+                machines = self._load.wait_until_ready(self._order.timeline, self._order.load)
             except MachinesMissing as error:
                 self._tell(Incomplete(str(error)))
                 return

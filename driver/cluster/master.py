@@ -94,7 +94,7 @@ class Master(MasterRunner):
             return
         super().handle_message(client_id, msg)
 
-    def gather(self, timeline: Timeline, load: LoadSpec) -> list[LoadMachine]:
+    def wait_until_ready(self, timeline: Timeline, load: LoadSpec) -> list[LoadMachine]:
         """Wait until all machines are there and their executors are ready. Raises MachinesMissing."""
         self._wait_for_all()
         for number, machine in enumerate(sorted(self._machines.values(), key=lambda m: m.id), start=1):

@@ -19,13 +19,12 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.rpc import Message
 
+from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import ExecutorPool
 from stallmark.driver.machines import ThisMachine
 from stallmark.driver.messages import (
     Begun,
-    Channel,
-    Closed,
     Connected,
     Done,
     ExecutorsReady,
@@ -46,7 +45,6 @@ from stallmark.driver.messages import (
     WorkerOrder,
     decode,
     encode,
-    inherited_channel,
 )
 from stallmark.driver.messages import Message as OurMessage
 

@@ -21,7 +21,7 @@ VARIED = (
 
 
 class Ended(msgspec.Struct):
-    """The end of the generator, as the keeper reports it."""
+    """The end of the generator, as the guard reports it."""
 
     folder: str
     code: int
@@ -43,7 +43,7 @@ def command() -> str:
 def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> Iterator[dict[str, Path]]:
     """Part number `part` (from 1) of `parts` of each table, as Parquet files in a temporary folder, by table.
 
-    They are gone when it is left, and when this process is killed: `keeper` sees to that. One thread makes them; the
+    They are gone when it is left, and when this process is killed: `guard` sees to that. One thread makes them; the
     loader has several processes. Raises StallmarkError with the generator's words.
     """
     order = [command(), "parquet", f"--scale-factor={factor:g}", f"--tables={','.join(tables)}"]
@@ -51,15 +51,15 @@ def generated(factor: float, tables: Sequence[str], part: int, parts: int) -> It
     # Read once, at once, and gone: neither compressed, nor with a dictionary of what hardly repeats.
     order += ["--compression=UNCOMPRESSED", "--row-group-bytes=64MB"]
     order += [f"--column-encoding={','.join(f'{column}=PLAIN' for column in VARIED)}"]
-    keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")), *order],
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py")), *order],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    with keeper:  # leaving closes its input, which ends it, and waits for that
-        assert keeper.stdout
-        line = keeper.stdout.readline()
+    with guard:  # leaving closes its input, which ends it, and waits for that
+        assert guard.stdout
+        line = guard.stdout.readline()
         if not line:
             raise StallmarkError(f"{NAME} was ended from outside: build again.")
         ended = msgspec.json.decode(line, type=Ended)

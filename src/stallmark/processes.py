@@ -1,7 +1,7 @@
 """Start processes of our own, and end them for certain.
 
-Some stay apart. The watchers of the embedded server (engines/postgres/embedded/guard.py) and of a data generator
-(loaders/warehouse/keeper.py) outlive whoever would supervise them, and import nothing of ours. A hook's family
+Some stay apart. The guards of the embedded server (engines/postgres/embedded/guard.py) and of a data generator
+(loaders/warehouse/guard.py) outlive the process that started them, and import nothing of ours. A hook's family
 (experiment/hooks.py) is killed as a group, whose number must not be freed by waiting first. The emulated array's
 processes (storage/block_device/parts.py) belong to no parent: they are found again by their command lines.
 """

@@ -18,7 +18,7 @@ from stallmark.record.reader import Record
 from stallmark.report.in_json import experiment_in_json
 from stallmark.report.sections.environment import devices
 
-LAB = {"name": "loop0", "emulated_array": {"block_device": True, "name": "array"} | DISKS}
+ARRAY = {"name": "loop0", "emulated_array": {"block_device": True, "name": "array"} | DISKS}
 SDA = {"name": "sda", "model": "Disk", "rotational": True}
 
 
@@ -46,20 +46,20 @@ def test_with_an_emulated_log_a_run_is_emulated_and_its_data_device_is_not(tmp_p
 
 
 def test_a_lab_under_the_log_is_emulated_as_well(tmp_path):
-    [step] = on(tmp_path / "run", SDA, LAB).steps
+    [step] = on(tmp_path / "run", SDA, ARRAY).steps
     assert step.emulated_roles == ("wal",) and step.device.name.startswith("log on")
 
 
 def test_a_lab_that_counts_for_itself_is_as_busy_as_the_same_disks_without_one(tmp_path):
     """Its spindles' service times are added up; counted by the kernel it is time with anything under way."""
-    own, lab = (make_run(tmp_path / name, Truth()) for name in ("own", "lab"))
-    changed(lab, devices=laid_on(LAB))
-    counters = pq.read_table(lab / "device.parquet")
+    own, array = (make_run(tmp_path / name, Truth()) for name in ("own", "array"))
+    changed(array, devices=laid_on(ARRAY))
+    counters = pq.read_table(array / "device.parquet")
     late = pa.array([0] * counters.num_rows)  # what no kernel counts
-    pq.write_table(counters.append_column("late", late), lab / "device.parquet")
-    as_own, as_lab = (summarise([Record(folder)]).steps[0] for folder in (own, lab))
-    assert as_lab.storage.busy_share == as_own.storage.busy_share and 0 < (as_lab.storage.busy_share or 0) < 1
-    assert as_lab.bottleneck.device_verdict == as_own.bottleneck.device_verdict
+    pq.write_table(counters.append_column("late", late), array / "device.parquet")
+    as_own, as_array = (summarise([Record(folder)]).steps[0] for folder in (own, array))
+    assert as_array.storage.busy_share == as_own.storage.busy_share and 0 < (as_array.storage.busy_share or 0) < 1
+    assert as_array.bottleneck.device_verdict == as_own.bottleneck.device_verdict
 
 
 @pytest.mark.parametrize(("roles", "role"), [(("wal",), "wal"), (("data",), "data"), (("data", "wal"), "data")])

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
-from stallmark.live.guard import Address, Guard
+from stallmark.live.access import Access, Address
 from stallmark.live.server import Ending, LivePage, make_app
 
 HERE = Address("127.0.0.1", 8089)
@@ -52,17 +52,17 @@ def test_what_is_no_address_is_refused(text):
     ],
 )
 def test_a_name_that_is_not_of_this_machine_is_not_answered(bound, asked, known):
-    assert Guard(Address(bound, 8089)).knows_host(asked) is known
+    assert Access(Address(bound, 8089)).knows_host(asked) is known
 
 
 def test_only_the_page_itself_may_stop():
-    guard = Guard(HERE)
+    access = Access(HERE)
     host = "localhost:8089"
-    assert guard.may_stop(f"http://{host}", guard.token, host) and guard.may_stop(None, guard.token, host)
-    assert not guard.may_stop("http://evil.example", guard.token, host)
-    assert not guard.may_stop("null", guard.token, host)
-    for token in (None, "", "x", guard.token[:-1]):
-        assert not guard.may_stop(f"http://{host}", token, host)
+    assert access.may_stop(f"http://{host}", access.token, host) and access.may_stop(None, access.token, host)
+    assert not access.may_stop("http://evil.example", access.token, host)
+    assert not access.may_stop("null", access.token, host)
+    for token in (None, "", "x", access.token[:-1]):
+        assert not access.may_stop(f"http://{host}", token, host)
 
 
 class Stub:
@@ -70,10 +70,10 @@ class Stub:
 
     def __init__(self, view, host: str, stoppable: bool = True):
         self.stops: list[bool] = []
-        guard = Guard(Address(host, 8089))
+        access = Access(Address(host, 8089))
         stop = (lambda: self.stops.append(True)) if stoppable else None
-        self.token = guard.token
-        self.client = Client(make_app(view, guard, Ending(), stop), use_cookies=False)
+        self.token = access.token
+        self.client = Client(make_app(view, access, Ending(), stop), use_cookies=False)
 
     def get(self, path: str, host: str = "localhost:8089", **headers: str):
         return self.client.get(path, headers={"Host": host} | {k.replace("_", "-"): v for k, v in headers.items()})
@@ -150,9 +150,9 @@ def test_the_token_is_in_no_log_and_a_port_that_is_taken_is_refused(view, caplog
     with caplog.at_level(logging.DEBUG):
         page = LivePage(view(), Address("0.0.0.0", port))
         url = page.start()
-        assert page.guard.token in url and page.guard.token not in repr(page.guard)
+        assert page.access.token in url and page.access.token not in repr(page.access)
         browser = build_opener(HTTPCookieProcessor())
-        with browser.open(f"http://127.0.0.1:{port}/state?token={page.guard.token}") as answer:
+        with browser.open(f"http://127.0.0.1:{port}/state?token={page.access.token}") as answer:
             assert answer.status == 200
         page.close(True, "")
-    assert page.guard.token not in caplog.text + "".join(capfd.readouterr())
+    assert page.access.token not in caplog.text + "".join(capfd.readouterr())

@@ -20,7 +20,7 @@ from support.waiting import eventually
 from stallmark.errors import StallmarkError
 from stallmark.loaders import load, warehouse
 from stallmark.loaders.plan import Batch, LoadPlan
-from stallmark.loaders.warehouse import LOADER, generator, keeper
+from stallmark.loaders.warehouse import LOADER, generator, guard
 from stallmark.schema import size
 from stallmark.schema.warehouse.scale import FACTORS, rows
 from stallmark.schema.warehouse.tables import METADATA
@@ -140,7 +140,7 @@ def test_nothing_is_left_when_the_loader_is_killed(tmp_path: Path) -> None:
     sleeping = [sys.executable, "-c", "import os, sys, time; print(os.getpid(), flush=True); time.sleep(600)"]
     code = (
         "import subprocess, sys\n"
-        f"k = subprocess.Popen([sys.executable, {keeper.__file__!r}, *{sleeping!r}], stdin=subprocess.PIPE)\n"
+        f"k = subprocess.Popen([sys.executable, {guard.__file__!r}, *{sleeping!r}], stdin=subprocess.PIPE)\n"
         "print(k.pid, flush=True)\nk.wait()"
     )
     loader = subprocess.Popen(

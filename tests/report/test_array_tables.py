@@ -17,9 +17,9 @@ RAW_IOPS = 5000.0
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
+def with_flash_cache(tmp_path_factory):
     """An emulated array without flash and with it, probed before and after."""
-    folder = tmp_path_factory.mktemp("lab")
+    folder = tmp_path_factory.mktemp("with_flash_cache")
     for number, name in enumerate(("HDD", "cached"), 1):
         run = make_run(folder / f"{number}", Truth(variant=name, sequence=number, measured_s=20))
         probes = {when: probe_result(RAW_IOPS) for when in ("before", "after")}
@@ -75,16 +75,16 @@ def test_what_is_only_bounded_says_so_and_what_holds_it_is_marked(array):
     assert steps == "cached" and "fits into the flash cache (4\u00a0GiB)" in text
 
 
-def test_flash_and_active_data_of_an_emulated_array(lab):
-    flash, active = array_tables.flash(lab), array_tables.active(lab)
+def test_flash_and_active_data_of_an_emulated_array(with_flash_cache):
+    flash, active = array_tables.flash(with_flash_cache), array_tables.active(with_flash_cache)
     assert flash and active and len(flash.rows) == len(active.rows) == 1
     [row] = flash.rows
     assert row[0] == "cached" and row[1] == "64\u00a0MiB cache" and str(row[2]).startswith("50.")
-    assert array_tables.described(lab) is None
+    assert array_tables.described(with_flash_cache) is None
 
 
-def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(lab):
-    [figure] = time_figures(lab)
+def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(with_flash_cache):
+    [figure] = time_figures(with_flash_cache)
     assert figure.header[-3:] == ["from flash", "read time", "read stall"]
     drawn = [line for line in figure.plotly["data"] if line["yaxis"] == "y2"]
     assert {line["name"] for line in drawn} >= {"HDD (warm-up)", "cached (warm-up)"}
@@ -92,12 +92,12 @@ def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(lab
     assert known == {"cached", "cached (warm-up)"}
 
 
-def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(lab):
-    [figure] = active_figures(lab)
+def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(with_flash_cache):
+    [figure] = active_figures(with_flash_cache)
     assert figure.emulated and [line["name"] for line in figure.plotly["data"]] == ["cached", "cached (in a minute)"]
     [held] = figure.plotly["layout"]["shapes"]
     assert held["y0"] == 64 and "flash cache, 64" in str(figure.plotly["layout"]["annotations"])
-    assert 'id="chart-active-emulated"' in render(lab)
+    assert 'id="chart-active-emulated"' in render(with_flash_cache)
 
 
 def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
@@ -115,10 +115,10 @@ def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     assert [title for title, *_ in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 
 
-def test_the_database_beside_what_the_raw_storage_gives(lab):
-    table = probes.against_probe(lab)
+def test_the_database_beside_what_the_raw_storage_gives(with_flash_cache):
+    table = probes.against_probe(with_flash_cache)
     assert table and [row[0] for row in table.rows] == ["HDD", "cached"]
-    drift = probes.drift_of_runs(lab)
+    drift = probes.drift_of_runs(with_flash_cache)
     assert drift and len(drift.rows) == 2 and {str(row[-1]) for row in drift.rows} == {"same"}
 
 

@@ -110,7 +110,7 @@ def web_option(*, help: str, default: str | None = None) -> Callable:
 
 
 def _as_address(context: click.Context, option: click.Parameter, text: str | None):
-    from stallmark.live.guard import Address
+    from stallmark.live.access import Address
 
     try:
         return Address.parse(text) if text else None

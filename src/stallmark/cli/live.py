@@ -11,7 +11,7 @@ from stallmark.cli.common import Command, err, escape, tell, web_option
 from stallmark.experiment.stopping import Stopped
 
 if TYPE_CHECKING:
-    from stallmark.live.guard import Address
+    from stallmark.live.access import Address
 
 
 @click.command(cls=Command)

@@ -31,7 +31,7 @@ from stallmark.format import duration
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
-    from stallmark.live.guard import Address
+    from stallmark.live.access import Address
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import QueryScenario, Scenario
 

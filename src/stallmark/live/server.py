@@ -14,7 +14,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
-from stallmark.live.guard import Address, Guard
+from stallmark.live.access import Access, Address
 from stallmark.live.lines import MEANS
 from stallmark.live.state import lines, state
 from stallmark.live.view import View
@@ -69,8 +69,8 @@ class LivePage:
 
     def __init__(self, view: View, address: Address, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
-        self.guard, self._view, self._ending = Guard(address), view, Ending()
-        app = make_app(view, self.guard, self._ending, stop)
+        self.access, self._view, self._ending = Access(address), view, Ending()
+        app = make_app(view, self.access, self._ending, stop)
         try:
             self._server: BaseWSGIServer = make_server(
                 address.host, address.port, app, threaded=True, request_handler=_Quiet
@@ -83,8 +83,8 @@ class LivePage:
     def start(self) -> str:
         """Serve it from now on. Return the URL to open, which holds the token where one is needed."""
         self._thread.start()
-        address = self.guard.address
-        return address.url if address.is_here else f"{address.url}?token={self.guard.token}"
+        address = self.access.address
+        return address.url if address.is_here else f"{address.url}?token={self.access.token}"
 
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
@@ -104,19 +104,19 @@ class LivePage:
         return json.dumps(state(seen) | {"ended": drawn})
 
 
-def make_app(view: View, guard: Guard, ending: Ending, stop: Callable[[], None] | None) -> Flask:
+def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
-    cookie = f"stallmark-{guard.address.port}"
+    cookie = f"stallmark-{access.address.port}"
 
     @app.before_request
     def admit() -> AnyResponse | None:
-        if not guard.knows_host(request.host):
+        if not access.knows_host(request.host):
             abort(403)
-        if guard.fits(request.args.get("token")):
+        if access.fits(request.args.get("token")):
             answer = redirect("/")
-            answer.set_cookie(cookie, guard.token, httponly=True, samesite="Strict")
+            answer.set_cookie(cookie, access.token, httponly=True, samesite="Strict")
             return answer
-        if not guard.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
+        if not access.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
             abort(401)
         return None
 
@@ -128,7 +128,7 @@ def make_app(view: View, guard: Guard, ending: Ending, stop: Callable[[], None] 
 
     @app.get("/")
     def page() -> str:
-        token = guard.token if stop else ""
+        token = access.token if stop else ""
         return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
     @app.get("/<name>.<any(css, js):kind>")
@@ -160,7 +160,7 @@ def make_app(view: View, guard: Guard, ending: Ending, stop: Callable[[], None] 
     @app.post("/stop")
     def stop_it() -> tuple[str, int]:
         token, origin = request.headers.get("X-Stallmark-Token"), request.headers.get("Origin")
-        if stop is None or not guard.may_stop(origin, token, request.host):
+        if stop is None or not access.may_stop(origin, token, request.host):
             abort(403)
         stop()
         return "", 202

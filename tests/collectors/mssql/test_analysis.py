@@ -309,7 +309,10 @@ def test_the_report_shows_who_blocked_whom_and_deadlocks_by_their_shape(tmp_path
     assert [str(cell) for cell in row[1:]] == ["a.b", "c.d", "LCK_M_S", "2.00"]  # 3 in 10 of 15 moments of 30 s
     [row] = blocking.deadlocks(experiment).rows
     assert [str(cell) for cell in row[1:]] == ["2", *lock.values(), "deadlocks/01.xdl"]
-    assert "Who blocked whom" in (page := Words(render(experiment)).text) and "a.t (pk): X held, S wanted" in page
+    assert (
+        "Blocked sessions and their blockers" in (page := Words(render(experiment)).text)
+        and "a.t (pk): X held, S wanted" in page
+    )
     assert [check.what for check in selftest_deadlocks(Record(folder))] == ["deadlocks (2)"]
 
 

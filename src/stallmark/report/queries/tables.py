@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.queries.summary import PHASES, QueryCell, QueryComparison, QueryVariant
-from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.table import Cell, Table
 from stallmark.report.text.device import labelled
 

@@ -12,6 +12,8 @@ from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
+from stallmark.report.text.laws import law_words
+from stallmark.report.text.terms import PART_NAMES
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE, MODEL_ERROR
 
 _DIVIDED = (
@@ -71,7 +73,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
     if not rows:
         return None
     notes = [_DIVIDED] + [_NO_DEVICE] * (not all(budget.device_known for _, budget in known))
-    header = ["step", "response ms", *(words.PARTS[name] for name in parts), "transactions", "looks at sessions"]
+    header = ["step", "response ms", *(PART_NAMES[name] for name in parts), "transactions", "looks at sessions"]
     return Table(header, rows, frozenset({0}), notes)
 
 
@@ -118,7 +120,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = []
     known = [(step, law) for step in experiment.steps if step.cause for law in step.cause.laws]
     for step, law in known:
-        name, left, right, unit = words.law_words(law)
+        name, left, right, unit = law_words(law)
         closed = {True: Cell("closes", "good"), False: Cell("does not close", "bad"), None: Cell("open", "apart")}
         rows.append(
             [

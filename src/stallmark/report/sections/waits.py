@@ -9,7 +9,8 @@ import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.analysis.summary import ExperimentSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.figures import Figure, note, places, rounded, stacked
 from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from stallmark import format
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 
 
 @dataclass(frozen=True)

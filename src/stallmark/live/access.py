@@ -1,4 +1,4 @@
-"""The guard of the live page: where it listens, whom it answers, and whose word it takes to stop.
+"""Access to the live page: where it listens, whom it answers, and whose word it takes to stop.
 
 On this machine alone it needs no password. A page of another site could still have the browser ask it, by a name that
 resolves to this machine (DNS rebinding) or by a form: so the name that was asked for must be one of this machine, and
@@ -48,7 +48,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Guard:
+class Access:
     address: Address
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 

@@ -1,4 +1,4 @@
-"""Runs a generator into a temporary folder, and removes it with all that is in it as soon as our input ends.
+"""Run a generator into a temporary folder, and remove it with all that is in it as soon as our input ends.
 
 Whoever started us closes that input when the files are read, and the kernel does it when that process is killed: a
 loader that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours, because it
