@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
     ClocksCompared,
-    Closed,
     ConductorOrder,
     ExecutorDied,
     ExecutorSilent,
@@ -33,7 +33,6 @@ from stallmark.driver.messages import (
     SessionLost,
     Stopped,
     Waiting,
-    start_child,
 )
 from stallmark.driver.rows import DeferredRow, OwnIORow, Row, Rows, TransactionRow, UserRow, merge, merge_own_io
 from stallmark.driver.timeline import Step, Timeline

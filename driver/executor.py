@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
+from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.client import Client
 from stallmark.driver.deck import Dealer
 from stallmark.driver.messages import (
     Bye,
-    Channel,
-    Closed,
     ExecutorOrder,
     ExecutorReady,
     Go,
@@ -33,7 +32,6 @@ from stallmark.driver.messages import (
     SessionLost,
     StartUser,
     StopUser,
-    inherited_channel,
 )
 from stallmark.driver.pacing import OpenLoop, Pacing, ThinkTime
 from stallmark.driver.retry import Failure

@@ -6,10 +6,10 @@ from subprocess import TimeoutExpired
 
 import gevent
 
-from stallmark.driver.cluster.join import ALONE, ThisMachine
+from stallmark.driver.channel import Closed, start_child
+from stallmark.driver.machines import ALONE, ThisMachine
 from stallmark.driver.messages import (
     Bye,
-    Closed,
     ExecutorDied,
     ExecutorOrder,
     ExecutorReady,
@@ -22,7 +22,6 @@ from stallmark.driver.messages import (
     StartUser,
     StopUser,
     UsersHere,
-    start_child,
 )
 from stallmark.driver.timeline import Timeline
 from stallmark.processes import kill

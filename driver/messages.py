@@ -1,27 +1,20 @@
-"""Messages between our processes: tagged structs as MessagePack, length-prefixed over a socket pair.
+"""Messages between our processes: tagged structs as MessagePack.
 
-Every kind is a struct of its own; what arrives is checked against it, and anything else raises Malformed. Messages
-between load machines are the same structs, carried by Locust's connection (cluster/).
+Every kind is a struct of its own; what arrives is checked against it, and anything else raises Malformed. Processes of
+one machine send them over a channel (channel.py), load machines over Locust's connection (cluster/).
 """
 
-import os
-import socket
-import struct
-import subprocess
-import sys
-import threading
 from functools import reduce
 from operator import or_
 from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.cluster.join import ExpectedMachines, RunFacts
+from stallmark.driver.machines import ExpectedMachines, RunFacts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.retry import MOST_RECONNECTS
 from stallmark.driver.rows import Rows
 from stallmark.driver.timeline import Timeline
-from stallmark.processes import start_module
 
 
 class Message(msgspec.Struct, array_like=True, tag=True, forbid_unknown_fields=True):
@@ -316,11 +309,7 @@ class MasterLost(Message):
     pass
 
 
-# ---- The way they take --------------------------------------------------------------------------------------
-
-
-class Closed(Exception):
-    """An error: the other side has gone."""
+# ---- As bytes -----------------------------------------------------------------------------------------------
 
 
 class Malformed(RuntimeError):
@@ -342,7 +331,6 @@ def decode(body: bytes) -> Message:
 
 
 Decoded = TypeVar("Decoded")
-Expected = TypeVar("Expected", bound=Message)
 
 
 def _checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
@@ -351,102 +339,3 @@ def _checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         size = memoryview(body).nbytes
         raise Malformed(f"{size} bytes from another process are no message known here: {error}") from error
-
-
-_LENGTH = struct.Struct("!I")
-
-
-class Channel:
-    """A channel for whole messages. Sending is safe from several threads; receiving is for one."""
-
-    def __init__(self, connection: socket.socket):
-        self._socket = connection
-        self._sending = threading.Lock()
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def send(self, message: Message) -> None:
-        """Send a message. Raise Closed."""
-        body = encode(message)
-        with self._sending:
-            try:
-                self._socket.sendall(_LENGTH.pack(len(body)) + body)
-            except OSError as error:
-                raise Closed from error
-
-    def receive(self) -> Message:
-        """Return the next message. Raise Closed or Malformed."""
-        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
-        return decode(self._exactly(length))
-
-    def expect(self, kind: type[Expected]) -> Expected:
-        """Return the next message, which is of this kind. Raise Closed or Malformed."""
-        message = self.receive()
-        if not isinstance(message, kind):
-            raise Malformed(f"{type(message).__name__} came where only {kind.__name__} makes sense")
-        return message
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _exactly(self, size: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            try:
-                part = self._socket.recv(size - len(parts))
-            except OSError as error:
-                raise Closed from error
-            if not part:
-                raise Closed
-            parts += part
-        return bytes(parts)
-
-
-_SHARED = "shared"
-_OWN_GROUP = 0x200  # subprocess.CREATE_NEW_PROCESS_GROUP, which other systems' modules do not have
-
-
-def _start_on_windows(module: str, theirs: Any) -> subprocess.Popen:
-    with theirs:
-        process = start_module(module, _SHARED, stdin=subprocess.PIPE, creationflags=_OWN_GROUP, env=dict(os.environ))
-        assert process.stdin
-        with process.stdin as described:
-            described.write(theirs.share(process.pid))
-    return process
-
-
-def inherited_channel(argument: str) -> Channel:
-    """Return the channel whose file descriptor a parent passed on the command line, or on Windows, where none is
-    inherited, a description of it in the standard input."""
-    if argument == _SHARED:
-        connection = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
-    else:
-        connection = socket.socket(fileno=int(argument))
-    connection.setblocking(True)  # a parent patched by gevent hands over a non-blocking one
-    return Channel(connection)
-
-
-# For glibc; other systems' allocators read neither. By default it gives threads arenas of their own, which users fill
-# ever more, and keeps large blocks in them once there was one: 2 % more memory after half an hour, with no more in it.
-_STEADY_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-
-
-def start_child(module: str) -> tuple[subprocess.Popen, Channel]:
-    """Run `module` with `python -m`; its only argument is the file descriptor of its end of the channel.
-
-    The child has a session of its own: Ctrl-C reaches the parent alone, which then stops its children in order.
-    """
-    ours, theirs = socket.socketpair()
-    if sys.platform == "win32":
-        return _start_on_windows(module, theirs), Channel(ours)
-    with theirs:
-        process = start_module(
-            module,
-            str(theirs.fileno()),
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-            env=_STEADY_MEMORY | os.environ,
-        )
-    return process, Channel(ours)

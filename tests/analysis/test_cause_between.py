@@ -11,7 +11,7 @@ from support.steps import changed_step
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import Budget, Cause, CauseKind, ChangeKind, Figure, Source, StepCause, Storage
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text.cause import evidence_words
 
 

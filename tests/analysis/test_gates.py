@@ -4,7 +4,7 @@ import pytest
 
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.summary import TransactionSummary
+from stallmark.analysis.step_summary import TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest import Condition, Counted, Unheard
 

@@ -16,6 +16,7 @@ from stallmark.cli.selftest import database as selftest_database
 from stallmark.cli.selftest import selftest
 from stallmark.cli.selftest.check import Check
 from stallmark.cli.selftest.selftest import Selftest
+from stallmark.engines.examined import Examined
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -172,9 +173,9 @@ def test_the_exit_code(codes, code):
 
 def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
     class Strange:
-        def examine(self) -> Iterator[tuple[str, str, str]]:
-            yield "bulk copy", "missing", "it failed when it was tried."
-            yield "encryption", "limited", "the server's certificate is not checked."
+        def examine(self) -> Iterator[Examined]:
+            yield Examined("bulk copy", "missing", "it failed when it was tried.")
+            yield Examined("encryption", "limited", "the server's certificate is not checked.")
             raise RuntimeError("a driver's own")
 
     found = selftest._examined(Strange())  # type: ignore[arg-type]

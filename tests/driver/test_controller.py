@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from support.driving import Load, executor_order, history_rows, timeline, total, with_background
 
+from stallmark.driver.channel import Channel
 from stallmark.driver.executor import Executor
-from stallmark.driver.messages import Channel
 from stallmark.driver.pacing import Arrivals
 
 

@@ -12,8 +12,9 @@ import pytest
 from support.simulated_time import Time
 
 from stallmark.driver import executor as module
+from stallmark.driver.channel import Channel
 from stallmark.driver.executor import _taken
-from stallmark.driver.messages import Channel, Quit, StopUser
+from stallmark.driver.messages import Quit, StopUser
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system gives no process a core of its own.")

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Bye,
-    Channel,
-    Closed,
     Finished,
     Incomplete,
     Join,
@@ -27,8 +26,6 @@ from stallmark.driver.messages import (
     StartUser,
     decode,
     encode,
-    inherited_channel,
-    start_child,
 )
 
 RUN_FACTS = st.builds(RunFacts, workload=st.text(), seed=st.none() | st.integers(0, 2**63 - 1))
@@ -181,15 +178,15 @@ def test_on_windows_a_child_finds_its_end_of_the_channel_in_its_input(monkeypatc
         started.append((*arguments, options["stdin"]))
         return SimpleNamespace(pid=77, stdin=child)
 
-    monkeypatch.setattr("stallmark.driver.messages.start_module", start)
-    monkeypatch.setattr("stallmark.driver.messages.sys", SimpleNamespace(platform="win32", stdin=None))
+    monkeypatch.setattr("stallmark.driver.channel.start_module", start)
+    monkeypatch.setattr("stallmark.driver.channel.sys", SimpleNamespace(platform="win32", stdin=None))
     monkeypatch.setattr(socket, "socketpair", lambda: (here, Theirs()))
     _, ours = start_child("stallmark.driver.executor")
     assert started == [("stallmark.driver.executor", "shared", subprocess.PIPE)] and child.kept == b"channel for 77"
 
     monkeypatch.setattr(socket, "fromshare", {b"channel for 77": there}.__getitem__, raising=False)
     reads = SimpleNamespace(buffer=io.BytesIO(child.kept))
-    monkeypatch.setattr("stallmark.driver.messages.sys", SimpleNamespace(platform="win32", stdin=reads))
+    monkeypatch.setattr("stallmark.driver.channel.sys", SimpleNamespace(platform="win32", stdin=reads))
     theirs = inherited_channel("shared")
     theirs.send(Finished())
     assert isinstance(ours.receive(), Finished)

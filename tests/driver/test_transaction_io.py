@@ -14,9 +14,10 @@ from support.clusters import Cluster, ClusterEngine
 from support.driving import executor_order
 
 from stallmark.driver import transaction_io as own_io
+from stallmark.driver.channel import Channel
 from stallmark.driver.controller import Merger
 from stallmark.driver.executor import Executor
-from stallmark.driver.messages import Bye, Channel, Go, Quit, StartUser
+from stallmark.driver.messages import Bye, Go, Quit, StartUser
 from stallmark.driver.rows import OwnIORow, Rows
 from stallmark.driver.tally import own_io_rows
 from stallmark.driver.transaction_io import NEVER, OwnIOSampler

@@ -2,7 +2,8 @@
 
 from support.waiting import TIMEOUT_S
 
-from stallmark.driver.messages import Finished, Quit, start_child
+from stallmark.driver.channel import start_child
+from stallmark.driver.messages import Finished, Quit
 
 
 def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):

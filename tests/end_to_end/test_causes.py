@@ -8,7 +8,7 @@ from support.tool import Tool
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cause.summary import ChangeKind, Figure, Source, Storage
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import find_records
 
 SLOW_MS, FAST_MS = 30, 4

@@ -65,7 +65,7 @@ def may(script: Script, *denied: str) -> None:
 
 
 def found(engine: MssqlEngine) -> dict[str, tuple[str, str]]:
-    return {what: (state, sentence) for what, state, sentence in examine(engine)}
+    return {one.what: (one.state, one.sentence) for one in examine(engine)}
 
 
 # Rights
@@ -308,7 +308,7 @@ def test_a_database_that_keeps_its_log_is_told(engine, script, monkeypatch, mode
     monkeypatch.setitem(RECOVERY, "is", model)
     says_it_is(script, edition=edition)
     may(script)
-    found = [(state, model in sentence) for what, state, sentence in examine(engine) if what == "recovery model"]
+    found = [(one.state, model in one.sentence) for one in examine(engine) if one.what == "recovery model"]
     assert found == ([("limited", True)] if says else [])
 
 

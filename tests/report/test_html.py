@@ -11,7 +11,7 @@ from support.steps import changed_step
 from stallmark import format
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.kinds import ReadKind
-from stallmark.analysis.summary import ErrorSummary
+from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Condition

@@ -10,7 +10,8 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series, StepSummary, TransactionSummary
+from stallmark.analysis.step_summary import StepSummary, TransactionSummary
+from stallmark.analysis.summary import ExperimentSummary, RunSummary, Series
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Condition, Manifest

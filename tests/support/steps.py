@@ -7,7 +7,7 @@ changed_step(step, tps=100.0, data_io=None)
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.in_json import GROUPS
 
 _OF_STEP = {name: kind for name, kind in get_type_hints(StepSummary).items() if kind in GROUPS}

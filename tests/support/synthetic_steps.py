@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 from support.synthetic import Truth, make_run
 

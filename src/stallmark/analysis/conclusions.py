@@ -8,7 +8,8 @@ from stallmark.analysis.kinds import ExperimentKind
 from stallmark.analysis.knee import knee
 from stallmark.analysis.points import Point, group, labels, points
 from stallmark.analysis.steady.steadiness import Judgement
-from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, READS_DIFFER, SAME
 

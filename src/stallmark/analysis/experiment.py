@@ -36,7 +36,8 @@ from stallmark.analysis.read.waits import read_waits
 from stallmark.analysis.read.workload import read_workload
 from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
-from stallmark.analysis.summary import ExperimentSummary, Question, RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import ExperimentSummary, Question, RunSummary
 from stallmark.analysis.thresholds import judge
 from stallmark.analysis.validity.judge import Validity
 from stallmark.errors import StallmarkError

@@ -2,7 +2,8 @@
 
 from stallmark.analysis.finding import Finding, Severity, invalid
 from stallmark.analysis.steady.steadiness import Judgement
-from stallmark.analysis.summary import ExperimentSummary, RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.analysis.validity.kinds import ValidityKind
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 
 T = TypeVar("T")
 

@@ -5,7 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.read.server_summary import ServerState
-from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.record.manifest import Server
 from stallmark.stats.thresholds import NODES_APART
 

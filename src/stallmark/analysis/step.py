@@ -22,7 +22,7 @@ from stallmark.analysis.read.volumes import volume_summaries
 from stallmark.analysis.read.waits import SampledWaits
 from stallmark.analysis.read.workload import Workload
 from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
-from stallmark.analysis.summary import (
+from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
     ServerFigures,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.points import group
-from stallmark.analysis.summary import RunSummary, StepSummary, Threshold, TransactionSummary
+from stallmark.analysis.step_summary import StepSummary, TransactionSummary
+from stallmark.analysis.summary import RunSummary, Threshold
 from stallmark.errors import StallmarkError
 from stallmark.quantities import finite, parse_milliseconds
 

@@ -5,9 +5,8 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 import humanize
@@ -15,19 +14,11 @@ from click.core import ParameterSource
 
 from stallmark.cli.common import FAILED, Command, escape, item, json_option, target_options
 from stallmark.cli.selftest.command import DEEP, deep_options, try_everything
+from stallmark.engines.examined import Examined, State
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target
-
-
-@dataclass(frozen=True)
-class Examined:
-    """`state` is "ok", "limited" (something will not be measured or done) or "missing" (it will not run)."""
-
-    what: str
-    state: Literal["ok", "limited", "missing"]
-    sentence: str
 
 
 @click.command(cls=Command)
@@ -91,7 +82,7 @@ def _embedded() -> Iterator[Examined]:
         yield Examined("embedded PostgreSQL", "ok", f"databases go to {home() / 'embedded'}.")
     place = next(folder for folder in (home(), *home().parents) if folder.exists())
     free = shutil.disk_usage(place).free
-    state: Literal["ok", "limited"] = "ok" if free > 4e9 else "limited"
+    state: State = "ok" if free > 4e9 else "limited"
     yield Examined("disk space", state, f"{humanize.naturalsize(free)} free; the demo needs 2 GB.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
         yield Examined("C compiler", "ok", "emulated arrays can be built.")
@@ -116,8 +107,7 @@ def _server(url: str) -> Iterator[Examined]:
     except StallmarkError as error:
         yield Examined("server", "missing", str(error))
         return
-    for what, condition, sentence in engine.examine():
-        yield Examined(what, condition, sentence)  # type: ignore[arg-type]
+    yield from engine.examine()
     abilities = {
         "cap memory": engine.memory,
         "cold cache": engine.caches,

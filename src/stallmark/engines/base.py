@@ -24,6 +24,7 @@ from stallmark.engines.abilities import (
     Prefill,
     VariantSetting,
 )
+from stallmark.engines.examined import Examined
 from stallmark.engines.queries import QuerySession
 from stallmark.errors import CallFailed
 
@@ -251,8 +252,8 @@ class Engine(ABC):
         """Return why no workload can be built in the database as it is set, as a sentence; None when it can."""
         return None
 
-    def examine(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what else the doctor reports: (what, state, sentence), state "ok", "limited" or "missing"."""
+    def examine(self) -> Iterator[Examined]:
+        """Yield what else the doctor reports."""
         return iter(())
 
     def hold(self) -> AbstractContextManager[Callable[[], None]]:

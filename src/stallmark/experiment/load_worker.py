@@ -6,11 +6,10 @@ import socket
 import msgspec
 
 import stallmark
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.channel import Channel, Closed, start_child
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Begun,
-    Channel,
-    Closed,
     Connected,
     Finished,
     Join,
@@ -22,7 +21,6 @@ from stallmark.driver.messages import (
     Unable,
     UnknownHost,
     WorkerOrder,
-    start_child,
 )
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine

@@ -12,9 +12,8 @@ from pydantic import BaseModel
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.experiment import ProbeExperiment
 from stallmark.analysis.probe.saturation import Saturation
-from stallmark.analysis.summary import (
+from stallmark.analysis.step_summary import (
     Bottleneck,
-    ExperimentSummary,
     Gate,
     Latency,
     ServerFigures,
@@ -24,6 +23,7 @@ from stallmark.analysis.summary import (
     Throughput,
     WaitFigures,
 )
+from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import gates, sentence
 from stallmark.report.text.device import labelled

@@ -6,7 +6,7 @@ import numpy as np
 
 from stallmark.analysis.cause.summary import Evidence, Figure, Source
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 
 Value = Callable[[StepSummary], float | None]

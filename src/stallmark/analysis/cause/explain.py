@@ -26,7 +26,7 @@ from stallmark.analysis.cause.summary import (
     Storage,
 )
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stallmark.analysis.cause.prediction import predict
 from stallmark.analysis.cause.summary import Tested
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import READS_SAME
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.cause.summary import STORAGE, Evidence
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats.thresholds import RARE
 
 

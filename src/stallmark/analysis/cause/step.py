@@ -12,7 +12,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.wait_parts import WaitParts
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import Manifest
 
 

@@ -12,7 +12,7 @@ from stallmark.analysis.cause.prediction import predict
 from stallmark.analysis.cause.summary import Demands, NoteKind, Prediction, Source, Tested
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 
 

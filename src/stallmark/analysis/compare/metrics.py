@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
-from stallmark.analysis.summary import RunSummary, StepSummary, TransactionSummary
+from stallmark.analysis.step_summary import StepSummary, TransactionSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.stats import student as statistics
 
 SHARE = "share"

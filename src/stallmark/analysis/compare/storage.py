@@ -7,7 +7,8 @@ from stallmark.analysis.compare.sides import Side, experiment, name_of
 from stallmark.analysis.compare.summary import Check, CheckKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
-from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.probe import ProbeResult
 

@@ -56,7 +56,8 @@ from stallmark.analysis.compare.summary import (
     check,
 )
 from stallmark.analysis.finding import Finding, caution, info, invalid
-from stallmark.analysis.summary import RunSummary, StepSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.summary import RunSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.student import welch
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES

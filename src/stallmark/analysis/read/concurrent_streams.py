@@ -8,7 +8,7 @@ from stallmark.analysis.queries.figures import geometric_mean
 from stallmark.analysis.queries.runs import executions_of
 from stallmark.analysis.queries.summary import Execution, StreamQuerySummary, StreamsSummary
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.summary import StepSummary
+from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import Record
 
 

@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.kinds import ReadKind
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.summary import ErrorSummary
+from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.errors import ErrorClass
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS

@@ -1,4 +1,4 @@
-"""The counts of the server and its devices over one measured interval: parts of a step's summary (summary.py)."""
+"""The counts of the server and its devices over one measured interval: parts of a step's summary (step_summary.py)."""
 
 from dataclasses import dataclass, field
 

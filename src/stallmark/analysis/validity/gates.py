@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.read.deferred_queue import Lateness
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.summary import Gate, TransactionSummary
+from stallmark.analysis.step_summary import Gate, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest import Condition, Counted, Unheard

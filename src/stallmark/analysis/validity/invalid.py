@@ -7,7 +7,7 @@ from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, over
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.summary import ErrorSummary
+from stallmark.analysis.step_summary import ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import Counted, ValidityKind
 from stallmark.record.manifest import Step

@@ -10,7 +10,7 @@ from stallmark.analysis.read.errors import Errors
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.workload import TransactionType, Workload
-from stallmark.analysis.summary import Gate, TransactionSummary
+from stallmark.analysis.step_summary import Gate, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest import Condition
 

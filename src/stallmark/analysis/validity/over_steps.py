@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.summary import Gate, StepSummary
+from stallmark.analysis.step_summary import Gate, StepSummary
 
 
 @dataclass(frozen=True)

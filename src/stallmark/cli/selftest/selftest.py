@@ -12,6 +12,7 @@ from stallmark.cli.selftest.bench import Bench, checks_of
 from stallmark.cli.selftest.check import FAILED, Check, attempt
 from stallmark.cli.selftest.database import BROKERAGE, CHOICES, refuse_what_is_not_ours, remove
 from stallmark.engines.base import Engine
+from stallmark.engines.examined import State
 from stallmark.experiment.progress import Show
 from stallmark.experiment.stopping import later
 from stallmark.experiment.target import Target
@@ -75,12 +76,12 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
 
 def _examined(engine: Engine) -> list[Check]:
     """Return what the doctor says of driver, bulk copy, edition and rights: what else is of no use without it."""
-    states: dict[str, Literal["works", "off", "failed"]] = {"ok": "works", "limited": "off", "missing": "failed"}
+    states: dict[State, Literal["works", "off", "failed"]] = {"ok": "works", "limited": "off", "missing": "failed"}
     checks: list[Check] = []
 
     def examine() -> str:
-        for what, state, said in engine.examine():
-            checks.append(Check(what, states[state], said, FAILED if state == "missing" else 0))
+        for one in engine.examine():
+            checks.append(Check(one.what, states[one.state], one.sentence, FAILED if one.state == "missing" else 0))
         return "all was told"
 
     whole = attempt("driver, edition and rights", examine)

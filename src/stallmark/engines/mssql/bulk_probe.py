@@ -7,10 +7,13 @@ from decimal import Decimal
 import pyarrow as pa
 
 from stallmark.engines import sql_file
+from stallmark.engines.examined import Examined
 from stallmark.engines.mssql.copier import INSERTED_INSTEAD, SWITCH, Copier, NoBulkCopy, version
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.sql import rows as read_all
 from stallmark.errors import CallFailed, StallmarkError
+
+WHAT = "bulk copy"
 
 ROWS = pa.table(
     {
@@ -32,12 +35,12 @@ ROWS = pa.table(
 """The largest and the smallest of each type, and NULL."""
 
 
-def tried(server: Server) -> tuple[str, str]:
-    """Return ("ok", "limited" or "missing", sentence) for the doctor."""
+def tried(server: Server) -> Examined:
+    """Try a bulk copy; return what the doctor says of it."""
     try:
         copier = Copier(server)
     except NoBulkCopy as why:
-        return "limited", f"{why}, so {INSERTED_INSTEAD}."
+        return Examined(WHAT, "limited", f"{why}, so {INSERTED_INSTEAD}.")
     try:
         with closing(copier), server.cursor() as cursor:
             [(spid,)] = read_all(cursor.execute("SELECT @@SPID"))
@@ -47,15 +50,17 @@ def tried(server: Server) -> tuple[str, str]:
             columns = ", ".join(f"[{name}]" for name in ROWS.column_names)
             found = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
     except CallFailed as error:
-        return "missing", f"it failed when it was tried: {error.message}."
+        return Examined(WHAT, "missing", f"it failed when it was tried: {error.message}.")
     except StallmarkError as error:
-        return "missing", str(error)
+        return Examined(WHAT, "missing", str(error))
     changed = [
         name for at, name in enumerate(ROWS.column_names) if ROWS[name].to_pylist() != [row[at] for row in found]
     ]
     if changed:
-        return "missing", (
+        return Examined(
+            WHAT,
+            "missing",
             f"rows did not come back as they were written ({', '.join(changed)}), so nothing that it loads is to be "
-            f"trusted: {SWITCH} inserts rows instead."
+            f"trusted: {SWITCH} inserts rows instead.",
         )
-    return "ok", f"by mssql-python {version()}: rows of every type were written and read back."
+    return Examined(WHAT, "ok", f"by mssql-python {version()}: rows of every type were written and read back.")

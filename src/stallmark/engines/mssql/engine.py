@@ -8,6 +8,7 @@ from typing import Any
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import NoDevices, Placement, VariantSetting
 from stallmark.engines.base import Engine, ServerSettings
+from stallmark.engines.examined import Examined
 from stallmark.engines.mssql import compatibility, lock, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import BulkCopyWriter, InsertWriter
@@ -163,7 +164,7 @@ class MssqlEngine(Server, Engine):
     def unfit(self) -> str | None:
         return compatibility.too_low(self)
 
-    def examine(self) -> Iterator[tuple[str, str, str]]:
+    def examine(self) -> Iterator[Examined]:
         return examine(self)
 
     @contextmanager

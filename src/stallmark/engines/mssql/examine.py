@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Isolation
+from stallmark.engines.examined import Examined, State
 from stallmark.engines.mssql import bulk_probe, compatibility, tempdb
 from stallmark.engines.mssql.server import AZURE, EXPRESS, SQL_SERVER_2022, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed
@@ -21,21 +22,24 @@ _RECOVERY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Recovery') AS nvarchar(6
 _READ_ONLY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(60))"
 
 
-def examine(server: Server) -> Iterator[tuple[str, str, str]]:
-    """Yield (what, state, sentence); `state` is "ok", "limited" or "missing"."""
-    yield "ODBC driver", "limited" if server.driver.freetds else "ok", _driver(server)
-    yield "bulk copy", *bulk_probe.tried(server)
+def examine(server: Server) -> Iterator[Examined]:
+    """Yield what driver, edition, login and database allow."""
+    yield Examined("ODBC driver", "limited" if server.driver.freetds else "ok", _driver(server))
+    yield bulk_probe.tried(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
-        yield "encryption", "limited", "the server's certificate is not checked (TrustServerCertificate)."
+        yield Examined("encryption", "limited", "the server's certificate is not checked (TrustServerCertificate).")
     elif server.address.options.get("Encrypt", "yes").lower() in ("no", "optional", "false"):
-        yield ("encryption", "limited", f"what is sent may be read (Encrypt={server.address.options['Encrypt']}).")
+        yield Examined(
+            "encryption", "limited", f"what is sent may be read (Encrypt={server.address.options['Encrypt']})."
+        )
     identity = server.identity()
     if identity.product == "SQL Server" and (
         most := limits(server.edition, identity.version[0], identity.version_text)
     ):
-        yield "edition", "limited" if server.edition == EXPRESS else "ok", most
+        yield Examined("edition", "limited" if server.edition == EXPRESS else "ok", most)
     if statements := tempdb.noted(server):
-        yield ("tempdb", "limited", f"Stallmark has placed its files. {tempdb.how_to_give_back(server, statements)}")
+        said = f"Stallmark has placed its files. {tempdb.how_to_give_back(server, statements)}"
+        yield Examined("tempdb", "limited", said)
     if server.is_babelfish:
         yield from _isolation(server)
     yield from _rights(server)
@@ -43,14 +47,14 @@ def examine(server: Server) -> Iterator[tuple[str, str, str]]:
         yield from _recovery(server)
 
 
-def _recovery(server: Server) -> Iterator[tuple[str, str, str]]:
+def _recovery(server: Server) -> Iterator[Examined]:
     """Yield what the log will do in a database that keeps it, as one that was restored from production often does."""
     try:
         [(model,)] = server.query(_RECOVERY)
     except CallFailed:
         return
     if model != "SIMPLE":
-        yield (
+        yield Examined(
             "recovery model",
             "limited",
             f"it is {model}: from the first full backup on the log is kept until it is backed up, so it fills and "
@@ -58,7 +62,7 @@ def _recovery(server: Server) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def _isolation(server: Server) -> Iterator[tuple[str, str, str]]:
+def _isolation(server: Server) -> Iterator[Examined]:
     """Yield the isolation levels that a Babelfish refuses as it is installed ("Babelfish supports transaction isolation
     levels", Babelfish for PostgreSQL). In its file, as a database's own settings are lost with its first temporary
     table."""
@@ -67,7 +71,7 @@ def _isolation(server: Server) -> Iterator[tuple[str, str, str]]:
             server.execute(_ISOLATION.format(isolation=level))
         except CallFailed as error:
             setting = f"babelfishpg_tsql.isolation_level_{level.lower().replace(' ', '_')} = 'pg_isolation'"
-            yield (
+            yield Examined(
                 f"isolation level {level}",
                 "limited",
                 f"this server refuses it ({error.message.rstrip('.')}), and the brokerage needs it: "
@@ -81,24 +85,24 @@ def _driver(server: Server) -> str:
     return f"{server.driver}."
 
 
-def _rights(server: Server) -> Iterator[tuple[str, str, str]]:
+def _rights(server: Server) -> Iterator[Examined]:
     try:
         granted = _granted(server)
         [(updateability,)] = server.query(_READ_ONLY)
     except CallFailed as error:
-        yield "rights", "limited", f"the server does not tell what this login may do ({error.message})."
+        yield Examined("rights", "limited", f"the server does not tell what this login may do ({error.message}).")
         return
     for right, has in granted.items():
         if not has:
             what, consequence = next((word, said) for word, said in _WITHOUT.items() if word in right)
             scope = "" if "DATABASE STATE" in right else "in master, "  # where alone the server's rights are granted
             grant = "" if what == "CREATE" else f": {scope}GRANT {right} TO it"
-            state = "missing" if what == "CREATE" else "limited"
-            yield right, state, f"this login has no {right}, so {consequence}{grant}."
+            state: State = "missing" if what == "CREATE" else "limited"
+            yield Examined(right, state, f"this login has no {right}, so {consequence}{grant}.")
     if low := compatibility.too_low(server):
-        yield "compatibility level", "missing", low
+        yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
-        yield "database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another."
+        yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")
 
 
 def _granted(server: Server) -> dict[str, int]:

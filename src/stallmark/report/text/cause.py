@@ -1,6 +1,6 @@
-"""The wording of causes: laws, associations with throughput, reasons why two sides differ, predictions."""
+"""The wording of causes: associations with throughput, reasons why two sides differ, predictions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from stallmark.analysis.cause.summary import (
     Association,
@@ -8,8 +8,6 @@ from stallmark.analysis.cause.summary import (
     ChangeKind,
     Evidence,
     Figure,
-    Law,
-    LawKind,
     NoteKind,
     Series,
     Source,
@@ -18,114 +16,8 @@ from stallmark.analysis.cause.what_if import WhatIfs
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import number, per_transaction, percent, quoted, signed_share
 from stallmark.report.text import NameFirst, clause, says
-from stallmark.report.text.terms import term
-
-PARTS = {
-    "read": "reads of data files",
-    "log": "writing the log",
-    "other I/O": "writes and other I/O of files",
-    "lock": "locks",
-    "cpu": "CPU",
-    "client": "driver and network",
-    "queue": "waiting for a free user",
-    "rest": "everything else",
-}
-"""The parts of the response time by name."""
-
-
-LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
-    LawKind.USERS: (
-        "Little’s law of the users",
-        "users that were running",
-        "transactions per second × (latency + think time)",
-        "users",
-    ),
-    LawKind.READS: (
-        "Little’s law of the reads",
-        "reads per second × time of a read, by the server’s counters",
-        "sessions seen waiting for a read",
-        "sessions",
-    ),
-    LawKind.DEVICE: (
-        "Utilisation law of the {role}",
-        "busy share of its spindles, as it counted",
-        "I/Os per second × service time ÷ spindles",
-        "share of the time",
-    ),
-    LawKind.CPU: (
-        "Utilisation law of the CPU",
-        "cores busy, by the machine’s counters",
-        "sessions seen running or waiting for a CPU, and the driver’s CPU time",
-        "cores",
-    ),
-    LawKind.WAITS: (
-        "Little’s law of waiting for {part}",
-        "time waited per second, by the server’s counters ({wait_types})",
-        "sessions seen waiting for it",
-        "sessions",
-    ),
-}
-_ROLES = {"data": "data device", "wal": "log’s device"}
-
-
-def law_words(law: Law) -> list[str]:
-    """Return the name of a law, its two sides, and their unit."""
-    facts = law.finding.facts
-    filled = {
-        "role": _ROLES.get(facts.get("role", ""), ""),
-        "part": PARTS.get(facts.get("part", ""), ""),
-        "wait_types": ", ".join(facts.get("wait_types", ())),
-    }
-    return [text.format(**filled) for text in LAWS[law.kind]]
-
-
-def _sides(left: float, right: float) -> str:
-    return f"Does not close: {number(left)} on one side, {number(right)} on the other."
-
-
-@says(LawKind.USERS)
-def _(left: float, right: float, closed: bool) -> str:
-    return "Transactions and the time between them account for all users." if closed else _sides(left, right)
-
-
-@says(LawKind.READS)
-def _(left: float, right: float, closed: bool | None) -> str:
-    if closed is None:
-        return f"Users were {number(right)} of the {number(left)} that read by the counters: queries read too."
-    return "Sessions were seen reading for as long as the server counted." if closed else _sides(left, right)
-
-
-@says(LawKind.DEVICE)
-def _(left: float, right: float, closed: bool | None, role: str) -> str:
-    what = f"I/Os times their service times account for the busy time of the {_ROLES[role]}"
-    if closed is None:
-        return f"{what} less well: sequential I/O is served faster than the model’s read and write times say."
-    return f"{what}." if closed else _sides(left, right)
-
-
-@says(LawKind.CPU)
-def _(left: float, right: float, closed: bool | None) -> str:
-    if closed:
-        return f"Sessions on a CPU and the driver account for the machine’s {number(left)} busy cores."
-    if right > left:
-        return (
-            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(right)} cores, of which "
-            f"{number(left)} were busy: the others queued for a core, or did not run whenever they were seen running."
-        )
-    return (
-        f"{percent(1 - right / left)} of {number(left)} busy cores were neither sessions seen on a CPU nor the driver: "
-        "the kernel’s work for I/O, the server’s own processes, or other programs."
-    )
-
-
-@says(LawKind.WAITS)
-def _(left: float, right: float, closed: bool | None, part: str, wait_types: list[str]) -> str:
-    both = f"{number(left)} by the counters, {number(right)} seen"
-    if closed is None:
-        return f"The server counted more waiting than users’ sessions were seen in ({both}): its own tasks wait too."
-    if closed:
-        return "The server counted as much waiting as sessions were seen in."
-    return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
+from stallmark.report.text.terms import PART_NAMES, term
+from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 
 @says(NoteKind.NOT_LOOKED_AT)
@@ -198,7 +90,7 @@ def _(
 ) -> str:
     parts = [f"I/O is {_shares(io_share)} of it"]
     if other_part and other_share is not None:
-        parts.append(f"{PARTS[other_part]} {percent(other_share)}")
+        parts.append(f"{PART_NAMES[other_part]} {percent(other_share)}")
     if cpu_share:
         parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
     return (
@@ -286,7 +178,7 @@ _WAITING = {"cpu": "CPU time and waiting for a CPU", "read": "Waiting for reads"
 
 @says(ChangeKind.PART)
 def _(part: str, per_transaction_ms: list[float]) -> str:
-    text = f"{_WAITING.get(part, f'Time for {PARTS[part]}')} {_went(per_transaction_ms)} ms per transaction."
+    text = f"{_WAITING.get(part, f'Time for {PART_NAMES[part]}')} {_went(per_transaction_ms)} ms per transaction."
     return NameFirst(text) if part == "cpu" else text
 
 
@@ -378,7 +270,7 @@ _FIGURES = {
 
 def evidence_words(one: Evidence) -> tuple[str, str, str]:
     """Return the name of a figure, its unit, and how it is taken."""
-    name = PARTS[one.part] if one.part else _with_source(one.figure, one.source)
+    name = PART_NAMES[one.part] if one.part else _with_source(one.figure, one.source)
     return name, *_FIGURES[one.figure]
 
 
@@ -399,3 +291,53 @@ def tests_of_models(found: WhatIfs) -> str:
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
         f"{signed_share(min(errors))} to {signed_share(max(errors))}, {held} within the range."
     )
+
+
+# How to read the tables of causes. ----------------------------------------------------------------------------
+
+RESPONSE_DIVIDED = (
+    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
+    "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
+    "divided by the transactions per second, is the time that a transaction spends in it. I/O is what the device’s "
+    "own counters account for: what a session waited beyond that, for a CPU after its I/O was done, stands under "
+    "CPU. Driver and network: what no session was seen in, between two answers of the server."
+)
+DEVICE_NOT_KNOWN = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
+ASSOCIATED = (
+    "Series that were seen to move with throughput, and the read time in any case. Strength: correlation of the "
+    "changes of the series with those of throughput, from one stretch of time to the next, with its interval of "
+    f"{percent(CONFIDENCE)} (Fisher’s z over Bartlett’s effective number of pairs); one that spans zero shows no "
+    "connection. Lag: by how much throughput follows, where the cross-correlation of the pre-whitened changes per "
+    "second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the series, "
+    "least squares on changes of logarithms, the interval by Newey and West; scatter draws it towards 0. Expected: "
+    "what the part’s share of the response time promises."
+)
+PREDICTED = (
+    "Result TPS if a read took so long on average, queueing included; reads per transaction, writes, log and "
+    "everything else as measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores "
+    "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
+    "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
+    f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
+    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
+    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
+    "were outside."
+)
+LAWS_NOTE = (
+    "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
+    "Open: the sides need not agree more closely, for the reason given."
+)
+CHANGED = (
+    f"Means over runs. The interval ({percent(CONFIDENCE)}) is of the change, Student’s t over runs; en dash with one "
+    "run of a side. Share: of the change in response time, where one was shown; parts may go the other way."
+)
+PREDICTED_IN_BRIEF = (
+    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
+    "reads per transaction, writes, log and the rest stay. Ranges are over what it cannot know."
+)
+TESTS_OF_MODELS = (
+    "What the model of one side says of the read time that the other side had, beside what that side really did."
+)
+
+
+def further_series(count: int) -> str:
+    return f"{count} further series of these steps showed no connection (log, writes, locks, CPU)."

@@ -153,3 +153,8 @@ def active_over_time(of: str) -> str:
 
 def active_in_the_end(runs: Sequence[str]) -> str:
     return f"Active by the end of the run: {'; '.join(runs)}."
+
+
+def injected(names: str) -> str:
+    """Return the line below figures of these emulated arrays."""
+    return f"{names}. Service times were injected; no product was measured."

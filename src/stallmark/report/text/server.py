@@ -1,5 +1,7 @@
 """The wording of cautions that come from the server itself."""
 
+from collections.abc import Sequence
+
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.format import listed, percent, quoted
 from stallmark.report.text import says
@@ -132,4 +134,14 @@ def statements(top: int) -> str:
         f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
         "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
         "first; each plan is a file in the record’s folder `plans`, which Management Studio opens."
+    )
+
+
+def io_latency(units: Sequence[str]) -> str:
+    """Return how to read the percentiles of I/Os, whose durations are whole numbers of these units."""
+    return (
+        "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
+        "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "
+        f"I/Os that the file counters counted. Durations are whole numbers of {' or '.join(units)}; < means less than "
+        "one."
     )

@@ -1,4 +1,4 @@
-"""The words for the members of the analysis’ enums, as tables and sentences show them."""
+"""The words for the analysis’ own names, as tables and sentences show them."""
 
 from enum import StrEnum
 
@@ -11,6 +11,18 @@ _WORDS: dict[StrEnum, str] = {
     ReadSource.HISTOGRAM: "the server’s histogram of single reads",
     ReadSource.FILE_COUNTERS: "the server’s counters of its data files",
 }
+
+PART_NAMES = {
+    "read": "reads of data files",
+    "log": "writing the log",
+    "other I/O": "writes and other I/O of files",
+    "lock": "locks",
+    "cpu": "CPU",
+    "client": "driver and network",
+    "queue": "waiting for a free user",
+    "rest": "everything else",
+}
+"""The words for the parts of the response time, PARTS of analysis/cause/summary.py."""
 
 
 def term(member: str) -> str:

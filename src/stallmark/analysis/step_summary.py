@@ -1,0 +1,276 @@
+"""The values that the analysis returns for one step of a run, with their units; `None` where nothing was measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stallmark.analysis.cause.summary import StepCause
+from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.probe.against_database import AgainstProbe
+from stallmark.analysis.queries.summary import StreamsSummary
+from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
+from stallmark.analysis.read.blocking import BlockedPair
+from stallmark.analysis.read.interval import Cycles
+from stallmark.analysis.read.maintenance import MaintenanceSummary
+from stallmark.analysis.read.server_summary import (
+    FileSummary,
+    IoLatencySummary,
+    IoSummary,
+    ProcedureSummary,
+    QueryStoreSummary,
+    RowWait,
+    ServerState,
+    ServerWait,
+    StatementSummary,
+    TransactionReads,
+)
+from stallmark.analysis.read.volumes import VolumeSummary
+from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.service_level import ServiceLevel
+from stallmark.record.devices import DeviceLabel
+from stallmark.record.manifest import Waited
+from stallmark.stats.correlation import Correlation
+from stallmark.stats.thresholds import OVER_LIMIT
+
+
+@dataclass(frozen=True)
+class TransactionSummary:
+    """One transaction type in the measured interval of one step. Percentiles are None where the sample is too small for
+    them."""
+
+    name: str
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    tps: float  # committed per second
+    latency_mean_ms: float | None
+    latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
+    service_ms: dict[str, float | None]  # the same: started to ended
+    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
+    share: float | None = None  # of the users' transactions that ended
+    deck_share: float | None = None  # what that should be
+    limit_s: float | None = None  # 90 % should take no longer
+    over_limit: float | None = None  # share that took longer
+    aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether more took longer than the limit than may."""
+        return self.over_limit is not None and self.over_limit > OVER_LIMIT
+
+    @property
+    def done(self) -> int:
+        return self.committed + self.rolled_back
+
+    @property
+    def ended(self) -> int:
+        """Return the number of transactions that ended, those given up included."""
+        return self.done + self.failed
+
+
+@dataclass(frozen=True)
+class ErrorSummary:
+    error_class: str
+    code: str
+    attempts: int
+    given_up: int
+    message: str
+    transaction: str = ""
+    most_in_a_second: int = 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
+    hold what else is known of it."""
+
+    kind: GateKind
+    value: float | None
+    limit: float | None
+    unit: str
+    passed: bool | None  # None: not known
+    voids: bool = True  # a step that fails it must not be compared
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.kind)
+
+    @property
+    def failure(self) -> Finding | None:
+        """Return the finding of a gate that failed; None otherwise."""
+        if self.passed is not False:
+            return None
+        severity = Severity.INVALID if self.voids else Severity.CAUTION
+        return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
+
+
+@dataclass(frozen=True)
+class StepInterval:
+    """The measured interval of a step. All its figures are over the seconds of the run from `begin_s` to before
+    `end_s`."""
+
+    measured_s: float
+    warm_up_s: float
+    begin_s: int = 0
+    end_s: int = 0
+    cut: bool = False  # measured for less than planned, because the run ended early
+    cycles: Cycles | None = None  # of checkpoints
+    waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Transactions that ended. `primary` is the transaction whose rate is the result; None: all are."""
+
+    tps: float
+    committed: int
+    rolled_back: int
+    failed: int
+    retries: int
+    primary: str | None = None
+    primary_tps: float | None = None
+    nominal_tps: float | None = None  # what the database's size stands for
+
+    @property
+    def result_tps(self) -> float:
+        """Return transactions per second: of the primary transaction where there is one, else of all."""
+        return self.tps if self.primary_tps is None else self.primary_tps
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Times of all transactions. Percentiles are as in `TransactionSummary`."""
+
+    mean_ms: float | None
+    percentiles_ms: dict[str, float | None]
+    service_ms: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class StorageFigures:
+    """I/O as the server and the devices of data and log (WAL) counted it. `busy_share` is of the data device's time, of
+    its spindles' when emulated; `late_share` of an emulated array's I/Os, for which the real device was slower."""
+
+    data: IoSummary | None  # server, data files
+    wal: IoSummary | None
+    data_device: IoSummary | None
+    wal_device: IoSummary | None
+    reads_per_transaction: float | None  # physical, data files, per committed transaction
+    read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
+    foreign_io_share: float | None
+    busy_share: float | None = None
+    late_share: float | None = None
+    flash: FlashUse | None = None  # of the data device, where it is counted
+    active: ActiveSet | None = None
+    probe: AgainstProbe | None = None  # its reads against those of the probe before its run
+
+
+@dataclass(frozen=True)
+class ServerFigures:
+    """The server's own views and its host's CPUs."""
+
+    hit_share: float | None  # of block requests answered by the pool
+    cpu_busy_share: float | None  # of the host
+    checkpoints: int | None = None  # that did something, within the measured interval
+    state: ServerState | None = None
+    files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
+    procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
+    statements: list[StatementSummary] = field(default_factory=list)  # most physical reads first
+    volumes: list[VolumeSummary] = field(default_factory=list)  # as Windows counts them
+    io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
+    query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
+
+
+@dataclass(frozen=True)
+class WaitFigures:
+    """Time that sessions waited, by sampling them and as the server counts it."""
+
+    share: dict[str, float] | None  # WAIT_CLASSES -> share of the users' sampled time, sums to 1
+    top: list[tuple[str, float]]  # (event, share)
+    server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
+    row_waits: list[RowWait] | None = None  # most waited for first; None where nothing was sampled
+    blocked: list[BlockedPair] = field(default_factory=list)  # by whom, most first
+
+
+@dataclass(frozen=True)
+class StepValidity:
+    """Reasons why the figures may not stand for the load that was meant."""
+
+    invalid: list[Finding]  # why it must not be compared
+    driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
+    errors: list[ErrorSummary]
+    bursts: list[Finding] = field(default_factory=list)  # errors that came many at once
+    gaps: list[Finding] = field(default_factory=list)  # sources that were not read for a while
+    gates: list[Gate] = field(default_factory=list)
+    steadiness: Steadiness | None = None
+    slo: ServiceLevel | None = None
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The limit of the throughput, and what moved with it. `is_device` is what `device_verdict` says: None where the
+    device is one limit among others, or it is not known."""
+
+    device_verdict: Finding | None  # is the device the bottleneck?
+    is_device: bool | None
+    correlations: list[Correlation]
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """One step of one run. `key` identifies it among all steps of the report."""
+
+    key: str
+    run: str  # folder name of the record
+    variant: str
+    repeat: int
+    step: str
+    users: int
+    buffer_pool_bytes: int | None  # as reached on the server
+    buffer_pool_share: float | None  # of the database's size at the start
+    device: DeviceLabel
+    emulated_roles: tuple[str, ...]  # those of "data" and "wal" whose device was emulated
+    interval: StepInterval
+    throughput: Throughput
+    latency: Latency
+    storage: StorageFigures
+    server: ServerFigures
+    waits: WaitFigures
+    validity: StepValidity
+    bottleneck: Bottleneck
+    transactions: list[TransactionSummary]
+    reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
+    cause: StepCause | None = None
+    streams: StreamsSummary | None = None  # concurrent streams of queries
+    maintenance: MaintenanceSummary | None = None  # beside the users
+
+    @property
+    def emulated(self) -> bool:
+        """Tell whether data, log or both were on an emulated array; such a step is labelled."""
+        return bool(self.emulated_roles)
+
+    @property
+    def pool_held_bytes(self) -> int | None:
+        """Return what the buffer pool held while measured, where the server counts its pages; else what it might."""
+        held = self.server.state.pool_bytes if self.server.state else None
+        return held or self.buffer_pool_bytes
+
+    @property
+    def pool_held_share(self) -> float | None:
+        """Return that as a share of the database's size at the start."""
+        if not self.buffer_pool_bytes or self.buffer_pool_share is None or self.pool_held_bytes is None:
+            return self.buffer_pool_share
+        return self.buffer_pool_share * self.pool_held_bytes / self.buffer_pool_bytes
+
+    @property
+    def result_tps(self) -> float:
+        """Return the result per second, as `Throughput.result_tps`."""
+        return self.throughput.result_tps
+
+    @property
+    def flash_warming(self) -> bool:
+        """Tell whether the share of reads that the device's flash answered was still rising."""
+        return self.storage.flash is not None and self.storage.flash.warming
