@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     Bye,
     ClocksCompared,

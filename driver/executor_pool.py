@@ -7,7 +7,7 @@ from subprocess import TimeoutExpired
 import gevent
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.cluster.join import ALONE, ThisMachine
+from stallmark.driver.machines import ALONE, ThisMachine
 from stallmark.driver.messages import (
     Bye,
     ExecutorDied,

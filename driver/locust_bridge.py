@@ -5,7 +5,7 @@ gevent. No transaction is executed here: a Locust user is a handle on a virtual 
 this machine's, or those of load machines that Locust's master commands: then none runs here.
 """
 
-from locust import LoadTestShape, User, task  # isort: skip  (patches the process: before everything else)
+from locust import LoadTestShape  # isort: skip  (patches the process: before everything else)
 import logging
 import sys
 import time
@@ -31,22 +31,7 @@ from stallmark.driver.messages import (
     UsersHere,
 )
 from stallmark.driver.timeline import Step, Timeline
-
-
-class VirtualUserHandle(User):
-    """A Locust user that stands for a virtual user in an executor."""
-
-    pool: ExecutorPool
-
-    def on_start(self) -> None:
-        self.number = self.pool.start_user()
-
-    @task
-    def be_driven(self) -> None:
-        gevent.sleep(3600)
-
-    def on_stop(self) -> None:
-        self.pool.stop_user(self.number)
+from stallmark.driver.user_handle import VirtualUserHandle
 
 
 class PlannedShape(LoadTestShape):

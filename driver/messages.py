@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.cluster.join import ExpectedMachines, RunFacts
+from stallmark.driver.machines import ExpectedMachines, RunFacts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.retry import MOST_RECONNECTS
 from stallmark.driver.rows import Rows

@@ -1,13 +1,12 @@
-"""The agreement on a load from several machines before it begins: which machines belong to it, and how their clocks
-differ.
+"""The agreement on a load from several machines before it begins: which machines may join, and how their clocks differ.
 
 Nothing here depends on Locust or gevent.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import msgspec
+from stallmark.driver.machines import RunFacts
 
 STALLMARK = "stallmark"
 """The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.
@@ -16,54 +15,7 @@ STALLMARK = "stallmark"
 MASTER_PORT = 5557  # Locust's own
 
 
-Measures = dict[str, int | float | str | bool | None]
-
-
-class RunFacts(msgspec.Struct, frozen=True):
-    """The facts that all machines of a run must agree on. What another version of Stallmark adds is ignored, and what
-    it lacks is None: its version is a difference in any case."""
-
-    stallmark: str | None = None
-    server: str | None = None
-    workload: str | None = None
-    scale: Measures | None = None
-    options: Measures | None = None
-    seed: int | None = None
-    bytes_as_loaded: int | None = None
-
-
 _IN_WORDS = {"stallmark": "Stallmark", "bytes_as_loaded": "size as loaded"}
-
-
-@dataclass(frozen=True)
-class ExpectedMachines:
-    """The load machines that a run waits for, on `host` ("*": all addresses of this machine) and `port`.
-
-    A machine must agree with `facts`.
-    """
-
-    count: int
-    host: str
-    port: int
-    facts: RunFacts = field(default_factory=RunFacts)
-    within_s: float = 300
-
-
-@dataclass(frozen=True)
-class ThisMachine:
-    """The place of this machine among the load machines, counted from 1; 0 where the load comes from one machine alone.
-
-    Executors and users are numbered in turn over the machines, so that no number is given twice.
-    """
-
-    machine: int = 0
-    machines: int = 1
-
-    def number(self, index: int) -> int:
-        return index * self.machines + max(0, self.machine - 1)
-
-
-ALONE = ThisMachine()
 
 
 def refusal(facts: RunFacts, offered: RunFacts) -> str | None:

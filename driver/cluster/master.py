@@ -17,8 +17,9 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING, MasterRunner
 
-from stallmark.driver.cluster.join import STALLMARK, ClockOffset, ExpectedMachines, refusal
+from stallmark.driver.cluster.join import STALLMARK, ClockOffset, refusal
 from stallmark.driver.executor_pool import LAST_WORD_S
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     ClocksCompared,
     Done,

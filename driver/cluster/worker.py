@@ -4,7 +4,7 @@ Run as `python -m stallmark.driver.cluster.worker FD`, because Locust patches th
 waits for a master for as long as its parent lives, and ends with the run, with the parent, or with the master.
 """
 
-from stallmark.driver.locust_bridge import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.user_handle import VirtualUserHandle  # isort: skip  (patches the process: before everything else)
 import logging
 import socket
 import sys
@@ -20,8 +20,9 @@ from locust.exception import RPCError
 from locust.rpc import Message
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.cluster.join import STALLMARK, ThisMachine
+from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.executor_pool import ExecutorPool
+from stallmark.driver.machines import ThisMachine
 from stallmark.driver.messages import (
     Begun,
     Connected,

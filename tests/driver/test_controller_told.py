@@ -13,8 +13,8 @@ from support.driving import timeline
 from support.manifests import a_manifest
 
 from stallmark.driver.channel import Channel
-from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import (
     ClocksCompared,
     ConductorOrder,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Bye,
     Finished,

@@ -20,9 +20,9 @@ from stallmark.record.reader import find_records
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.report.probe import figures as probe_charts
-from stallmark.report.probe import tables as probe_tables
 from stallmark.report.probe.page import render_probes
 from stallmark.report.probe.terminal import probe_table
+from stallmark.report.sections.probes import against_database_table, drift_table
 from stallmark.report.text import sentence
 from stallmark.storage.probe.recording import _append
 
@@ -124,12 +124,12 @@ def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):
 def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     before = probe(step(1, 200, scatter=NOISE), step(8, 1000, scatter=NOISE))
     found = drift(before, probe(step(1, 200, scatter=NOISE), step(8, 500, scatter=NOISE)))
-    table = probe_tables.drift_table([(("disks",), found), (("flash", "disks"), drift(before, results[0]))])
+    table = drift_table([(("disks",), found), (("flash", "disks"), drift(before, results[0]))])
     assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
     assert table.notes[0].startswith("during disks: ") and table.notes[1].startswith("from flash to disks: ")
     rows = [("a", against(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)]
-    shown = probe_tables.against_database_table(rows)
+    shown = against_database_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
     hidden = against(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
-    assert probe_tables.against_database_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]
+    assert against_database_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError

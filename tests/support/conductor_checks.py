@@ -11,8 +11,9 @@ from gevent import monkey
 from locust.env import Environment
 from locust.rpc import Message
 
-from stallmark.driver.cluster.join import STALLMARK, ExpectedMachines, RunFacts
+from stallmark.driver.cluster.join import STALLMARK
 from stallmark.driver.cluster.master import MachinesMissing, Master
+from stallmark.driver.machines import ExpectedMachines, RunFacts
 from stallmark.driver.messages import (
     ExecutorSilent,
     Join,

@@ -2,15 +2,24 @@
 
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 
+import numpy as np
+
 from stallmark import format as units
-from stallmark.report.packed import unpacked
 
 
 def figures_of(html: str) -> dict[str, dict]:
     """Return the figures of a page by the id of their place in it."""
     return json.loads(unpacked(html.split('id="figures">')[1].split("</script>")[0]))["figures"]
+
+
+def unpacked(text: str) -> str:
+    """Return what a page has packed, as `report.js` unpacks it."""
+    sevens = np.frombuffer(bytes(ord(character) & 0x7F for character in text), np.uint8)
+    bits = np.unpackbits(sevens.reshape(-1, 1), axis=1)[:, 1:].ravel()
+    return zlib.decompress(np.packbits(bits[: len(bits) // 8 * 8]).tobytes(), -zlib.MAX_WBITS).decode()
 
 
 class Page(HTMLParser):

@@ -22,7 +22,8 @@ from stallmark.cli.common import (
     web_option,
 )
 from stallmark.cli.report import show_report
-from stallmark.driver.cluster.join import MASTER_PORT, ExpectedMachines
+from stallmark.driver.cluster.join import MASTER_PORT
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.stopping import Stopped, ask

@@ -7,7 +7,7 @@ import msgspec
 
 import stallmark
 from stallmark.driver.channel import Channel, Closed, start_child
-from stallmark.driver.cluster.join import RunFacts
+from stallmark.driver.machines import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Connected,

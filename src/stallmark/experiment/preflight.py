@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from stallmark.collectors import ON_REQUEST
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import Ability, Missing
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stallmark import format
-from stallmark.driver.cluster.join import ExpectedMachines
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import NotGivenBack, StallmarkError, as_reason

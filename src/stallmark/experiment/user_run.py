@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from stallmark.collectors.sampler import Sampler
-from stallmark.driver.cluster.join import ExpectedMachines
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
+from stallmark.driver.machines import ExpectedMachines
 from stallmark.driver.messages import LoadSpec
 from stallmark.engines.base import Engine
 from stallmark.experiment.concurrent_streams import ConcurrentStreams

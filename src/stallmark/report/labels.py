@@ -8,6 +8,7 @@ from stallmark import format
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.style import plain
+from stallmark.report.text.charts import Panel
 from stallmark.report.text.device import EMULATED
 
 
@@ -31,15 +32,6 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
             if taken[labels[step.key]] > 1:
                 labels[step.key] += f" · {getattr(step, more)}"
     return labels
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Steps that may be drawn on common axes: those of emulated arrays, or those of real devices."""
-
-    steps: list[StepSummary]
-    emulated: bool
-    title: str
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:

@@ -15,7 +15,7 @@ from support.waiting import eventually
 from stallmark.collectors.mssql.volumes import Volumes
 from stallmark.errors import StallmarkError
 from stallmark.report.page import render
-from stallmark.report.sections.volumes import volumes as table
+from stallmark.report.sections.server import volumes as table
 
 HEADER = '"(PDH-CSV 4.0)",' + ",".join(
     f'"\\\\\\\\SQL01\\\\LogicalDisk({v})\\\\{n}"' for v in ("D:", "L:") for n in range(5)

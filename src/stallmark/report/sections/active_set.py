@@ -12,9 +12,10 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
 from stallmark.report.figures import Figure, chart, note, values_axis
-from stallmark.report.labels import Panel, panels
+from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale
 from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text.charts import Panel
 
 HEIGHT = 300
 MIB, GIB = 1 << 20, 1 << 30

@@ -1,4 +1,4 @@
-"""The tables of the storage itself: its description, preparation, flash, active set and probes."""
+"""The tables of the storage itself: its description, preparation, flash and active set."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,7 +11,6 @@ from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import HookResult
 from stallmark.report.labels import step_labels
-from stallmark.report.probe.tables import against_database_table, drift_table
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -144,15 +143,3 @@ def _counted(one: ActiveSet) -> str:
 def _device(manifest: Manifest) -> str:
     device = data_device_label(manifest)
     return f"{device.name} ({EMULATED})" if device.emulated else device.name
-
-
-def against_probe(experiment: ExperimentSummary) -> Table | None:
-    """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
-    labels = step_labels(experiment)
-    rows = [(labels[step.key], step.storage.probe) for step in experiment.steps if step.storage.probe]
-    return against_database_table(rows) if rows else None
-
-
-def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
-    """Return the drift of raw storage over the runs of every variant and between them; None without two probes."""
-    return drift_table(experiment.drifts) if experiment.drifts else None

@@ -16,9 +16,9 @@ from stallmark.analysis.summary import ExperimentSummary
 from stallmark.format import plural, spoken
 from stallmark.report.columns import primary_of, rate
 from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
-from stallmark.report.labels import Axis, Panel, panels, step_labels
+from stallmark.report.labels import Axis, panels, step_labels
 from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
-from stallmark.report.text.charts import Metric, known, reading_of, summary_of
+from stallmark.report.text.charts import Metric, Panel, known, reading_of, summary_of
 from stallmark.report.text.device import labelled
 
 _LEFT: dict[str, Any] = {"x": 0}

@@ -1,4 +1,4 @@
-"""The tables of users who blocked one another: who blocked whom, and the deadlocks."""
+"""The tables of users who blocked one another: whose rows they waited for, who blocked whom, and the deadlocks."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,38 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.labels import step_labels
 from stallmark.report.table import Cell, Table
+
+
+def row_waits(experiment: ExperimentSummary) -> Table | None:
+    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
+    labels = step_labels(experiment)
+    looked = [step for step in experiment.steps if step.waits.row_waits is not None]
+    if not looked:
+        return None
+    rows: list[Sequence[str | Cell]] = [
+        [
+            labels[step.key],
+            wait.table,
+            format.number(wait.waiting),
+            format.share(wait.waiting / step.users) if step.users else format.NONE,
+            format.number(wait.waits_per_s),
+            format.number(wait.wait_ms),
+            format.number(wait.latched),
+            format.number(wait.reading),
+        ]
+        for step in looked
+        for wait in step.waits.row_waits or []
+    ]
+    counted = any(wait.waits_per_s is not None for step in looked for wait in step.waits.row_waits or [])
+    width = 8 if counted else 4
+    header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
+    note = (
+        "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
+        "share of the virtual users, beside whom background sessions wait too."
+    )
+    if counted:
+        note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+    return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:

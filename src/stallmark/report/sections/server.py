@@ -1,4 +1,4 @@
-"""The tables of SQL Server's detailed counters: by file, wait, duration of an I/O, and procedure."""
+"""The tables of SQL Server's detailed counters: by file, volume, wait, duration of an I/O, and procedure."""
 
 from collections.abc import Callable, Sequence
 
@@ -52,6 +52,25 @@ def _rates(io: IoSummary | None, count: int, size_bytes: int, mean_ms: float | N
     each = size_bytes / count / 1024 if count else None
     rates = (count / io.seconds, size_bytes / io.seconds / 1e6, each, mean_ms)
     return [format.number(value) for value in rates]
+
+
+def volumes(experiment: ExperimentSummary) -> Table | None:
+    """Return queue, rates and times of every volume; None where the driver did not run on the server's Windows."""
+    labels = step_labels(experiment)
+    rows: list[Sequence[str | Cell]] = [
+        [
+            labels[step.key],
+            one.volume,
+            *map(format.number, (one.queue, one.reads_per_s, one.read_ms, one.writes_per_s, one.write_ms)),
+        ]
+        for step in experiment.steps
+        for one in step.server.volumes
+    ]
+    if not rows:
+        return None
+    header = ["step", "volume", "queue", "reads/s", "ms per read", "writes/s", "ms per write"]
+    note = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
+    return Table(header, rows, frozenset({0, 1}), [note])
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
@@ -228,38 +247,6 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
             "out."
         ],
     )
-
-
-def row_waits(experiment: ExperimentSummary) -> Table | None:
-    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
-    labels = step_labels(experiment)
-    looked = [step for step in experiment.steps if step.waits.row_waits is not None]
-    if not looked:
-        return None
-    rows: list[Sequence[str | Cell]] = [
-        [
-            labels[step.key],
-            wait.table,
-            format.number(wait.waiting),
-            format.share(wait.waiting / step.users) if step.users else format.NONE,
-            format.number(wait.waits_per_s),
-            format.number(wait.wait_ms),
-            format.number(wait.latched),
-            format.number(wait.reading),
-        ]
-        for step in looked
-        for wait in step.waits.row_waits or []
-    ]
-    counted = any(wait.waits_per_s is not None for step in looked for wait in step.waits.row_waits or [])
-    width = 8 if counted else 4
-    header = ["step", "table", "sessions waiting", "per user", "waits/s", "ms each", "for latches", "for reads"]
-    note = (
-        "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a "
-        "share of the virtual users, beside whom background sessions wait too."
-    )
-    if counted:
-        note += " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
-    return Table(header[:width], [row[:width] for row in rows], frozenset({0, 1}), [note])
 
 
 def procedures(experiment: ExperimentSummary) -> Table | None:

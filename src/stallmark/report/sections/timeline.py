@@ -14,9 +14,10 @@ from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
 from stallmark.format import plural
 from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
-from stallmark.report.labels import Panel, panels
+from stallmark.report.labels import panels
 from stallmark.report.over_time import bucket_means, bucket_width, coarse, line, measuring_began, scale, shade
 from stallmark.report.style import KeyItem, Look, dash_of, looks, plain
+from stallmark.report.text.charts import Panel
 
 RESPONSE = (
     ("read_ms", "read time", "read time, ms per read of a data file"),

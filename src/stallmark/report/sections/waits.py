@@ -12,8 +12,9 @@ from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.report.figures import Figure, note, places, rounded, stacked
-from stallmark.report.labels import Panel, panels, step_labels
+from stallmark.report.labels import panels, step_labels
 from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
+from stallmark.report.text.charts import Panel
 from stallmark.stats.correlation import Correlation
 
 WAIT_NAMES = {

@@ -7,7 +7,15 @@ from typing import TypeGuard
 
 from stallmark import format
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.labels import Panel
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Steps that may be drawn on common axes: those of emulated arrays, or those of real devices."""
+
+    steps: list[StepSummary]
+    emulated: bool
+    title: str
 
 
 @dataclass(frozen=True)
