@@ -22,7 +22,9 @@ from stallmark.experiment.stopping import Stopped, later
 from stallmark.experiment.storage_work import StorageWork
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
-from stallmark.record.manifest import Condition, Counted, Memory, Opening, Outage
+from stallmark.record.manifest.course import Condition, Outage
+from stallmark.record.manifest.server import Memory
+from stallmark.record.manifest.workload import Counted, Opening
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant

@@ -9,7 +9,7 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment import hooks
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Phase, Show
-from stallmark.record.manifest import Array, Precondition
+from stallmark.record.manifest.storage import Array, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.probing import PreconditionChoice, ProbeChoice

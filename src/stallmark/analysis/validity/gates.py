@@ -13,7 +13,8 @@ from stallmark.analysis.read.workload import TransactionType, Workload
 from stallmark.analysis.step_summary import Gate, StepSummary, TransactionSummary
 from stallmark.analysis.validity.dealing import deviation
 from stallmark.analysis.validity.kinds import GateKind
-from stallmark.record.manifest import Condition, Counted, Unheard
+from stallmark.record.manifest.course import Condition, Unheard
+from stallmark.record.manifest.workload import Counted
 from stallmark.stats.thresholds import (
     ABORTED,
     CHANCE,
