@@ -8,7 +8,8 @@ from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.read.active_set_summary import ActiveSet, FlashUse
 from stallmark.analysis.summary import ExperimentSummary
 from stallmark.record.devices import data_device_label
-from stallmark.record.manifest import HookResult, Manifest
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.storage import HookResult
 from stallmark.report.labels import step_labels
 from stallmark.report.sections.environment import flatten
 from stallmark.report.table import Cell, Table

@@ -6,7 +6,8 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, RunSummary
-from stallmark.record.manifest import Manifest, Server
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.server import Server
 from stallmark.redact import names_secret
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import read as read_words
