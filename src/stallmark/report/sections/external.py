@@ -8,6 +8,7 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.summary import ExperimentSummary, ExternalCounter, ExternalSummary, RunSummary
+from stallmark.format import coefficient
 from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
 from stallmark.report.over_time import ROWS, bucket_means, bucket_width, line, shade
 from stallmark.report.style import looks, plain
@@ -103,8 +104,8 @@ def _correlated(source: ExternalSummary, counter: ExternalCounter) -> list[str]:
         format.number(counter.mean) + unit,
         format.seconds(source.interval_s),
         format.count(found.n) if found else format.NONE,
-        _signed(found.r) if found else format.NONE,
-        f"{_signed(found.low)} to {_signed(found.high)}" if found else format.NONE,
+        coefficient(found.r) if found else format.NONE,
+        f"{coefficient(found.low)} to {coefficient(found.high)}" if found else format.NONE,
     ]
 
 
@@ -191,7 +192,3 @@ def _named(counters: list[str]) -> str:
 
 def _moment(iso: str) -> str:
     return iso[:19].replace("T", " ")
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
